@@ -56,7 +56,8 @@
 //! each file (so that an unchanged file is not read again), and `undone` with what can be redone, for each
 //! session. Files are written under another name and renamed, so a process that is killed leaves no broken
 //! snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the medium: after
-//! a power cut, a damaged content is noticed by its hash and not restored.
+//! a power cut, a damaged content is noticed by its hash and not restored, and the next snapshot stores it again if a file still
+//! has it.
 
 #![cfg(unix)]
 

@@ -23,11 +23,17 @@ pub(crate) struct Objects {
     folder: PathBuf,
     /// Folder of the files that are being written.
     unfinished: PathBuf,
+    /// The file of the index, which relies on the contents.
+    index: PathBuf,
 }
 
 impl Objects {
     pub(crate) fn open(folder: &Path) -> Result<Self, SnapshotError> {
-        let own = Self { folder: folder.join("objects"), unfinished: folder.join("unfinished") };
+        let own = Self {
+            folder: folder.join("objects"),
+            unfinished: folder.join("unfinished"),
+            index: folder.join("index"),
+        };
         for folder in [&own.folder, &own.unfinished] {
             fs::create_dir_all(folder).map_err(store(folder))?;
         }
@@ -72,18 +78,22 @@ impl Objects {
         Ok(Ok((hash, size)))
     }
 
-    /// Returns a content; `None` if the store does not have it, or only a damaged form of it.
+    /// Returns a content; `None` if the store does not have it, or only a damaged form of it, which is removed.
     pub(crate) fn read(&self, id: &Hash) -> Option<Vec<u8>> {
         let bytes = fs::read(self.path(id)).ok()?;
-        (hash(&bytes) == *id).then_some(bytes)
+        if hash(&bytes) != *id {
+            self.discard(id);
+            return None;
+        }
+        Some(bytes)
     }
 
     /// Writes a content to `to`.
     ///
     /// # Errors
-    /// The store does not have the content, or only a damaged form of it; or it cannot be written.
+    /// The store does not have the content, or only a damaged form of it, which is removed; or it cannot be written.
     pub(crate) fn copy(&self, id: &Hash, to: &mut dyn Write) -> io::Result<()> {
-        let mut from = File::open(self.path(id))?;
+        let mut from = File::open(self.path(id)).inspect_err(|_| self.discard(id))?;
         let (mut hasher, mut part) = (Sha256::new(), vec![0; 1 << 16]);
         loop {
             let count = from.read(&mut part)?;
@@ -92,9 +102,16 @@ impl Objects {
             to.write_all(bytes)?;
         }
         if Hash::from(hasher.finalize()) != *id {
+            self.discard(id);
             return Err(io::Error::other("its content in the store of snapshots is damaged"));
         }
         Ok(())
+    }
+
+    /// Removes a damaged content and the index, so that the next snapshot reads all files and stores it again.
+    fn discard(&self, id: &Hash) {
+        let _ = fs::remove_file(self.path(id));
+        let _ = fs::remove_file(&self.index);
     }
 
     /// Removes every content that `is_needed` is false for, and files that were never finished. No other

@@ -271,16 +271,40 @@ fn undo_of_a_link_to_a_folder_removes_the_link_only() {
     assert!(world.outside.join("file").exists());
 }
 
+/// Damages a content in the store. Its size stays the same.
+fn damage(world: &World, text: &str) {
+    for (path, state) in states(&world.store()) {
+        if matches!(state, crate::world::State::File(_, content) if content == text.as_bytes()) {
+            fs::write(world.store().join(path), "x".repeat(text.len())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn undo_after_a_content_was_damaged_and_found_has_it_again() {
+    let world = World::new();
+    for path in ["a", "b"] {
+        world.write(path, "the same content");
+    }
+    let later = world.later();
+    let undo_of_removed = |path: &str| {
+        let before = later.take().unwrap();
+        world.remove(path);
+        let after = later.take_after(&before).unwrap();
+        damage(&world, if path == "a" { "the same content" } else { "none" });
+        later.undo("session", &[Step::new(path, before, Some(after))]).unwrap()
+    };
+    assert_eq!(left_paths(&undo_of_removed("a")), ["a"]);
+    assert!(undo_of_removed("b").left.is_empty());
+    assert_eq!(world.text("b"), "the same content");
+}
+
 #[test]
 fn undo_with_a_damaged_content_leaves_the_file() {
     let world = World::new();
     world.write("a", "first content");
     let step = world.turn("1", |world| world.write("a", "2"));
-    for (path, state) in states(&world.store()) {
-        if matches!(state, crate::world::State::File(_, content) if content == b"first content") {
-            fs::write(world.store().join(path), "damaged").unwrap();
-        }
-    }
+    damage(&world, "first content");
     let restored = world.undo(&[step]);
     assert_eq!(world.text("a"), "2");
     assert_eq!(left_paths(&restored), ["a"]);
