@@ -158,11 +158,12 @@ fn session(records: &[Arc<Record>]) -> &str {
 }
 
 impl WorkspaceSnapshots for Undo {
-    /// Takes a first snapshot on a thread of its own, which ends with the process.
+    /// Takes a first snapshot on a thread of its own, which ends with the process. A large workspace that is not in
+    /// the store yet is copied before the first effect only.
     fn prepare(&self) {
         let snapshots = self.snapshots.clone();
         // If it fails, so does the snapshot before the first effect, which reports the reason.
-        let _ = thread::Builder::new().name("archon-snapshot".to_owned()).spawn(move || snapshots.take());
+        let _ = thread::Builder::new().name("archon-snapshot".to_owned()).spawn(move || snapshots.prepare());
     }
 
     fn take(&self, before: Option<String>) -> BoxFuture<'static, Result<String, String>> {

@@ -1,7 +1,7 @@
 //! The snapshots of one workspace: taken, compared, restored.
 
 use std::{
-    cell::LazyCell,
+    cell::{Cell, LazyCell},
     collections::HashSet,
     fmt,
     path::{Path, PathBuf},
@@ -55,6 +55,12 @@ pub(crate) struct Taken {
 /// Number of snapshots beyond the limit that are kept until all are pruned together.
 const SLACK: usize = 50;
 
+/// Maximum size in bytes of a workspace that is copied before any work.
+const AHEAD: u64 = 64_000_000;
+
+/// Time after which a first scan writes the index of what it found so far, in nanoseconds.
+const SAVED_AFTER: i64 = 2_000_000_000;
+
 impl Snapshots {
     /// Opens the snapshots of `workspace` below the folder `store`, which is created if it is missing. The
     /// store may be inside of the workspace; it belongs to no snapshot.
@@ -97,6 +103,20 @@ impl Snapshots {
     /// Returns the workspace, as an absolute path without links.
     pub fn workspace(&self) -> &Path {
         &self.workspace
+    }
+
+    /// Takes a snapshot ahead of any work, so that the next one is quick. A workspace of more than 64 MB of which
+    /// the store knows nothing is not copied, because the work may change nothing.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take), or the workspace is too large to be copied ahead.
+    pub fn prepare(&self) -> Result<(), SnapshotError> {
+        let _lock = self.store.lock()?;
+        if Index::read(&self.store.index()).len() == 0 {
+            let limits = self.limits.with_bytes(self.limits.bytes.min(AHEAD));
+            self.check(limits, &[], &self.root()?)?;
+        }
+        self.scan(&[]).map(|_| ())
     }
 
     /// Takes a snapshot. Files that were not changed since the latest snapshot are not read.
@@ -232,20 +252,38 @@ impl Snapshots {
     fn scan(&self, known: &[&Files]) -> Result<Taken, SnapshotError> {
         let began = nanoseconds((self.now)());
         let index = Index::read(&self.store.index());
-        let places = (self.workspace.as_path(), self.without.as_slice());
         let root = self.root()?;
-        let scan = || Scan::new((&*self.objects, &index), places, self.limits, known);
-        if index.len() == 0 {
+        let is_first = index.len() == 0;
+        if is_first {
             // So that a workspace that is too large is not stored in part.
-            scan().check(&root)?;
+            self.check(self.limits, known, &root)?;
         }
-        let mut scan = scan();
+        let saved = Cell::new(began);
+        let save = |found: &[_]| {
+            let now = if is_first { nanoseconds((self.now)()) } else { began };
+            if now.saturating_sub(saved.get()) < SAVED_AFTER {
+                return Ok(());
+            }
+            saved.set(now);
+            Index::write(&self.store.index(), found, began)
+        };
+        let mut scan = Scan::new((&self.objects, &index), self.places(), self.limits, known, &save);
         let id = SnapshotId(scan.run(&root)?);
         self.keep(Kept { id, began })?;
         if scan.read > 0 || scan.found.len() != index.len() {
             Index::write(&self.store.index(), &scan.found, began)?;
         }
         Ok(Taken { id, found: scan.found })
+    }
+
+    /// Checks that the workspace is within limits, without reading or storing a file.
+    fn check(&self, limits: Limits, known: &[&Files], root: &Folder) -> Result<(), SnapshotError> {
+        let index = Index::default();
+        Scan::new((&self.objects, &index), self.places(), limits, known, &|_| Ok(())).check(root)
+    }
+
+    fn places(&self) -> (&Path, &[PathBuf]) {
+        (&self.workspace, &self.without)
     }
 
     fn root(&self) -> Result<Folder, SnapshotError> {
