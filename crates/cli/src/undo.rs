@@ -146,7 +146,7 @@ fn failed(error: &SnapshotError) -> Failure {
     let advice = match error {
         SnapshotError::Nothing { .. } => "see which runs there are: archon runs list",
         SnapshotError::Missing { .. } => {
-            "only the latest 200 snapshots of a folder are kept; take the work back with git, or by hand"
+            "at most the latest 200 snapshots of a folder and 4 GB are kept; take the work back with git, or by hand"
         }
         _ => "then do the same again",
     };

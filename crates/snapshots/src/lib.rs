@@ -52,12 +52,12 @@
 //! # The store
 //!
 //! Below the store's folder, each workspace has a folder of its own: `objects` with contents and trees by their
-//! SHA-256, `kept` with the ids and times of the snapshots that are kept (the latest 200), `index` with what is known of
-//! each file (so that an unchanged file is not read again), and `undone` with what can be redone, for each
-//! session. Files are written under another name and renamed, so a process that is killed leaves no broken
-//! snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the medium: after
-//! a power cut, a damaged content is noticed by its hash and not restored, and the next snapshot stores it again if a file still
-//! has it.
+//! SHA-256, `kept` with the snapshots that are kept (the latest 200, as long as the store has at most 4 GB), `index`
+//! with what is known of each file (so that an unchanged file is not read again), and `undone` with what can be
+//! redone, for each session. Files are written under another name and renamed, so a process that is killed leaves
+//! no broken snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the
+//! medium: after a power cut, a damaged content is noticed by its hash and not restored, and the next snapshot
+//! stores it again if a file still has it.
 
 #![cfg(unix)]
 

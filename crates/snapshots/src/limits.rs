@@ -6,9 +6,10 @@
 pub struct Limits {
     /// Maximum number of files, links and folders, ignored ones aside. Default 50,000.
     pub entries: usize,
-    /// Maximum size of all files together in bytes, ignored ones aside. Default 2 GB.
+    /// Maximum size of all files together in bytes, ignored ones aside. Default 2 GB. The store has at most twice
+    /// this size: older snapshots are removed.
     pub bytes: u64,
-    /// Number of snapshots that are kept. Default 200.
+    /// Maximum number of snapshots that are kept. Default 200.
     pub kept: usize,
 }
 

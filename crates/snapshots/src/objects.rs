@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use sha2::{Digest, Sha256};
@@ -25,6 +26,8 @@ pub(crate) struct Objects {
     unfinished: PathBuf,
     /// The file of the index, which relies on the contents.
     index: PathBuf,
+    /// Size in bytes of what was stored and not counted yet.
+    added: AtomicU64,
 }
 
 impl Objects {
@@ -33,6 +36,7 @@ impl Objects {
             folder: folder.join("objects"),
             unfinished: folder.join("unfinished"),
             index: folder.join("index"),
+            added: AtomicU64::new(0),
         };
         for folder in [&own.folder, &own.unfinished] {
             fs::create_dir_all(folder).map_err(store(folder))?;
@@ -46,7 +50,7 @@ impl Objects {
         if !self.has(&hash, bytes.len() as u64) {
             let mut file = self.begin()?;
             file.write_all(bytes).map_err(store(file.path()))?;
-            self.finish(file, &hash)?;
+            self.finish(file, (&hash, bytes.len() as u64))?;
         }
         Ok(hash)
     }
@@ -73,7 +77,7 @@ impl Objects {
         }
         let hash = hasher.finalize().into();
         if !self.has(&hash, size) {
-            self.finish(file, &hash)?;
+            self.finish(file, (&hash, size))?;
         }
         Ok(Ok((hash, size)))
     }
@@ -133,6 +137,16 @@ impl Objects {
         Ok(())
     }
 
+    /// Returns the size in bytes of what was stored since the last call.
+    pub(crate) fn take_added(&self) -> u64 {
+        self.added.swap(0, Ordering::Relaxed)
+    }
+
+    /// Returns the size of a content in bytes; 0 if the store does not have it.
+    pub(crate) fn size(&self, id: &Hash) -> u64 {
+        fs::metadata(self.path(id)).map_or(0, |of| of.len())
+    }
+
     /// Returns true if the store has a content of this size. A file of another size was cut off by a power cut.
     fn has(&self, id: &Hash, size: u64) -> bool {
         fs::metadata(self.path(id)).is_ok_and(|of| of.len() == size)
@@ -142,11 +156,12 @@ impl Objects {
         NamedTempFile::new_in(&self.unfinished).map_err(store(&self.unfinished))
     }
 
-    fn finish(&self, file: NamedTempFile, id: &Hash) -> Result<(), SnapshotError> {
+    fn finish(&self, file: NamedTempFile, (id, size): (&Hash, u64)) -> Result<(), SnapshotError> {
         let path = self.path(id);
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).map_err(store(folder))?;
         file.persist(&path).map_err(|error| store(&path)(error.error))?;
+        self.added.fetch_add(size, Ordering::Relaxed);
         Ok(())
     }
 

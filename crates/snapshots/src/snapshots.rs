@@ -201,8 +201,7 @@ impl Snapshots {
     /// Stores the workspace as a plan wants it, and keeps it like a snapshot.
     fn keep_wanted(&self, plan: &Plan) -> Result<SnapshotId, SnapshotError> {
         let id = SnapshotId(self.objects.write_files(plan.wanted())?);
-        let kept = self.store.kept_snapshots().into_iter().find(|kept| kept.id == id);
-        self.keep(kept.unwrap_or_else(|| Kept { id, began: nanoseconds((self.now)()) }))?;
+        self.keep(id, None)?;
         Ok(id)
     }
 
@@ -269,7 +268,7 @@ impl Snapshots {
         };
         let mut scan = Scan::new((&self.objects, &index), self.places(), self.limits, known, &save);
         let id = SnapshotId(scan.run(&root)?);
-        self.keep(Kept { id, began })?;
+        self.keep(id, Some(began))?;
         if scan.read > 0 || scan.found.len() != index.len() {
             Index::write(&self.store.index(), &scan.found, began)?;
         }
@@ -291,23 +290,52 @@ impl Snapshots {
         Folder::root(&self.workspace).map_err(unreadable)
     }
 
-    /// Adds a snapshot to those that are kept, as the latest.
-    fn keep(&self, latest: Kept) -> Result<(), SnapshotError> {
+    /// Adds a snapshot to those that are kept, as the latest. `began` is `None` if it was not taken now.
+    fn keep(&self, id: SnapshotId, began: Option<i64>) -> Result<(), SnapshotError> {
         let mut kept = self.store.kept_snapshots();
-        kept.retain(|kept| kept.id != latest.id);
+        let place = kept.iter().position(|kept| kept.id == id);
+        let now = || nanoseconds((self.now)());
+        let mut latest =
+            place.map_or_else(|| Kept { id, began: now(), added: 0 }, |place| kept.remove(place));
+        latest.began = began.unwrap_or(latest.began);
+        latest.added += self.objects.take_added();
         kept.push(latest);
         self.store.keep(&kept)?;
-        if kept.len() > self.limits.kept.saturating_add(SLACK) { self.prune_locked() } else { Ok(()) }
+        let size: u64 = kept.iter().map(|kept| kept.added).sum();
+        let is_full = kept.len() > self.limits.kept.saturating_add(SLACK) || size > self.most_bytes();
+        if is_full { self.prune_locked() } else { Ok(()) }
+    }
+
+    /// Returns the maximum size of the store in bytes.
+    fn most_bytes(&self) -> u64 {
+        self.limits.bytes.saturating_mul(2)
     }
 
     fn prune_locked(&self) -> Result<(), SnapshotError> {
-        let mut kept = self.store.kept_snapshots();
-        kept.drain(..kept.len().saturating_sub(self.limits.kept));
-        self.store.keep(&kept)?;
+        let all = self.store.kept_snapshots();
         let mut needed: HashSet<Hash> = Index::read(&self.store.index()).hashes().collect();
-        for kept in &kept {
-            self.objects.mark(&kept.id.0, &mut needed);
+        let size_of = |hashes: &HashSet<Hash>| hashes.iter().map(|hash| self.objects.size(hash)).sum::<u64>();
+        let of_index = size_of(&needed);
+        let (mut size, mut kept) = (of_index, Vec::<Kept>::new());
+        // An eighth less than the maximum, so that not every snapshot prunes.
+        let most = self.most_bytes() - self.most_bytes() / 8;
+        for one in all.into_iter().rev().take(self.limits.kept) {
+            let mut more = HashSet::new();
+            self.objects.mark(&one.id.0, &needed, &mut more);
+            let added = size_of(&more);
+            // The latest two are kept in any case: the work between them is the latest.
+            if kept.len() >= 2 && size.saturating_add(added) > most {
+                break;
+            }
+            size = size.saturating_add(added);
+            needed.extend(more);
+            kept.push(Kept { added, ..one });
         }
+        kept.reverse();
+        if let Some(oldest) = kept.first_mut() {
+            oldest.added += of_index;
+        }
+        self.store.keep(&kept)?;
         self.objects.remove(|hash| needed.contains(hash))
     }
 }

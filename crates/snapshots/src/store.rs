@@ -18,6 +18,8 @@ pub(crate) struct Kept {
     pub(crate) id: SnapshotId,
     /// The time at which it was begun the last time, in nanoseconds since the Unix epoch.
     pub(crate) began: i64,
+    /// Size in bytes of what was stored for it and for none before it.
+    pub(crate) added: u64,
 }
 
 /// The folder of one workspace in the store.
@@ -56,7 +58,8 @@ impl Store {
     }
 
     pub(crate) fn keep(&self, kept: &[Kept]) -> Result<(), SnapshotError> {
-        let text: String = kept.iter().map(|kept| format!("{} {}\n", kept.id, kept.began)).collect();
+        let text: String =
+            kept.iter().map(|kept| format!("{} {} {}\n", kept.id, kept.began, kept.added)).collect();
         replace(&self.folder.join("kept"), &[text.as_bytes()])
     }
 
@@ -67,8 +70,9 @@ impl Store {
 
 impl Kept {
     fn parse(line: &str) -> Option<Self> {
-        let (id, began) = line.split_once(' ')?;
-        Some(Self { id: id.parse().ok()?, began: began.parse().ok()? })
+        let mut parts = line.split(' ');
+        let id = parts.next()?.parse().ok()?;
+        Some(Self { id, began: parts.next()?.parse().ok()?, added: parts.next()?.parse().ok()? })
     }
 }
 

@@ -14,16 +14,16 @@ use crate::{
 };
 
 impl Objects {
-    /// Adds everything that a tree needs. A tree that is missing or damaged needs nothing.
-    pub(crate) fn mark(&self, tree: &Hash, needed: &mut HashSet<Hash>) {
-        if !needed.insert(*tree) {
+    /// Adds to `more` everything that a tree needs and that is not in `needed`. A tree that is missing or damaged needs nothing.
+    pub(crate) fn mark(&self, tree: &Hash, needed: &HashSet<Hash>, more: &mut HashSet<Hash>) {
+        if needed.contains(tree) || !more.insert(*tree) {
             return;
         }
         for (_, entry) in self.tree(tree).unwrap_or_default() {
             if entry.is_folder() {
-                self.mark(&entry.hash, needed);
-            } else {
-                needed.insert(entry.hash);
+                self.mark(&entry.hash, needed, more);
+            } else if !needed.contains(&entry.hash) {
+                more.insert(entry.hash);
             }
         }
     }
