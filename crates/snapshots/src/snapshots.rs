@@ -116,7 +116,8 @@ impl Snapshots {
             let limits = self.limits.with_bytes(self.limits.bytes.min(AHEAD));
             self.check(limits, &[], &self.root()?)?;
         }
-        self.scan(&[]).map(|_| ())
+        self.scan(&[])?;
+        self.prune_if_full()
     }
 
     /// Takes a snapshot. Files that were not changed since the latest snapshot are not read.
@@ -125,7 +126,9 @@ impl Snapshots {
     /// The workspace is too large or cannot be read, or the store cannot be written.
     pub fn take(&self) -> Result<SnapshotId, SnapshotError> {
         let _lock = self.store.lock()?;
-        Ok(self.scan(&[])?.id)
+        let id = self.scan(&[])?.id;
+        self.prune_if_full()?;
+        Ok(id)
     }
 
     /// Takes a snapshot after some work. A file that was in the snapshot `before` is also in this one, even if
@@ -135,11 +138,12 @@ impl Snapshots {
     /// As [`take`](Self::take), or the snapshot `before` is no longer kept.
     pub fn take_after(&self, before: &SnapshotId) -> Result<SnapshotId, SnapshotError> {
         let _lock = self.store.lock()?;
-        let taken = self.scan(&[])?;
-        if !has_new_rules(&self.objects.changes(before, &taken.id)?) {
-            return Ok(taken.id);
+        let mut id = self.scan(&[])?.id;
+        if has_new_rules(&self.objects.changes(before, &id)?) {
+            id = self.scan(&[&self.objects.files(before)?])?.id;
         }
-        Ok(self.scan(&[&self.objects.files(before)?])?.id)
+        self.prune_if_full()?;
+        Ok(id)
     }
 
     /// Returns the paths that differ between two snapshots, in order.
@@ -300,7 +304,12 @@ impl Snapshots {
         latest.began = began.unwrap_or(latest.began);
         latest.added += self.objects.take_added();
         kept.push(latest);
-        self.store.keep(&kept)?;
+        self.store.keep(&kept)
+    }
+
+    /// Prunes the store if it has too much. An undo does not, because it needs what the oldest snapshots have.
+    fn prune_if_full(&self) -> Result<(), SnapshotError> {
+        let kept = self.store.kept_snapshots();
         let size: u64 = kept.iter().map(|kept| kept.added).sum();
         let is_full = kept.len() > self.limits.kept.saturating_add(SLACK) || size > self.most_bytes();
         if is_full { self.prune_locked() } else { Ok(()) }

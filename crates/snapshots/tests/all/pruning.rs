@@ -58,6 +58,23 @@ fn take_beyond_twice_the_size_of_a_workspace_prunes_the_oldest() {
 }
 
 #[test]
+fn undo_that_fills_the_store_has_what_it_restores() {
+    let world = World::new();
+    let small = world.open(Limits::default().with_bytes(10_000));
+    let text = |letter: &str| letter.repeat(4_000);
+    world.write("a", &text("1"));
+    let before = small.take().unwrap();
+    world.write("a", &text("2"));
+    let after = small.take_after(&before).unwrap();
+    for letter in ["3", "4"] {
+        world.write("b", &letter.repeat(5_950));
+        small.preview(&[]).unwrap();
+    }
+    small.undo("session", &[Step::new("1", before, Some(after))]).unwrap();
+    assert_eq!(world.text("a"), text("1"));
+}
+
+#[test]
 fn prune_removes_files_that_were_never_finished() {
     let world = World::new();
     world.take();
