@@ -39,6 +39,15 @@ pub enum SnapshotError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Another process works on the snapshots of the workspace, and does not end in time.
+    #[error(
+        "another process works on the snapshots of the workspace '{}'. Wait until it has ended.",
+        workspace.display()
+    )]
+    Busy {
+        /// The workspace.
+        workspace: PathBuf,
+    },
     /// The store does not have the snapshot, or only parts of it.
     #[error("the snapshot {id} is no longer kept, so this work cannot be undone.")]
     Missing {

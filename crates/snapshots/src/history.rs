@@ -62,7 +62,7 @@ impl Snapshots {
         if steps.is_empty() {
             return Err(SnapshotError::Nothing { what: "undo" });
         }
-        let _lock = self.store().lock()?;
+        let _lock = self.lock()?;
         let mut sessions = read(self.store())?;
         self.restore(steps, |before, after| {
             sessions.entry(session.to_owned()).or_default().push(Undone {
@@ -79,7 +79,7 @@ impl Snapshots {
     /// # Errors
     /// The session has nothing to redo; otherwise as [`undo`](Self::undo).
     pub fn redo(&self, session: &str) -> Result<Restored, SnapshotError> {
-        let _lock = self.store().lock()?;
+        let _lock = self.lock()?;
         let mut sessions = read(self.store())?;
         let of_session = sessions.entry(session.to_owned()).or_default();
         let undone = of_session.pop().ok_or(SnapshotError::Nothing { what: "redo" })?;

@@ -18,7 +18,7 @@ use crate::{
     restore::Restore,
     rules::{self, RulesOfSnapshot},
     scan::{Scan, stamps},
-    store::{Kept, Store},
+    store::{Kept, Lock, Store},
     tree::{Files, Hash},
 };
 
@@ -111,7 +111,7 @@ impl Snapshots {
     /// # Errors
     /// As [`take`](Self::take), or the workspace is too large to be copied ahead.
     pub fn prepare(&self) -> Result<(), SnapshotError> {
-        let _lock = self.store.lock()?;
+        let _lock = self.lock()?;
         if Index::read(&self.store.index()).len() == 0 {
             let limits = self.limits.with_bytes(self.limits.bytes.min(AHEAD));
             self.check(limits, &[], &self.root()?)?;
@@ -123,9 +123,10 @@ impl Snapshots {
     /// Takes a snapshot. Files that were not changed since the latest snapshot are not read.
     ///
     /// # Errors
-    /// The workspace is too large or cannot be read, or the store cannot be written.
+    /// The workspace is too large or cannot be read, the store cannot be written, or another process works on the
+    /// snapshots of the workspace for too long.
     pub fn take(&self) -> Result<SnapshotId, SnapshotError> {
-        let _lock = self.store.lock()?;
+        let _lock = self.lock()?;
         let id = self.scan(&[])?.id;
         self.prune_if_full()?;
         Ok(id)
@@ -137,7 +138,7 @@ impl Snapshots {
     /// # Errors
     /// As [`take`](Self::take), or the snapshot `before` is no longer kept.
     pub fn take_after(&self, before: &SnapshotId) -> Result<SnapshotId, SnapshotError> {
-        let _lock = self.store.lock()?;
+        let _lock = self.lock()?;
         let mut id = self.scan(&[])?.id;
         if has_new_rules(&self.objects.changes(before, &id)?) {
             id = self.scan(&[&self.objects.files(before)?])?.id;
@@ -167,7 +168,7 @@ impl Snapshots {
     /// # Errors
     /// As [`take`](Self::take), or a snapshot is no longer kept.
     pub fn preview(&self, steps: &[Step]) -> Result<Restored, SnapshotError> {
-        let _lock = self.store.lock()?;
+        let _lock = self.lock()?;
         Ok(self.plan(steps)?.1.preview())
     }
 
@@ -176,7 +177,7 @@ impl Snapshots {
     /// # Errors
     /// The store cannot be read or written.
     pub fn prune(&self) -> Result<(), SnapshotError> {
-        let _lock = self.store.lock()?;
+        let _lock = self.lock()?;
         self.prune_locked()
     }
 
@@ -207,6 +208,11 @@ impl Snapshots {
         let id = SnapshotId(self.objects.write_files(plan.wanted())?);
         self.keep(id, None)?;
         Ok(id)
+    }
+
+    /// Waits until no other process or thread works on the workspace, and keeps them out.
+    pub(crate) fn lock(&self) -> Result<Lock<'_>, SnapshotError> {
+        self.store.lock(self.limits.lock_wait)
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -1,11 +1,14 @@
 //! The folder of the store that belongs to one workspace: its lock, and its small files.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, File, TryLockError},
     io::Write as _,
     os::unix::ffi::OsStrExt as _,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use tempfile::NamedTempFile;
@@ -25,7 +28,19 @@ pub(crate) struct Kept {
 /// The folder of one workspace in the store.
 pub(crate) struct Store {
     pub(crate) folder: PathBuf,
+    workspace: PathBuf,
+    /// Held by the thread of this process that works on the workspace.
+    threads: Mutex<()>,
 }
+
+/// Keeps other processes and threads out of a workspace until it is dropped.
+pub(crate) struct Lock<'a> {
+    _file: File,
+    _thread: MutexGuard<'a, ()>,
+}
+
+/// Time between two attempts to lock a workspace.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Store {
     /// Creates the folder of a workspace, for its owner only.
@@ -38,17 +53,29 @@ impl Store {
             // For people who look through the store.
             replace(&note, &[workspace.as_os_str().as_bytes(), b"\n"])?;
         }
-        Ok(Self { folder })
+        Ok(Self { folder, workspace: workspace.to_owned(), threads: Mutex::new(()) })
     }
 
-    /// Waits until no other process or thread works on the workspace, and keeps them out until the file is
-    /// dropped.
-    pub(crate) fn lock(&self) -> Result<File, SnapshotError> {
+    /// Waits until no other process or thread works on the workspace. For other processes it waits only as long as
+    /// `wait`; what another thread of this process does is needed here.
+    pub(crate) fn lock(&self, mut wait: Duration) -> Result<Lock<'_>, SnapshotError> {
+        let thread = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.join("lock");
         let file =
             File::options().create(true).truncate(false).write(true).open(&path).map_err(store(&path))?;
-        file.lock().map_err(store(&path))?;
-        Ok(file)
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file, _thread: thread }),
+                Err(TryLockError::Error(source)) => return Err(store(&path)(source)),
+                Err(TryLockError::WouldBlock) if wait.is_zero() => {
+                    return Err(SnapshotError::Busy { workspace: self.workspace.clone() });
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+            let pause = PAUSE.min(wait);
+            thread::sleep(pause);
+            wait = wait.saturating_sub(pause);
+        }
     }
 
     /// Returns the snapshots that are kept, the oldest first.

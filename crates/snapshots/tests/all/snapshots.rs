@@ -205,6 +205,31 @@ fn take_by_several_at_once_gives_each_the_same_snapshot() {
 }
 
 #[test]
+fn take_while_another_process_works_on_the_workspace_fails_after_the_wait() {
+    let world = World::new();
+    let lock = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("lock");
+    let lock = fs::File::create(lock).unwrap();
+    lock.lock().unwrap();
+    let hasty = world.open(Limits::default().with_lock_wait(Duration::ZERO));
+    let error = hasty.take().unwrap_err();
+    assert!(matches!(error, SnapshotError::Busy { .. }));
+    assert!(error.to_string().starts_with("another process works on the snapshots"), "{error}");
+    lock.unlock().unwrap();
+    hasty.take().unwrap();
+}
+
+#[test]
+fn take_while_another_thread_takes_one_waits_for_it() {
+    let world = World::new();
+    (0..50).for_each(|number| world.write(&format!("{number}"), "1"));
+    let hasty = world.open(Limits::default().with_lock_wait(Duration::ZERO));
+    thread::scope(|scope| {
+        let takes: Vec<_> = (0..4).map(|_| scope.spawn(|| hasty.take())).collect();
+        assert!(takes.into_iter().all(|take| take.join().unwrap().is_ok()));
+    });
+}
+
+#[test]
 fn take_of_a_socket_skips_it() {
     let world = World::new();
     let _socket = std::os::unix::net::UnixListener::bind(world.workspace.join("socket")).unwrap();
