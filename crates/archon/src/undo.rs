@@ -88,7 +88,7 @@ impl Undo {
     /// As [`redo`](Self::redo), but it is no error if nothing is undone.
     pub fn preview_redo(&self, records: &[Arc<Record>]) -> Result<Restored, SnapshotError> {
         match self.snapshots.undo_stack(session(records))?.last() {
-            Some(undone) => self.snapshots.preview(&[undone.step()?]),
+            Some(undone) => self.snapshots.preview(&[undone.step()]),
             None => Ok(Restored::default()),
         }
     }

@@ -78,6 +78,7 @@ pub(crate) fn carry_out(
     let preview = preview.map_err(|error| failed(&error))?;
     if flags.dry_run || preview.is_empty() {
         report(app, &preview, false);
+        app.note_if(!preview.is_empty(), OUT_OF_REACH);
         app.note_if(preview.is_empty(), nothing_to(what, &preview, further));
         return Ok(Exit::Finished);
     }
@@ -99,9 +100,9 @@ pub(crate) fn carry_out(
     Ok(Exit::Finished)
 }
 
-/// What no snapshot takes back.
-const OUT_OF_REACH: &str = "not taken back: what was done over the network, by processes that still run, outside of \
-                            the folder, to files that git ignores, and to .git (such as commits)";
+/// Names the changes that no snapshot takes back.
+const OUT_OF_REACH: &str = "not taken back: changes over the network, by processes that still run, outside of the \
+                            folder, of files that a .gitignore ignores, and of .git (such as commits)";
 
 /// Returns the reason why nothing is changed.
 fn nothing_to(what: &str, preview: &Restored, further: Option<String>) -> String {

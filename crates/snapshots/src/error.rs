@@ -8,10 +8,10 @@ use crate::{Limits, SnapshotId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The workspace has more files, or larger ones, than the limits allow.
+    /// The workspace has more files, links and folders, or larger files, than the limits allow.
     #[error(
-        "undo is off: the workspace '{}' has more than {} files or {} MB. Name what need not be kept in a \
-         .gitignore, or work in a smaller folder.",
+        "undo is off: the workspace '{}' has more than {} files, links and folders, or more than {} MB. Name what \
+         need not be kept in a .gitignore, or work in a smaller folder.",
         workspace.display(), limits.entries, limits.bytes / 1_000_000
     )]
     TooLarge {
@@ -53,6 +53,16 @@ pub enum SnapshotError {
     Missing {
         /// The snapshot, or a folder in it.
         id: SnapshotId,
+    },
+    /// The file with what can be redone is damaged.
+    #[error(
+        "'{}' in the store of snapshots is damaged. Remove this file: then nothing can be redone, and all else is \
+         kept.",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
     },
     /// The session has no work that can be undone or redone.
     #[error("there is nothing to {what} in this session.")]

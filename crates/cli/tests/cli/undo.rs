@@ -26,6 +26,7 @@ async fn undo_after_an_edit_of_the_person_leaves_the_file() {
     std::fs::write(place.path("theirs"), "by the person").unwrap();
     let shown = place.archon("undo last --dry-run", &[]).await;
     assert!(shown.err.contains("remove    ours") && shown.err.contains("leave     theirs"), "{shown:?}");
+    assert!(shown.err.contains("not taken back: changes over the network"), "{shown:?}");
     assert!(text(&place, "ours").is_some(), "nothing was changed");
     let done = place.archon("undo last --yes", &[]).await;
     assert_eq!(done.code, Some(0), "{done:?}");

@@ -130,7 +130,7 @@ fn undo_is_noted_with_the_snapshot_that_it_makes() {
     let before = step.before;
     world.undo(&[step]);
     assert_eq!(world.states(), all);
-    let noted = world.snapshots.undo_stack("session").unwrap()[0].step().unwrap();
+    let noted = world.snapshots.undo_stack("session").unwrap()[0].step();
     assert_eq!((noted.after, world.take()), (Some(before), before));
 }
 
@@ -151,9 +151,26 @@ fn undo_that_cannot_be_noted_changes_nothing() {
     let world = World::new();
     let step = world.turn("1", |world| world.write("a", "2"));
     let folder = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path();
-    // A folder in the place of the file.
+    // A folder is in the place of the file.
     fs::create_dir(folder.join("undone")).unwrap();
     world.snapshots.undo("session", &[step]).unwrap_err();
+    assert!(world.has("a"));
+}
+
+#[test]
+fn redo_with_a_damaged_note_says_so_and_names_the_file() {
+    let world = World::new();
+    let step = world.turn("1", |world| world.write("a", "2"));
+    world.undo(std::slice::from_ref(&step));
+    let path = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("undone");
+    let text = fs::read_to_string(&path).unwrap();
+    for damaged in ["{", &text.replace(&step.before.to_string(), "ba78")] {
+        fs::write(&path, damaged).unwrap();
+        let error = world.snapshots.redo("session").unwrap_err();
+        assert!(matches!(&error, SnapshotError::Damaged { path: of } if *of == path), "{error}");
+    }
+    fs::write(&path, text).unwrap();
+    world.snapshots.redo("session").unwrap();
     assert!(world.has("a"));
 }
 
