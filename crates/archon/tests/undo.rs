@@ -103,8 +103,11 @@ async fn undo_after_an_edit_of_the_person_leaves_the_file() {
 }
 
 /// The records of a run that is killed before the snapshot after its call.
-fn killed(mut records: Vec<Arc<Record>>) -> Vec<Arc<Record>> {
-    let is_after = |record: &Arc<Record>| matches!(&record.body, RecordBody::WorkspaceSnapshot(snapshot) if snapshot.place == SnapshotPlace::After);
+fn until_kill(mut records: Vec<Arc<Record>>) -> Vec<Arc<Record>> {
+    let is_after = |record: &Arc<Record>| match &record.body {
+        RecordBody::WorkspaceSnapshot(snapshot) => snapshot.place == SnapshotPlace::After,
+        _ => false,
+    };
     let end = records.iter().position(is_after).unwrap();
     records.truncate(end);
     records
@@ -113,7 +116,7 @@ fn killed(mut records: Vec<Arc<Record>>) -> Vec<Arc<Record>> {
 #[tokio::test]
 async fn undo_of_a_killed_run_takes_back_its_changes() {
     let desk = Desk::new();
-    let records = killed(desk.run(&["1"]).await);
+    let records = until_kill(desk.run(&["1"]).await);
     desk.undo.undo(&records, None).unwrap();
     assert_eq!(desk.notes(), "0");
 }
@@ -121,7 +124,7 @@ async fn undo_of_a_killed_run_takes_back_its_changes() {
 #[tokio::test]
 async fn undo_of_a_killed_and_resumed_run_leaves_an_edit_between() {
     let desk = Desk::new();
-    let mut records = killed(desk.run(&["1"]).await);
+    let mut records = until_kill(desk.run(&["1"]).await);
     let last = records.last().unwrap();
     let resumed =
         Record { seq: last.seq + 1, at: last.at + Duration::from_secs(600), body: RecordBody::Resumed };

@@ -84,7 +84,7 @@ pub(crate) type Change = (PathBuf, Option<Entry>, Option<Entry>);
 
 const CHANGED: &str = "it was changed after that";
 pub(crate) const WAS_IGNORED: &str = "it was ignored before, so no snapshot has its earlier state";
-pub(crate) const IS_LATE: &str = "it was changed after the work was cut off, perhaps by a person";
+pub(crate) const CHANGED_LATE: &str = "it was changed after the work was cut off, perhaps by a person";
 pub(crate) const MAY_BE_MOVED: &str = "it may have been moved here from a place that no snapshot has";
 const NOT_KEPT: &str = "it is no regular file, or could not be read";
 const NO_FOLDER: &str = "its folder is gone, or is a file now";

@@ -17,6 +17,9 @@ use crate::{
     tree::{Entry, Files, Hash, Kind, encode},
 };
 
+/// A function that writes the index.
+type Save<'a> = &'a dyn Fn(&[(Vec<u8>, Known)]) -> Result<(), SnapshotError>;
+
 /// One look through a workspace.
 pub(crate) struct Scan<'a> {
     pub(crate) objects: &'a Objects,
@@ -28,7 +31,7 @@ pub(crate) struct Scan<'a> {
     /// Snapshots whose files are kept even if they are ignored now.
     pub(crate) known: &'a [&'a Files],
     /// Called with the files that were found so far, after each that was read.
-    save: &'a dyn Fn(&[(Vec<u8>, Known)]) -> Result<(), SnapshotError>,
+    save: Save<'a>,
     /// True if the files are only counted, and nothing is stored.
     is_check_only: bool,
     /// The path of the folder or file that is looked at, relative to the workspace.
@@ -48,7 +51,7 @@ impl<'a> Scan<'a> {
         (workspace, without): (&'a Path, &'a [PathBuf]),
         limits: Limits,
         known: &'a [&'a Files],
-        save: &'a dyn Fn(&[(Vec<u8>, Known)]) -> Result<(), SnapshotError>,
+        save: Save<'a>,
     ) -> Self {
         Self {
             objects,

@@ -14,7 +14,7 @@ use crate::{
     beneath::Folder,
     index::{Index, Known},
     objects::Objects,
-    plan::{Change, IS_LATE, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
+    plan::{CHANGED_LATE, Change, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
     restore::Restore,
     rules::{self, RulesOfSnapshot},
     scan::{Scan, stamps},
@@ -243,7 +243,7 @@ impl Snapshots {
             plan.take_back(&changes, before, |path, old, new| {
                 let stamp = stamps.get(path);
                 if ended.is_some_and(|ended| stamp.is_some_and(|stamp| stamp.is_changed_after(ended))) {
-                    return Some(IS_LATE);
+                    return Some(CHANGED_LATE);
                 }
                 let new = new.filter(|_| old.is_none())?;
                 if rules.as_mut().is_some_and(|rules| rules.ignore(path, new.is_folder())) {
@@ -317,12 +317,12 @@ impl Snapshots {
     fn prune_if_full(&self) -> Result<(), SnapshotError> {
         let kept = self.store.kept_snapshots();
         let size: u64 = kept.iter().map(|kept| kept.added).sum();
-        let is_full = kept.len() > self.limits.kept.saturating_add(SLACK) || size > self.most_bytes();
+        let is_full = kept.len() > self.limits.kept.saturating_add(SLACK) || size > self.max_bytes();
         if is_full { self.prune_locked() } else { Ok(()) }
     }
 
     /// Returns the maximum size of the store in bytes.
-    fn most_bytes(&self) -> u64 {
+    fn max_bytes(&self) -> u64 {
         self.limits.bytes.saturating_mul(2)
     }
 
@@ -333,7 +333,7 @@ impl Snapshots {
         let of_index = size_of(&needed);
         let (mut size, mut kept) = (of_index, Vec::<Kept>::new());
         // An eighth less than the maximum, so that not every snapshot prunes.
-        let most = self.most_bytes() - self.most_bytes() / 8;
+        let most = self.max_bytes() - self.max_bytes() / 8;
         for one in all.into_iter().rev().take(self.limits.kept) {
             let mut more = HashSet::new();
             self.objects.mark(&one.id.0, &needed, &mut more);

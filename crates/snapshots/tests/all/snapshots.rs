@@ -99,7 +99,7 @@ fn take_with_an_index_reads_no_unchanged_file() {
 }
 
 /// The number of contents and trees in the store.
-fn stored(world: &World) -> usize {
+fn objects_of(world: &World) -> usize {
     states(&world.store()).keys().filter(|path| path.iter().any(|step| step == "objects")).count()
 }
 
@@ -110,10 +110,10 @@ fn prepare_of_a_large_workspace_that_the_store_does_not_know_copies_nothing() {
     let large = fs::File::create(world.workspace.join("large")).unwrap();
     large.set_len(64_000_001).unwrap();
     world.snapshots.prepare().unwrap_err();
-    assert_eq!(stored(&world), 0);
+    assert_eq!(objects_of(&world), 0);
     large.set_len(1_000).unwrap();
     world.snapshots.prepare().unwrap();
-    assert_eq!(stored(&world), 3, "two contents and a tree");
+    assert_eq!(objects_of(&world), 3, "two contents and a tree");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn take_after_a_long_first_one_that_was_killed_does_not_read_all_files_again() {
     let objects = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("objects");
     fs::remove_dir_all(objects).unwrap();
     world.later().take().unwrap();
-    assert_eq!(stored(&world), 20 - 8 + 1, "8 files are in the index, and the tree is written again");
+    assert_eq!(objects_of(&world), 20 - 8 + 1, "8 files are in the index, and the tree is written again");
 }
 
 #[test]
