@@ -1,6 +1,11 @@
 //! Undo: takes back what a run changed in its workspace.
 
-use std::{path::Path, sync::Arc, thread};
+use std::{
+    path::Path,
+    sync::Arc,
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use archon_snapshots::{Limits, Restored, SnapshotError, SnapshotId, Snapshots, Step};
 use archon_types::{BoxFuture, Record, RecordBody, RunStarted, SnapshotPlace, WorkspaceSnapshots};
@@ -83,7 +88,7 @@ impl Undo {
     /// As [`redo`](Self::redo), but it is no error if nothing is undone.
     pub fn preview_redo(&self, records: &[Arc<Record>]) -> Result<Restored, SnapshotError> {
         match self.snapshots.undo_stack(session(records))?.last() {
-            Some(undone) => self.snapshots.preview(&[undone.step()?]),
+            Some(undone) => self.snapshots.preview(&[undone.step()]),
             None => Ok(Restored::default()),
         }
     }
@@ -111,24 +116,41 @@ impl Undo {
     }
 }
 
-/// Returns the snapshots of a run with the numbers of their turns.
+/// Returns the steps of a run that changed something, with the numbers of their turns. A step ends with the snapshot after it, or with
+/// the last record of the process that worked on it.
 fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
     let run = RunStarted::of(records).map_or("", |started| started.run.as_str());
     let mut steps: Vec<(u32, Step)> = Vec::new();
+    let mut is_open = false;
     for record in records {
+        is_open &= !record.body.is_resumption();
+        if let Some((_, step)) = steps.last_mut().filter(|_| is_open) {
+            step.ended = end_of(record);
+        }
         let RecordBody::WorkspaceSnapshot(snapshot) = &record.body else { continue };
-        let Some(id) = snapshot.tree.as_ref().and_then(|tree| tree.parse::<SnapshotId>().ok()) else {
-            continue;
-        };
-        match (snapshot.place, steps.last_mut()) {
-            (SnapshotPlace::After, Some((_, step))) => step.after = Some(id),
-            (SnapshotPlace::Before, _) => {
-                steps.push((snapshot.turn, Step::new(format!("{run}/{}", record.seq), id, None)));
+        let id = snapshot.tree.as_ref().and_then(|tree| tree.parse::<SnapshotId>().ok());
+        match (snapshot.place, id, steps.last_mut()) {
+            (SnapshotPlace::After, _, Some((_, step))) if is_open => {
+                step.after = id;
+                is_open = false;
+            }
+            (SnapshotPlace::Before, Some(id), _) => {
+                let mut step = Step::new(format!("{run}/{}", record.seq), id, None);
+                step.ended = end_of(record);
+                steps.push((snapshot.turn, step));
+                is_open = true;
             }
             _ => {}
         }
     }
+    // A turn that changed nothing is none of those that a person counts.
+    steps.retain(|(_, step)| step.after != Some(step.before));
     steps
+}
+
+/// Returns the end of the millisecond in which a record was written.
+fn end_of(record: &Record) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(record.at.as_millis().saturating_add(1)))
 }
 
 fn session(records: &[Arc<Record>]) -> &str {
@@ -136,11 +158,12 @@ fn session(records: &[Arc<Record>]) -> &str {
 }
 
 impl WorkspaceSnapshots for Undo {
-    /// Takes a first snapshot on a thread of its own, which ends with the process.
+    /// Takes a first snapshot on a thread of its own, which ends with the process. A large workspace that is not in
+    /// the store yet is copied before the first effect only.
     fn prepare(&self) {
         let snapshots = self.snapshots.clone();
         // If it fails, so does the snapshot before the first effect, which reports the reason.
-        let _ = thread::Builder::new().name("archon-snapshot".to_owned()).spawn(move || snapshots.take());
+        let _ = thread::Builder::new().name("archon-snapshot".to_owned()).spawn(move || snapshots.prepare());
     }
 
     fn take(&self, before: Option<String>) -> BoxFuture<'static, Result<String, String>> {

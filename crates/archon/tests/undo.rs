@@ -3,13 +3,18 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use archon::{
     Archon, Undo,
     providers::{ScriptedProvider, Step},
     tool,
-    types::{Record, RecordBody, RunStarted},
+    types::{Record, RecordBody, RunStarted, SnapshotPlace},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -80,6 +85,14 @@ async fn undo_takes_back_the_last_turns_and_then_the_others() {
 }
 
 #[tokio::test]
+async fn undo_of_the_last_turn_skips_those_that_changed_nothing() {
+    let desk = Desk::new();
+    let records = desk.run(&["1", "2", "2"]).await;
+    desk.undo.undo(&records, Some(1)).unwrap();
+    assert_eq!(desk.notes(), "1");
+}
+
+#[tokio::test]
 async fn undo_after_an_edit_of_the_person_leaves_the_file() {
     let desk = Desk::new();
     let records = desk.run(&["1"]).await;
@@ -87,6 +100,42 @@ async fn undo_after_an_edit_of_the_person_leaves_the_file() {
     let restored = desk.undo.undo(&records, None).unwrap();
     assert_eq!(desk.notes(), "mine");
     assert_eq!(restored.left.len(), 1);
+}
+
+/// The records of a run that is killed before the snapshot after its call.
+fn until_kill(mut records: Vec<Arc<Record>>) -> Vec<Arc<Record>> {
+    let is_after = |record: &Arc<Record>| match &record.body {
+        RecordBody::WorkspaceSnapshot(snapshot) => snapshot.place == SnapshotPlace::After,
+        _ => false,
+    };
+    let end = records.iter().position(is_after).unwrap();
+    records.truncate(end);
+    records
+}
+
+#[tokio::test]
+async fn undo_of_a_killed_run_takes_back_its_changes() {
+    let desk = Desk::new();
+    let records = until_kill(desk.run(&["1"]).await);
+    desk.undo.undo(&records, None).unwrap();
+    assert_eq!(desk.notes(), "0");
+}
+
+#[tokio::test]
+async fn undo_of_a_killed_and_resumed_run_leaves_an_edit_between() {
+    let desk = Desk::new();
+    let mut records = until_kill(desk.run(&["1"]).await);
+    let last = records.last().unwrap();
+    let resumed =
+        Record { seq: last.seq + 1, at: last.at + Duration::from_secs(600), body: RecordBody::Resumed };
+    records.push(Arc::new(resumed));
+    let path = Path::new(&desk.workspace()).join("notes");
+    fs::write(&path, "mine").unwrap();
+    let file = fs::File::options().append(true).open(&path).unwrap();
+    file.set_modified(SystemTime::now() + Duration::from_secs(60)).unwrap();
+    let restored = desk.undo.undo(&records, None).unwrap();
+    assert_eq!(desk.notes(), "mine");
+    assert!(restored.left[0].why.contains("cut off"), "{restored:?}");
 }
 
 #[tokio::test]

@@ -66,18 +66,20 @@ pub(crate) async fn of_run(app: &App, run: &RunId) -> Result<(Undo, Vec<Arc<Reco
     Ok((undo, records))
 }
 
-/// Shows what `act` will change, asks the person, and does it. `what` is the name of the command.
+/// Shows what `act` will change, asks the person, and does it. `what` is the name of the command, and `further` the
+/// flag that reaches further back.
 pub(crate) fn carry_out(
     app: &App,
     flags: &UndoFlags,
-    what: &str,
+    (what, further): (&str, Option<String>),
     preview: Result<Restored, SnapshotError>,
     act: impl FnOnce() -> Result<Restored, SnapshotError>,
 ) -> Result<Exit, Failure> {
     let preview = preview.map_err(|error| failed(&error))?;
     if flags.dry_run || preview.is_empty() {
         report(app, &preview, false);
-        app.note_if(preview.is_empty(), format!("there is nothing to {what}; nothing was changed"));
+        app.note_if(!preview.is_empty(), OUT_OF_REACH);
+        app.note_if(preview.is_empty(), nothing_to(what, &preview, further));
         return Ok(Exit::Finished);
     }
     if !flags.yes {
@@ -98,9 +100,18 @@ pub(crate) fn carry_out(
     Ok(Exit::Finished)
 }
 
-/// What no snapshot takes back.
-pub(crate) const OUT_OF_REACH: &str = "not taken back: what was done over the network, by processes that still run, outside of \
-                            the folder, to files that git ignores, and to .git (such as commits)";
+/// Names the changes that no snapshot takes back.
+pub(crate) const OUT_OF_REACH: &str = "not taken back: changes over the network, by processes that still run, outside of the \
+                            folder, of files that a .gitignore ignores, and of .git (such as commits)";
+
+/// Returns the reason why nothing is changed.
+fn nothing_to(what: &str, preview: &Restored, further: Option<String>) -> String {
+    if preview.left.is_empty() {
+        return format!("there is nothing to {what}; nothing was changed");
+    }
+    let further = further.map(|flag| format!(" To reach further back: archon {what} RUN {flag}"));
+    format!("all files to {what} are left; nothing was changed.{}", further.unwrap_or_default())
+}
 
 fn open(app: &App, workspace: &Path) -> Result<Undo, SnapshotError> {
     Ok(Undo::open(app.data_dir.join("snapshots"), workspace)?.without(&app.data_dir))
@@ -141,7 +152,7 @@ pub(crate) fn failed(error: &SnapshotError) -> Failure {
     let advice = match error {
         SnapshotError::Nothing { .. } => "see which runs there are: archon runs list",
         SnapshotError::Missing { .. } => {
-            "only the latest 200 snapshots of a folder are kept; take the work back with git, or by hand"
+            "at most the latest 200 snapshots of a folder and 4 GB are kept; take the work back with git, or by hand"
         }
         _ => "then do the same again",
     };

@@ -73,14 +73,14 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
     const GRACE: Option<Duration> = None;
     const LISTENS: bool = true;
 
-    /// Completes the snapshots of the workspace. Does not read the inbox, because a message can wait until it can
+    /// Prepares the snapshots of the workspace. Does not read the inbox, because a message can wait until it can
     /// change the next step.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         run.watch.renew(run.machine.deadline());
-        let Some(source) = &self.driver.snapshots else { return Ok(()) };
-        source.prepare();
-        // The process may have died between the calls and the snapshot after them.
-        boxed(|| self.snapshot(SnapshotPlace::After, run)).await
+        if let Some(source) = &self.driver.snapshots {
+            source.prepare();
+        }
+        Ok(())
     }
 
     /// Reads the inbox where a message can change the next step, and after a cancel.

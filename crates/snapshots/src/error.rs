@@ -8,10 +8,10 @@ use crate::{Limits, SnapshotId};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The workspace has more files, or larger ones, than the limits allow.
+    /// The workspace has more files, links and folders, or larger files, than the limits allow.
     #[error(
-        "undo is off: the workspace '{}' has more than {} files or {} MB. Name what need not be kept in a \
-         .gitignore, or work in a smaller folder.",
+        "undo is off: the workspace '{}' has more than {} files, links and folders, or more than {} MB. Name what \
+         need not be kept in a .gitignore, or work in a smaller folder.",
         workspace.display(), limits.entries, limits.bytes / 1_000_000
     )]
     TooLarge {
@@ -39,11 +39,30 @@ pub enum SnapshotError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Another process works on the snapshots of the workspace, and does not end in time.
+    #[error(
+        "another process works on the snapshots of the workspace '{}'. Wait until it has ended.",
+        workspace.display()
+    )]
+    Busy {
+        /// The workspace.
+        workspace: PathBuf,
+    },
     /// The store does not have the snapshot, or only parts of it.
     #[error("the snapshot {id} is no longer kept, so this work cannot be undone.")]
     Missing {
         /// The snapshot, or a folder in it.
         id: SnapshotId,
+    },
+    /// The file with what can be redone is damaged.
+    #[error(
+        "'{}' in the store of snapshots is damaged. Remove this file: then nothing can be redone, and all else is \
+         kept.",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
     },
     /// The session has no work that can be undone or redone.
     #[error("there is nothing to {what} in this session.")]

@@ -16,20 +16,16 @@ use crate::{
 pub struct Undone {
     /// The names of the steps.
     pub steps: Vec<String>,
-    before: String,
-    after: String,
+    before: SnapshotId,
+    after: SnapshotId,
 }
 
 type Sessions = BTreeMap<String, Vec<Undone>>;
 
 impl Undone {
     /// Returns the undo itself as a step: to take it back is to redo.
-    ///
-    /// # Errors
-    /// The file of the store is damaged.
-    pub fn step(&self) -> Result<Step, SnapshotError> {
-        let id = |text: &str| text.parse::<SnapshotId>().map_err(|_| SnapshotError::Nothing { what: "redo" });
-        Ok(Step::new("undo", id(&self.before)?, Some(id(&self.after)?)))
+    pub fn step(&self) -> Step {
+        Step::new("undo", self.before, Some(self.after))
     }
 }
 
@@ -37,7 +33,7 @@ impl Snapshots {
     /// Returns those of the steps that the session has not undone, in the same order.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// The store cannot be read, or the file with what was undone is damaged.
     pub fn open_steps(&self, session: &str, steps: &[Step]) -> Result<Vec<Step>, SnapshotError> {
         let undone = self.undo_stack(session)?;
         let is_undone = |step: &&Step| undone.iter().any(|undone| undone.steps.contains(&step.name));
@@ -47,13 +43,13 @@ impl Snapshots {
     /// Returns what the session has undone and not redone, the latest last.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// The store cannot be read, or the file with what was undone is damaged.
     pub fn undo_stack(&self, session: &str) -> Result<Vec<Undone>, SnapshotError> {
         Ok(read(self.store())?.remove(session).unwrap_or_default())
     }
 
     /// Takes the steps back, which are given in order, the oldest first. A path that was changed since is left
-    /// as it is.
+    /// as it is. The undo is noted before it changes anything, so that one that is killed can be redone.
     ///
     /// # Errors
     /// There are no steps, a snapshot is no longer kept, the workspace is too large or cannot be read, or the
@@ -62,16 +58,16 @@ impl Snapshots {
         if steps.is_empty() {
             return Err(SnapshotError::Nothing { what: "undo" });
         }
-        let _lock = self.store().lock()?;
-        let (restored, (before, after)) = self.restore(steps)?;
+        let _lock = self.lock()?;
         let mut sessions = read(self.store())?;
-        sessions.entry(session.to_owned()).or_default().push(Undone {
-            steps: steps.iter().map(|step| step.name.clone()).collect(),
-            before: before.to_string(),
-            after: after.to_string(),
-        });
-        write(self.store(), &sessions)?;
-        Ok(restored)
+        self.restore(steps, |before, after| {
+            sessions.entry(session.to_owned()).or_default().push(Undone {
+                steps: steps.iter().map(|step| step.name.clone()).collect(),
+                before,
+                after,
+            });
+            write(self.store(), &sessions)
+        })
     }
 
     /// Takes the latest undo of the session back. A path that was changed since is left as it is.
@@ -79,14 +75,14 @@ impl Snapshots {
     /// # Errors
     /// The session has nothing to redo; otherwise as [`undo`](Self::undo).
     pub fn redo(&self, session: &str) -> Result<Restored, SnapshotError> {
-        let _lock = self.store().lock()?;
+        let _lock = self.lock()?;
         let mut sessions = read(self.store())?;
         let of_session = sessions.entry(session.to_owned()).or_default();
         let undone = of_session.pop().ok_or(SnapshotError::Nothing { what: "redo" })?;
         if of_session.is_empty() {
             sessions.remove(session);
         }
-        let (restored, _) = self.restore(&[undone.step()?])?;
+        let restored = self.restore(&[undone.step()], |_, _| Ok(()))?;
         write(self.store(), &sessions)?;
         Ok(restored)
     }
@@ -99,8 +95,7 @@ fn path(store: &Store) -> PathBuf {
 fn read(store: &Store) -> Result<Sessions, SnapshotError> {
     let path = path(store);
     match fs::read(&path) {
-        // Who damages the file loses the redo and nothing else.
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| SnapshotError::Damaged { path }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Sessions::new()),
         Err(error) => Err(crate::error::store(&path)(error)),
     }

@@ -96,10 +96,23 @@ impl Index {
 impl Stamp {
     /// Returns true if a change after `began` is certain to give the file another stamp.
     fn is_settled(&self, began: i64) -> bool {
-        let last = self.modified.max(self.changed);
-        let tick = if last % 1_000_000_000 == 0 { LONG_TICK } else { TICK };
-        last.saturating_add(tick) < began
+        is_before(self.modified.max(self.changed), began)
     }
+
+    /// Returns true if the file, its name or its permissions were changed after `ended`.
+    pub(crate) fn is_changed_after(&self, ended: i64) -> bool {
+        self.modified.max(self.changed) > ended
+    }
+
+    /// Returns true if the content is certain to be older than `began`. A file that is moved keeps this time.
+    pub(crate) fn is_older(&self, began: i64) -> bool {
+        is_before(self.modified, began)
+    }
+}
+
+fn is_before(time: i64, began: i64) -> bool {
+    let tick = if time % 1_000_000_000 == 0 { LONG_TICK } else { TICK };
+    time.saturating_add(tick) < began
 }
 
 #[cfg(test)]

@@ -16,13 +16,14 @@
 //! | [`Undone`], what can be redone | `history.rs` |
 //! | which files belong to a snapshot | `scan.rs`, `rules.rs` |
 //! | files that were not changed, and so are not read | `index.rs` |
-//! | trees and contents | `tree.rs`, `objects.rs` |
+//! | trees and contents | `tree.rs`, `trees.rs`, `objects.rs` |
 //! | paths that lead nowhere else | `beneath.rs` |
 //!
 //! *Invariants*
 //!
 //! - Nothing is written outside of the workspace and the store.
 //! - A file is replaced or removed only if it is as the work left it.
+//! - A file that was moved into the workspace is not removed, unless a snapshot has it.
 //! - A snapshot whose id was returned is whole.
 //!
 //! # Example
@@ -51,11 +52,12 @@
 //! # The store
 //!
 //! Below the store's folder, each workspace has a folder of its own: `objects` with contents and trees by their
-//! SHA-256, `kept` with the ids of the snapshots that are kept (the latest 200), `index` with what is known of
-//! each file (so that an unchanged file is not read again), and `undone` with what can be redone, for each
-//! session. Files are written under another name and renamed, so a process that is killed leaves no broken
-//! snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the medium: after
-//! a power cut, a damaged content is noticed by its hash and not restored.
+//! SHA-256, `kept` with the snapshots that are kept (the latest 200, as long as the store has at most 4 GB), `index`
+//! with what is known of each file (so that an unchanged file is not read again), and `undone` with what can be
+//! redone, for each session. Files are written under another name and renamed, so a process that is killed leaves
+//! no broken snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the
+//! medium: after a power cut, a damaged content is noticed by its hash and not restored, and the next snapshot
+//! stores it again if a file still has it.
 
 #![cfg(unix)]
 
@@ -72,6 +74,7 @@ mod scan;
 mod snapshots;
 mod store;
 mod tree;
+mod trees;
 
 pub use error::SnapshotError;
 pub use history::Undone;

@@ -1,4 +1,6 @@
-//! How large a workspace may be, and how many snapshots are kept.
+//! How large a workspace may be, how many snapshots are kept, and how long other processes are waited for.
+
+use std::time::Duration;
 
 /// Limits of the snapshots of one workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,15 +8,18 @@
 pub struct Limits {
     /// Maximum number of files, links and folders, ignored ones aside. Default 50,000.
     pub entries: usize,
-    /// Maximum size of all files together in bytes, ignored ones aside. Default 2 GB.
+    /// Maximum size of all files together in bytes, ignored ones aside. Default 2 GB. The store has at most twice
+    /// this size: older snapshots are removed.
     pub bytes: u64,
-    /// Number of snapshots that are kept. Default 200.
+    /// Maximum number of snapshots that are kept. Default 200.
     pub kept: usize,
+    /// Maximum time to wait for another process that works on the snapshots of the workspace. Default 5 s.
+    pub lock_wait: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { entries: 50_000, bytes: 2_000_000_000, kept: 200 }
+        Self { entries: 50_000, bytes: 2_000_000_000, kept: 200, lock_wait: Duration::from_secs(5) }
     }
 }
 
@@ -37,6 +42,13 @@ impl Limits {
     #[must_use]
     pub fn with_kept(mut self, kept: usize) -> Self {
         self.kept = kept;
+        self
+    }
+
+    /// Sets [`lock_wait`](Self::lock_wait).
+    #[must_use]
+    pub fn with_lock_wait(mut self, lock_wait: Duration) -> Self {
+        self.lock_wait = lock_wait;
         self
     }
 }

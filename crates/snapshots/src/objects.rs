@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use sha2::{Digest, Sha256};
@@ -23,11 +24,20 @@ pub(crate) struct Objects {
     folder: PathBuf,
     /// Folder of the files that are being written.
     unfinished: PathBuf,
+    /// The file of the index, which relies on the contents.
+    index: PathBuf,
+    /// Size in bytes of what was stored and not counted yet.
+    added: AtomicU64,
 }
 
 impl Objects {
     pub(crate) fn open(folder: &Path) -> Result<Self, SnapshotError> {
-        let own = Self { folder: folder.join("objects"), unfinished: folder.join("unfinished") };
+        let own = Self {
+            folder: folder.join("objects"),
+            unfinished: folder.join("unfinished"),
+            index: folder.join("index"),
+            added: AtomicU64::new(0),
+        };
         for folder in [&own.folder, &own.unfinished] {
             fs::create_dir_all(folder).map_err(store(folder))?;
         }
@@ -40,7 +50,7 @@ impl Objects {
         if !self.has(&hash, bytes.len() as u64) {
             let mut file = self.begin()?;
             file.write_all(bytes).map_err(store(file.path()))?;
-            self.finish(file, &hash)?;
+            self.finish(file, (&hash, bytes.len() as u64))?;
         }
         Ok(hash)
     }
@@ -67,23 +77,27 @@ impl Objects {
         }
         let hash = hasher.finalize().into();
         if !self.has(&hash, size) {
-            self.finish(file, &hash)?;
+            self.finish(file, (&hash, size))?;
         }
         Ok(Ok((hash, size)))
     }
 
-    /// Returns a content; `None` if the store does not have it, or only a damaged form of it.
+    /// Returns a content; `None` if the store does not have it, or only a damaged form of it, which is removed.
     pub(crate) fn read(&self, id: &Hash) -> Option<Vec<u8>> {
         let bytes = fs::read(self.path(id)).ok()?;
-        (hash(&bytes) == *id).then_some(bytes)
+        if hash(&bytes) != *id {
+            self.discard(id);
+            return None;
+        }
+        Some(bytes)
     }
 
     /// Writes a content to `to`.
     ///
     /// # Errors
-    /// The store does not have the content, or only a damaged form of it; or it cannot be written.
+    /// The store does not have the content, or only a damaged form of it, which is removed; or it cannot be written.
     pub(crate) fn copy(&self, id: &Hash, to: &mut dyn Write) -> io::Result<()> {
-        let mut from = File::open(self.path(id))?;
+        let mut from = File::open(self.path(id)).inspect_err(|_| self.discard(id))?;
         let (mut hasher, mut part) = (Sha256::new(), vec![0; 1 << 16]);
         loop {
             let count = from.read(&mut part)?;
@@ -92,9 +106,16 @@ impl Objects {
             to.write_all(bytes)?;
         }
         if Hash::from(hasher.finalize()) != *id {
+            self.discard(id);
             return Err(io::Error::other("its content in the store of snapshots is damaged"));
         }
         Ok(())
+    }
+
+    /// Removes a damaged content and the index, so that the next snapshot reads all files and stores it again.
+    fn discard(&self, id: &Hash) {
+        let _ = fs::remove_file(self.path(id));
+        let _ = fs::remove_file(&self.index);
     }
 
     /// Removes every content that `is_needed` is false for, and files that were never finished. No other
@@ -116,6 +137,16 @@ impl Objects {
         Ok(())
     }
 
+    /// Returns the size in bytes of what was stored since the last call.
+    pub(crate) fn take_added(&self) -> u64 {
+        self.added.swap(0, Ordering::Relaxed)
+    }
+
+    /// Returns the size of a content in bytes; 0 if the store does not have it.
+    pub(crate) fn size(&self, id: &Hash) -> u64 {
+        fs::metadata(self.path(id)).map_or(0, |of| of.len())
+    }
+
     /// Returns true if the store has a content of this size. A file of another size was cut off by a power cut.
     fn has(&self, id: &Hash, size: u64) -> bool {
         fs::metadata(self.path(id)).is_ok_and(|of| of.len() == size)
@@ -125,11 +156,12 @@ impl Objects {
         NamedTempFile::new_in(&self.unfinished).map_err(store(&self.unfinished))
     }
 
-    fn finish(&self, file: NamedTempFile, id: &Hash) -> Result<(), SnapshotError> {
+    fn finish(&self, file: NamedTempFile, (id, size): (&Hash, u64)) -> Result<(), SnapshotError> {
         let path = self.path(id);
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).map_err(store(folder))?;
         file.persist(&path).map_err(|error| store(&path)(error.error))?;
+        self.added.fetch_add(size, Ordering::Relaxed);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use crate::{
@@ -21,12 +22,22 @@ pub struct Step {
     /// The snapshot after the work; `None` if it was cut off before that. Then the snapshot before the next step
     /// counts, or the state of now.
     pub after: Option<SnapshotId>,
+    /// If there is no snapshot after the work: the latest time at which it may have changed something. A file that
+    /// was changed later is left. `None` if all changes count as the work's.
+    pub ended: Option<SystemTime>,
 }
 
 impl Step {
     /// Creates a step.
     pub fn new(name: impl Into<String>, before: SnapshotId, after: Option<SnapshotId>) -> Self {
-        Self { name: name.into(), before, after }
+        Self { name: name.into(), before, after, ended: None }
+    }
+
+    /// Sets [`ended`](Self::ended).
+    #[must_use]
+    pub fn with_end(mut self, ended: SystemTime) -> Self {
+        self.ended = Some(ended);
+        self
     }
 }
 
@@ -72,7 +83,9 @@ pub struct Left {
 pub(crate) type Change = (PathBuf, Option<Entry>, Option<Entry>);
 
 const CHANGED: &str = "it was changed after that";
-const WAS_IGNORED: &str = "it was ignored before, so no snapshot has its earlier state";
+pub(crate) const WAS_IGNORED: &str = "it was ignored before, so no snapshot has its earlier state";
+pub(crate) const CHANGED_LATE: &str = "it was changed after the work was cut off, perhaps by a person";
+pub(crate) const MAY_BE_MOVED: &str = "it may have been moved here from a place that no snapshot has";
 const NOT_KEPT: &str = "it is no regular file, or could not be read";
 const NO_FOLDER: &str = "its folder is gone, or is a file now";
 const UNIGNORED: &str = "it was ignored when the work ended, so no snapshot has it";
@@ -90,13 +103,13 @@ impl Plan {
         Self { wanted: now.clone(), now, left: BTreeMap::new() }
     }
 
-    /// Takes one step back. The latest step must be the first to be taken back. `was_ignored` tells of a path,
-    /// and of whether it is a folder, if it was ignored before the step.
+    /// Takes one step back. The latest step must be the first to be taken back. `reason_to_leave` gets a path and
+    /// its entries before and after the step.
     pub(crate) fn take_back(
         &mut self,
         changes: &[Change],
         before: &Files,
-        mut was_ignored: impl FnMut(&Path, bool) -> bool,
+        mut reason_to_leave: impl FnMut(&Path, Option<&Entry>, Option<&Entry>) -> Option<&'static str>,
     ) {
         let is_other = |entry: &Option<Entry>| entry.is_some_and(|entry| entry.kind == Kind::Other);
         for (path, old, new) in changes {
@@ -107,13 +120,13 @@ impl Plan {
                 CHANGED
             } else if is_other(old) || is_other(new) {
                 NOT_KEPT
+            } else if let Some(why) = reason_to_leave(path, old.as_ref(), new.as_ref()) {
+                why
             } else if let Some(old) = old {
                 match self.put(path, *old, before) {
                     true => continue,
                     false => NO_FOLDER,
                 }
-            } else if was_ignored(path, new.is_some_and(|new| new.is_folder())) {
-                WAS_IGNORED
             } else {
                 self.wanted.remove(path);
                 continue;
@@ -142,6 +155,11 @@ impl Plan {
     /// Returns each path whose entry changes, with its entry now and the one that is wanted.
     pub(crate) fn changes(&self) -> Vec<Change> {
         changes(&self.now, &self.wanted)
+    }
+
+    /// Returns the workspace as it is wanted.
+    pub(crate) fn wanted(&self) -> &Files {
+        &self.wanted
     }
 
     /// Returns what will be done.

@@ -17,6 +17,9 @@ use crate::{
     tree::{Entry, Files, Hash, Kind, encode},
 };
 
+/// A function that writes the index.
+type Save<'a> = &'a dyn Fn(&[(Vec<u8>, Known)]) -> Result<(), SnapshotError>;
+
 /// One look through a workspace.
 pub(crate) struct Scan<'a> {
     pub(crate) objects: &'a Objects,
@@ -27,6 +30,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) without: &'a [PathBuf],
     /// Snapshots whose files are kept even if they are ignored now.
     pub(crate) known: &'a [&'a Files],
+    /// Called with the files that were found so far, after each that was read.
+    save: Save<'a>,
     /// True if the files are only counted, and nothing is stored.
     is_check_only: bool,
     /// The path of the folder or file that is looked at, relative to the workspace.
@@ -46,6 +51,7 @@ impl<'a> Scan<'a> {
         (workspace, without): (&'a Path, &'a [PathBuf]),
         limits: Limits,
         known: &'a [&'a Files],
+        save: Save<'a>,
     ) -> Self {
         Self {
             objects,
@@ -54,6 +60,7 @@ impl<'a> Scan<'a> {
             limits,
             without,
             known,
+            save,
             is_check_only: false,
             path: Vec::new(),
             rules: Rules::default(),
@@ -148,17 +155,20 @@ impl<'a> Scan<'a> {
         name: &OsStr,
         found: &Found,
     ) -> Result<Option<Entry>, SnapshotError> {
-        let known = match self.index.get(&self.path, &found.stamp) {
-            Some(known) => known,
-            None => {
-                self.read += 1;
-                match self.store(folder, name, found.kind)? {
-                    Ok((hash, size)) => Known { stamp: found.stamp, size, hash },
-                    Err(error) => return self.without_content(error),
-                }
-            }
+        let known = if let Some(known) = self.index.get(&self.path, &found.stamp) {
+            self.found.push((self.path.clone(), known));
+            known
+        } else {
+            self.read += 1;
+            let (hash, size) = match self.store(folder, name, found.kind)? {
+                Ok(stored) => stored,
+                Err(error) => return self.without_content(error),
+            };
+            let known = Known { stamp: found.stamp, size, hash };
+            self.found.push((self.path.clone(), known));
+            (self.save)(&self.found)?;
+            known
         };
-        self.found.push((self.path.clone(), known));
         let mode = if found.kind == Kind::Link { 0 } else { found.mode };
         Ok(Some(Entry { kind: found.kind, mode, size: known.size, hash: known.hash }))
     }

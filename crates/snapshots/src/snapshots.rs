@@ -1,7 +1,8 @@
 //! The snapshots of one workspace: taken, compared, restored.
 
 use std::{
-    collections::{HashMap, HashSet},
+    cell::{Cell, LazyCell},
+    collections::HashSet,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -13,12 +14,12 @@ use crate::{
     beneath::Folder,
     index::{Index, Known},
     objects::Objects,
-    plan::{Change, Plan, Step, changes},
+    plan::{CHANGED_LATE, Change, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
     restore::Restore,
     rules::{self, RulesOfSnapshot},
     scan::{Scan, stamps},
-    store::Store,
-    tree::{Entry, Files, Hash, decode},
+    store::{Kept, Lock, Store},
+    tree::{Files, Hash},
 };
 
 /// The snapshots of one workspace. Several processes and threads may have the same workspace open; one at a
@@ -53,6 +54,12 @@ pub(crate) struct Taken {
 
 /// Number of snapshots beyond the limit that are kept until all are pruned together.
 const SLACK: usize = 50;
+
+/// Maximum size in bytes of a workspace that is copied before any work.
+const AHEAD: u64 = 64_000_000;
+
+/// Time after which a first scan writes the index of what it found so far, in nanoseconds.
+const SAVED_AFTER: i64 = 2_000_000_000;
 
 impl Snapshots {
     /// Opens the snapshots of `workspace` below the folder `store`, which is created if it is missing. The
@@ -98,13 +105,31 @@ impl Snapshots {
         &self.workspace
     }
 
+    /// Takes a snapshot ahead of any work, so that the next one is quick. A workspace of more than 64 MB of which
+    /// the store knows nothing is not copied, because the work may change nothing.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take), or the workspace is too large to be copied ahead.
+    pub fn prepare(&self) -> Result<(), SnapshotError> {
+        let _lock = self.lock()?;
+        if Index::read(&self.store.index()).len() == 0 {
+            let limits = self.limits.with_bytes(self.limits.bytes.min(AHEAD));
+            self.check(limits, &[], &self.root()?)?;
+        }
+        self.scan(&[])?;
+        self.prune_if_full()
+    }
+
     /// Takes a snapshot. Files that were not changed since the latest snapshot are not read.
     ///
     /// # Errors
-    /// The workspace is too large or cannot be read, or the store cannot be written.
+    /// The workspace is too large or cannot be read, the store cannot be written, or another process works on the
+    /// snapshots of the workspace for too long.
     pub fn take(&self) -> Result<SnapshotId, SnapshotError> {
-        let _lock = self.store.lock()?;
-        Ok(self.scan(&[])?.id)
+        let _lock = self.lock()?;
+        let id = self.scan(&[])?.id;
+        self.prune_if_full()?;
+        Ok(id)
     }
 
     /// Takes a snapshot after some work. A file that was in the snapshot `before` is also in this one, even if
@@ -113,12 +138,13 @@ impl Snapshots {
     /// # Errors
     /// As [`take`](Self::take), or the snapshot `before` is no longer kept.
     pub fn take_after(&self, before: &SnapshotId) -> Result<SnapshotId, SnapshotError> {
-        let _lock = self.store.lock()?;
-        let taken = self.scan(&[])?;
-        if !has_new_rules(&self.changes(before, &taken.id)?) {
-            return Ok(taken.id);
+        let _lock = self.lock()?;
+        let mut id = self.scan(&[])?.id;
+        if has_new_rules(&self.objects.changes(before, &id)?) {
+            id = self.scan(&[&self.objects.files(before)?])?.id;
         }
-        Ok(self.scan(&[&self.files(before)?])?.id)
+        self.prune_if_full()?;
+        Ok(id)
     }
 
     /// Returns the paths that differ between two snapshots, in order.
@@ -126,7 +152,7 @@ impl Snapshots {
     /// # Errors
     /// One of them is no longer kept.
     pub fn diff(&self, a: &SnapshotId, b: &SnapshotId) -> Result<Vec<Difference>, SnapshotError> {
-        let changes = self.changes(a, b)?.into_iter();
+        let changes = self.objects.changes(a, b)?.into_iter();
         Ok(changes
             .map(|(path, old, new)| match (old, new) {
                 (None, _) => Difference::Created(path),
@@ -142,7 +168,7 @@ impl Snapshots {
     /// # Errors
     /// As [`take`](Self::take), or a snapshot is no longer kept.
     pub fn preview(&self, steps: &[Step]) -> Result<Restored, SnapshotError> {
-        let _lock = self.store.lock()?;
+        let _lock = self.lock()?;
         Ok(self.plan(steps)?.1.preview())
     }
 
@@ -151,24 +177,42 @@ impl Snapshots {
     /// # Errors
     /// The store cannot be read or written.
     pub fn prune(&self) -> Result<(), SnapshotError> {
-        let _lock = self.store.lock()?;
+        let _lock = self.lock()?;
         self.prune_locked()
     }
 
-    /// Takes the steps back, and returns the snapshots before and after that.
+    /// Takes the steps back. Before the first change, `note` gets the snapshot of now and the one that is wanted.
     pub(crate) fn restore(
         &self,
         steps: &[Step],
-    ) -> Result<(Restored, (SnapshotId, SnapshotId)), SnapshotError> {
+        note: impl FnOnce(SnapshotId, SnapshotId) -> Result<(), SnapshotError>,
+    ) -> Result<Restored, SnapshotError> {
         let (taken, plan) = self.plan(steps)?;
         let root = self.root()?;
+        note(taken.id, self.keep_wanted(&plan)?)?;
         let restore = Restore { root: &root, objects: &self.objects, stamps: &stamps(&taken.found) };
         let mut restored = restore.run(&plan);
-        let after = self.scan(&[&self.files(&taken.id)?])?.id;
         if has_new_rules(&plan.changes()) {
-            restored.add_unignored(plan.unignored_paths(&self.files(&after)?));
+            let known = self.objects.files(&taken.id);
+            let after = known.and_then(|known| self.scan(&[&known]));
+            // The files are restored. An error now would hide that.
+            if let Ok(after) = after.and_then(|after| self.objects.files(&after.id)) {
+                restored.add_unignored(plan.unignored_paths(&after));
+            }
         }
-        Ok((restored, (taken.id, after)))
+        Ok(restored)
+    }
+
+    /// Stores the workspace as a plan wants it, and keeps it like a snapshot.
+    fn keep_wanted(&self, plan: &Plan) -> Result<SnapshotId, SnapshotError> {
+        let id = SnapshotId(self.objects.write_files(plan.wanted())?);
+        self.keep(id, None)?;
+        Ok(id)
+    }
+
+    /// Waits until no other process or thread works on the workspace, and keeps them out.
+    pub(crate) fn lock(&self) -> Result<Lock<'_>, SnapshotError> {
+        self.store.lock(self.limits.lock_wait)
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -179,18 +223,34 @@ impl Snapshots {
         let mut states = Vec::with_capacity(steps.len());
         for (place, step) in steps.iter().enumerate() {
             let after = step.after.or_else(|| steps.get(place + 1).map(|next| next.before));
-            states.push((self.files(&step.before)?, after.map(|after| self.files(&after)).transpose()?));
+            states.push((
+                self.objects.files(&step.before)?,
+                after.map(|after| self.objects.files(&after)).transpose()?,
+            ));
         }
         let known: Vec<&Files> =
             states.iter().flat_map(|(before, after)| [before].into_iter().chain(after)).collect();
+        let kept = self.store.kept_snapshots();
         let taken = self.scan(&known)?;
-        let now = self.files(&taken.id)?;
+        let (now, stamps) = (self.objects.files(&taken.id)?, stamps(&taken.found));
         let mut plan = Plan::new(now.clone());
-        for (before, after) in states.iter().rev() {
+        for (step, (before, after)) in steps.iter().zip(&states).rev() {
             let changes = changes(before, after.as_ref().unwrap_or(&now));
             let mut rules = has_new_rules(&changes).then(|| RulesOfSnapshot::new(before, &self.objects));
-            plan.take_back(&changes, before, |path, is_folder| {
-                rules.as_mut().is_some_and(|rules| rules.ignore(path, is_folder))
+            let began = kept.iter().find(|kept| kept.id == step.before).map_or(i64::MAX, |kept| kept.began);
+            let known = LazyCell::new(|| before.values().map(|entry| entry.hash).collect::<HashSet<_>>());
+            let ended = step.ended.filter(|_| step.after.is_none()).map(nanoseconds);
+            plan.take_back(&changes, before, |path, old, new| {
+                let stamp = stamps.get(path);
+                if ended.is_some_and(|ended| stamp.is_some_and(|stamp| stamp.is_changed_after(ended))) {
+                    return Some(CHANGED_LATE);
+                }
+                let new = new.filter(|_| old.is_none())?;
+                if rules.as_mut().is_some_and(|rules| rules.ignore(path, new.is_folder())) {
+                    return Some(WAS_IGNORED);
+                }
+                let is_old = stamp.is_some_and(|stamp| stamp.is_older(began));
+                (is_old && !known.contains(&new.hash)).then_some(MAY_BE_MOVED)
             });
         }
         plan.settle();
@@ -199,23 +259,40 @@ impl Snapshots {
 
     /// Takes a snapshot, in which files of the snapshots `known` are even if they are ignored.
     fn scan(&self, known: &[&Files]) -> Result<Taken, SnapshotError> {
-        let began = (self.now)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let began = i64::try_from(began).unwrap_or(i64::MAX);
+        let began = nanoseconds((self.now)());
         let index = Index::read(&self.store.index());
-        let places = (self.workspace.as_path(), self.without.as_slice());
         let root = self.root()?;
-        let scan = || Scan::new((&*self.objects, &index), places, self.limits, known);
-        if index.len() == 0 {
+        let is_first = index.len() == 0;
+        if is_first {
             // So that a workspace that is too large is not stored in part.
-            scan().check(&root)?;
+            self.check(self.limits, known, &root)?;
         }
-        let mut scan = scan();
+        let saved = Cell::new(began);
+        let save = |found: &[_]| {
+            let now = if is_first { nanoseconds((self.now)()) } else { began };
+            if now.saturating_sub(saved.get()) < SAVED_AFTER {
+                return Ok(());
+            }
+            saved.set(now);
+            Index::write(&self.store.index(), found, began)
+        };
+        let mut scan = Scan::new((&self.objects, &index), self.places(), self.limits, known, &save);
         let id = SnapshotId(scan.run(&root)?);
-        self.keep(id)?;
+        self.keep(id, Some(began))?;
         if scan.read > 0 || scan.found.len() != index.len() {
             Index::write(&self.store.index(), &scan.found, began)?;
         }
         Ok(Taken { id, found: scan.found })
+    }
+
+    /// Checks that the workspace is within limits, without reading or storing a file.
+    fn check(&self, limits: Limits, known: &[&Files], root: &Folder) -> Result<(), SnapshotError> {
+        let index = Index::default();
+        Scan::new((&self.objects, &index), self.places(), limits, known, &|_| Ok(())).check(root)
+    }
+
+    fn places(&self) -> (&Path, &[PathBuf]) {
+        (&self.workspace, &self.without)
     }
 
     fn root(&self) -> Result<Folder, SnapshotError> {
@@ -223,104 +300,65 @@ impl Snapshots {
         Folder::root(&self.workspace).map_err(unreadable)
     }
 
-    /// Adds a snapshot to those that are kept, as the latest.
-    fn keep(&self, id: SnapshotId) -> Result<(), SnapshotError> {
+    /// Adds a snapshot to those that are kept, as the latest. `began` is `None` if it was not taken now.
+    fn keep(&self, id: SnapshotId, began: Option<i64>) -> Result<(), SnapshotError> {
         let mut kept = self.store.kept_snapshots();
-        if kept.last() == Some(&id) {
-            return Ok(());
-        }
-        kept.retain(|kept| *kept != id);
-        kept.push(id);
-        self.store.keep(&kept)?;
-        if kept.len() > self.limits.kept.saturating_add(SLACK) { self.prune_locked() } else { Ok(()) }
+        let place = kept.iter().position(|kept| kept.id == id);
+        let now = || nanoseconds((self.now)());
+        let mut latest =
+            place.map_or_else(|| Kept { id, began: now(), added: 0 }, |place| kept.remove(place));
+        latest.began = began.unwrap_or(latest.began);
+        latest.added += self.objects.take_added();
+        kept.push(latest);
+        self.store.keep(&kept)
+    }
+
+    /// Prunes the store if it has too much. An undo does not, because it needs what the oldest snapshots have.
+    fn prune_if_full(&self) -> Result<(), SnapshotError> {
+        let kept = self.store.kept_snapshots();
+        let size: u64 = kept.iter().map(|kept| kept.added).sum();
+        let is_full = kept.len() > self.limits.kept.saturating_add(SLACK) || size > self.max_bytes();
+        if is_full { self.prune_locked() } else { Ok(()) }
+    }
+
+    /// Returns the maximum size of the store in bytes.
+    fn max_bytes(&self) -> u64 {
+        self.limits.bytes.saturating_mul(2)
     }
 
     fn prune_locked(&self) -> Result<(), SnapshotError> {
-        let mut kept = self.store.kept_snapshots();
-        kept.drain(..kept.len().saturating_sub(self.limits.kept));
-        self.store.keep(&kept)?;
+        let all = self.store.kept_snapshots();
         let mut needed: HashSet<Hash> = Index::read(&self.store.index()).hashes().collect();
-        for id in &kept {
-            self.mark(&id.0, &mut needed);
+        let size_of = |hashes: &HashSet<Hash>| hashes.iter().map(|hash| self.objects.size(hash)).sum::<u64>();
+        let of_index = size_of(&needed);
+        let (mut size, mut kept) = (of_index, Vec::<Kept>::new());
+        // An eighth less than the maximum, so that not every snapshot prunes.
+        let most = self.max_bytes() - self.max_bytes() / 8;
+        for one in all.into_iter().rev().take(self.limits.kept) {
+            let mut more = HashSet::new();
+            self.objects.mark(&one.id.0, &needed, &mut more);
+            let added = size_of(&more);
+            // The latest two are kept in any case: the work between them is the latest.
+            if kept.len() >= 2 && size.saturating_add(added) > most {
+                break;
+            }
+            size = size.saturating_add(added);
+            needed.extend(more);
+            kept.push(Kept { added, ..one });
         }
+        kept.reverse();
+        if let Some(oldest) = kept.first_mut() {
+            oldest.added += of_index;
+        }
+        self.store.keep(&kept)?;
         self.objects.remove(|hash| needed.contains(hash))
-    }
-
-    /// Adds everything that a tree needs. A tree that is missing or damaged needs nothing.
-    fn mark(&self, tree: &Hash, needed: &mut HashSet<Hash>) {
-        if !needed.insert(*tree) {
-            return;
-        }
-        for (_, entry) in self.tree(tree).unwrap_or_default() {
-            if entry.is_folder() {
-                self.mark(&entry.hash, needed);
-            } else {
-                needed.insert(entry.hash);
-            }
-        }
-    }
-
-    /// Returns all entries of a snapshot.
-    fn files(&self, id: &SnapshotId) -> Result<Files, SnapshotError> {
-        let mut files = Files::new();
-        self.collect(&id.0, Path::new(""), &mut files)?;
-        Ok(files)
-    }
-
-    /// Returns the differences of two snapshots. Folders that are the same in both are not read.
-    fn changes(&self, a: &SnapshotId, b: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
-        let (mut old, mut new) = (Files::new(), Files::new());
-        if a != b {
-            self.compare((&a.0, &b.0), Path::new(""), (&mut old, &mut new))?;
-        }
-        Ok(changes(&old, &new))
-    }
-
-    /// Collects the entries of two trees, without those that are the same in both.
-    fn compare(
-        &self,
-        (a, b): (&Hash, &Hash),
-        below: &Path,
-        (left, right): (&mut Files, &mut Files),
-    ) -> Result<(), SnapshotError> {
-        let mut others: HashMap<PathBuf, Entry> = self.tree(b)?.into_iter().collect();
-        for (name, old) in self.tree(a)? {
-            let path = below.join(&name);
-            match others.remove(&name) {
-                Some(new) if new == old => {}
-                Some(new) if new.is_folder() && old.is_folder() => {
-                    left.insert(path.clone(), plain(old));
-                    right.insert(path.clone(), plain(new));
-                    self.compare((&old.hash, &new.hash), &path, (&mut *left, &mut *right))?;
-                }
-                new => {
-                    self.expand(&old, &path, left)?;
-                    new.iter().try_for_each(|new| self.expand(new, &path, right))?;
-                }
-            }
-        }
-        others.iter().try_for_each(|(name, new)| self.expand(new, &below.join(name), right))
-    }
-
-    /// Collects an entry and, if it is a folder, all entries below it.
-    fn expand(&self, entry: &Entry, path: &Path, files: &mut Files) -> Result<(), SnapshotError> {
-        files.insert(path.to_owned(), plain(*entry));
-        if entry.is_folder() { self.collect(&entry.hash, path, files) } else { Ok(()) }
-    }
-
-    fn collect(&self, tree: &Hash, below: &Path, files: &mut Files) -> Result<(), SnapshotError> {
-        self.tree(tree)?.iter().try_for_each(|(name, entry)| self.expand(entry, &below.join(name), files))
-    }
-
-    fn tree(&self, hash: &Hash) -> Result<Vec<(PathBuf, Entry)>, SnapshotError> {
-        let tree = self.objects.read(hash).and_then(|bytes| decode(&bytes));
-        tree.ok_or(SnapshotError::Missing { id: SnapshotId(*hash) })
     }
 }
 
-/// Returns an entry as it is compared: the entries of a folder are compared themselves.
-fn plain(entry: Entry) -> Entry {
-    if entry.is_folder() { Entry { hash: [0; 32], ..entry } } else { entry }
+/// Returns a time in nanoseconds since the Unix epoch.
+fn nanoseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    i64::try_from(since).unwrap_or(i64::MAX)
 }
 
 /// Returns true if the rules for ignored files differ.

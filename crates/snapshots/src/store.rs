@@ -1,21 +1,46 @@
 //! The folder of the store that belongs to one workspace: its lock, and its small files.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, File, TryLockError},
     io::Write as _,
     os::unix::ffi::OsStrExt as _,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use tempfile::NamedTempFile;
 
 use crate::{SnapshotError, SnapshotId, error::store, tree::hash};
 
+/// A snapshot that is kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) id: SnapshotId,
+    /// The time at which it was begun the last time, in nanoseconds since the Unix epoch.
+    pub(crate) began: i64,
+    /// Size in bytes of what was stored for it and for none before it.
+    pub(crate) added: u64,
+}
+
 /// The folder of one workspace in the store.
 pub(crate) struct Store {
     pub(crate) folder: PathBuf,
+    workspace: PathBuf,
+    /// Held by the thread of this process that works on the workspace.
+    threads: Mutex<()>,
 }
+
+/// Keeps other processes and threads out of a workspace until it is dropped.
+pub(crate) struct Lock<'a> {
+    _file: File,
+    _thread: MutexGuard<'a, ()>,
+}
+
+/// Time between two attempts to lock a workspace.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Store {
     /// Creates the folder of a workspace, for its owner only.
@@ -28,32 +53,53 @@ impl Store {
             // For people who look through the store.
             replace(&note, &[workspace.as_os_str().as_bytes(), b"\n"])?;
         }
-        Ok(Self { folder })
+        Ok(Self { folder, workspace: workspace.to_owned(), threads: Mutex::new(()) })
     }
 
-    /// Waits until no other process or thread works on the workspace, and keeps them out until the file is
-    /// dropped.
-    pub(crate) fn lock(&self) -> Result<File, SnapshotError> {
+    /// Waits until no other process or thread works on the workspace. For other processes it waits only as long as
+    /// `wait`; what another thread of this process does is needed here.
+    pub(crate) fn lock(&self, mut wait: Duration) -> Result<Lock<'_>, SnapshotError> {
+        let thread = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.join("lock");
         let file =
             File::options().create(true).truncate(false).write(true).open(&path).map_err(store(&path))?;
-        file.lock().map_err(store(&path))?;
-        Ok(file)
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file, _thread: thread }),
+                Err(TryLockError::Error(source)) => return Err(store(&path)(source)),
+                Err(TryLockError::WouldBlock) if wait.is_zero() => {
+                    return Err(SnapshotError::Busy { workspace: self.workspace.clone() });
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+            let pause = PAUSE.min(wait);
+            thread::sleep(pause);
+            wait = wait.saturating_sub(pause);
+        }
     }
 
     /// Returns the snapshots that are kept, the oldest first.
-    pub(crate) fn kept_snapshots(&self) -> Vec<SnapshotId> {
+    pub(crate) fn kept_snapshots(&self) -> Vec<Kept> {
         let text = fs::read_to_string(self.folder.join("kept")).unwrap_or_default();
-        text.lines().filter_map(|line| line.parse().ok()).collect()
+        text.lines().filter_map(Kept::parse).collect()
     }
 
-    pub(crate) fn keep(&self, kept: &[SnapshotId]) -> Result<(), SnapshotError> {
-        let text: String = kept.iter().map(|id| format!("{id}\n")).collect();
+    pub(crate) fn keep(&self, kept: &[Kept]) -> Result<(), SnapshotError> {
+        let text: String =
+            kept.iter().map(|kept| format!("{} {} {}\n", kept.id, kept.began, kept.added)).collect();
         replace(&self.folder.join("kept"), &[text.as_bytes()])
     }
 
     pub(crate) fn index(&self) -> PathBuf {
         self.folder.join("index")
+    }
+}
+
+impl Kept {
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.split(' ');
+        let id = parts.next()?.parse().ok()?;
+        Some(Self { id, began: parts.next()?.parse().ok()?, added: parts.next()?.parse().ok()? })
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::PathBuf, str::FromStr};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// SHA-256 of a content, a link's target or a tree.
 pub(crate) type Hash = [u8; 32];
 
 /// The id of a snapshot: the hash of its tree. Workspaces with the same files have the same id.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct SnapshotId(pub(crate) Hash);
 
 impl fmt::Display for SnapshotId {
@@ -20,6 +22,20 @@ impl fmt::Display for SnapshotId {
 impl fmt::Debug for SnapshotId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<SnapshotId> for String {
+    fn from(id: SnapshotId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for SnapshotId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 

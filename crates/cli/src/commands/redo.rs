@@ -19,6 +19,6 @@ pub(crate) struct RedoArgs {
 impl RedoArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let (undo, records) = of_run(app, &self.which.find(app).await?).await?;
-        carry_out(app, &self.flags, "redo", undo.preview_redo(&records), || undo.redo(&records))
+        carry_out(app, &self.flags, ("redo", None), undo.preview_redo(&records), || undo.redo(&records))
     }
 }

@@ -23,6 +23,7 @@ impl UndoArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let (undo, records) = of_run(app, &self.which.find(app).await?).await?;
         let preview = undo.preview(&records, self.turns);
-        carry_out(app, &self.flags, "undo", preview, || undo.undo(&records, self.turns))
+        let further = self.turns.map(|turns| format!("--turns {}", turns.saturating_add(1)));
+        carry_out(app, &self.flags, ("undo", further), preview, || undo.undo(&records, self.turns))
     }
 }

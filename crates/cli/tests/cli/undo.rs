@@ -26,6 +26,7 @@ async fn undo_after_an_edit_of_the_person_leaves_the_file() {
     std::fs::write(place.path("theirs"), "by the person").unwrap();
     let shown = place.archon("undo last --dry-run", &[]).await;
     assert!(shown.err.contains("remove    ours") && shown.err.contains("leave     theirs"), "{shown:?}");
+    assert!(shown.err.contains("not taken back: changes over the network"), "{shown:?}");
     assert!(text(&place, "ours").is_some(), "nothing was changed");
     let done = place.archon("undo last --yes", &[]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -40,6 +41,18 @@ async fn undo_of_one_turn_takes_back_the_last_change_only() {
     let place = place().await;
     place.archon("undo last --turns 1 --yes", &[]).await;
     assert_eq!((text(&place, "ours").is_some(), text(&place, "theirs")), (true, None));
+}
+
+#[tokio::test]
+async fn undo_of_a_last_turn_whose_files_are_left_names_more_turns() {
+    let place = place().await;
+    std::fs::write(place.path("theirs"), "by the person").unwrap();
+    let ran = place.archon("undo last --turns 1 --yes", &[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("leave     theirs") && ran.err.contains("RUN --turns 2"), "{ran:?}");
+    assert!(text(&place, "ours").is_some(), "nothing was changed");
+    place.archon("undo last --turns 2 --yes", &[]).await;
+    assert_eq!(text(&place, "ours"), None);
 }
 
 #[tokio::test]

@@ -120,6 +120,7 @@ impl ReactMachine {
         self.meter.resume(at);
         self.cancelled = false;
         self.suspended = false;
+        self.snapshots.cut_off();
         if self.auxiliary_call.take().is_some() {
             // The answer is lost and may have cost something. If the answer is still needed, the request
             // is sent again.

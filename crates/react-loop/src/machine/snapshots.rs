@@ -20,4 +20,9 @@ impl Snapshots {
             _ => None,
         };
     }
+
+    /// Ends the work of a process that died. A snapshot after it would also contain what others changed since.
+    pub(super) fn cut_off(&mut self) {
+        self.open = None;
+    }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use archon_snapshots::{Limits, SnapshotError, Step};
 
-use crate::world::{World, states};
+use crate::world::{State, World, states};
 
 #[test]
 fn prune_keeps_the_latest_snapshots_and_what_they_need() {
@@ -36,6 +36,42 @@ fn prune_keeps_what_the_index_relies_on() {
     world.write("a", "2");
     world.undo(&[Step::new("1", id, None)]);
     assert_eq!(world.text("a"), "1");
+}
+
+#[test]
+fn take_beyond_twice_the_size_of_a_workspace_prunes_the_oldest() {
+    let world = World::new();
+    let small = world.open(Limits::default().with_bytes(10_000));
+    let ids: Vec<_> = (0..30)
+        .map(|number| {
+            world.write("a", &format!("{number:04000}"));
+            small.take().unwrap()
+        })
+        .collect();
+    let size: usize = states(&world.store())
+        .values()
+        .map(|state| if let State::File(_, content) = state { content.len() } else { 0 })
+        .sum();
+    assert!(size < 25_000, "{size}");
+    assert!(matches!(small.diff(&ids[0], &ids[29]), Err(SnapshotError::Missing { .. })));
+    assert!(small.diff(&ids[27], &ids[29]).is_ok());
+}
+
+#[test]
+fn undo_that_fills_the_store_has_what_it_restores() {
+    let world = World::new();
+    let small = world.open(Limits::default().with_bytes(10_000));
+    let text = |letter: &str| letter.repeat(4_000);
+    world.write("a", &text("1"));
+    let before = small.take().unwrap();
+    world.write("a", &text("2"));
+    let after = small.take_after(&before).unwrap();
+    for letter in ["3", "4"] {
+        world.write("b", &letter.repeat(5_950));
+        small.preview(&[]).unwrap();
+    }
+    small.undo("session", &[Step::new("1", before, Some(after))]).unwrap();
+    assert_eq!(world.text("a"), text("1"));
 }
 
 #[test]

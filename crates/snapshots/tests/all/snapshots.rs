@@ -2,7 +2,9 @@
 
 use std::{
     fs,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -96,6 +98,44 @@ fn take_with_an_index_reads_no_unchanged_file() {
     assert_eq!(stored, 1, "the tree is written again, and no file was read");
 }
 
+/// The number of contents and trees in the store.
+fn objects_of(world: &World) -> usize {
+    states(&world.store()).keys().filter(|path| path.iter().any(|step| step == "objects")).count()
+}
+
+#[test]
+fn prepare_of_a_large_workspace_that_the_store_does_not_know_copies_nothing() {
+    let world = World::new();
+    world.write("a", "1");
+    let large = fs::File::create(world.workspace.join("large")).unwrap();
+    large.set_len(64_000_001).unwrap();
+    world.snapshots.prepare().unwrap_err();
+    assert_eq!(objects_of(&world), 0);
+    large.set_len(1_000).unwrap();
+    world.snapshots.prepare().unwrap();
+    assert_eq!(objects_of(&world), 3, "two contents and a tree");
+}
+
+#[test]
+fn take_after_a_long_first_one_that_was_killed_does_not_read_all_files_again() {
+    let world = World::new();
+    for number in 0..20 {
+        world.write(&format!("file{number}"), &number.to_string());
+    }
+    // Each look at the clock takes a minute, and the process dies at the tenth.
+    let (begin, looks) = (SystemTime::now(), AtomicU64::new(0));
+    let killed = world.open(Limits::default()).with_time(move || {
+        let look = looks.fetch_add(1, Ordering::Relaxed) + 1;
+        assert!(look < 10, "the process is killed");
+        begin + Duration::from_secs(60 * look)
+    });
+    catch_unwind(AssertUnwindSafe(|| killed.take())).unwrap_err();
+    let objects = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("objects");
+    fs::remove_dir_all(objects).unwrap();
+    world.later().take().unwrap();
+    assert_eq!(objects_of(&world), 20 - 8 + 1, "8 files are in the index, and the tree is written again");
+}
+
 #[test]
 fn take_after_a_change_within_a_tick_of_the_clock_reads_the_file_again() {
     let world = World::new();
@@ -162,6 +202,31 @@ fn take_by_several_at_once_gives_each_the_same_snapshot() {
         takes.into_iter().map(|take| take.join().unwrap()).collect()
     });
     assert!(ids.iter().all(|id| *id == world.take()), "{ids:?}");
+}
+
+#[test]
+fn take_while_another_process_works_on_the_workspace_fails_after_the_wait() {
+    let world = World::new();
+    let lock = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("lock");
+    let lock = fs::File::create(lock).unwrap();
+    lock.lock().unwrap();
+    let hasty = world.open(Limits::default().with_lock_wait(Duration::ZERO));
+    let error = hasty.take().unwrap_err();
+    assert!(matches!(error, SnapshotError::Busy { .. }));
+    assert!(error.to_string().starts_with("another process works on the snapshots"), "{error}");
+    lock.unlock().unwrap();
+    hasty.take().unwrap();
+}
+
+#[test]
+fn take_while_another_thread_takes_one_waits_for_it() {
+    let world = World::new();
+    (0..50).for_each(|number| world.write(&format!("{number}"), "1"));
+    let hasty = world.open(Limits::default().with_lock_wait(Duration::ZERO));
+    thread::scope(|scope| {
+        let takes: Vec<_> = (0..4).map(|_| scope.spawn(|| hasty.take())).collect();
+        assert!(takes.into_iter().all(|take| take.join().unwrap().is_ok()));
+    });
 }
 
 #[test]

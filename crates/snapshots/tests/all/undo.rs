@@ -1,6 +1,9 @@
 //! Undo and redo, case by case.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
 
 use archon_snapshots::{Limits, SnapshotError, Step};
 
@@ -111,6 +114,67 @@ fn undo_of_one_turn_after_the_other_is_redone_in_the_other_order() {
 }
 
 #[test]
+fn undo_is_noted_with_the_snapshot_that_it_makes() {
+    let world = World::new();
+    for path in ["a", "b/c", "b.d", "b/e/f"] {
+        world.write(path, "1");
+    }
+    world.chmod("b/e", 0o700);
+    let (all, step) = (
+        world.states(),
+        world.turn("1", |world| {
+            fs::remove_dir_all(world.workspace.join("b")).unwrap();
+            world.write("new/x", "2");
+        }),
+    );
+    let before = step.before;
+    world.undo(&[step]);
+    assert_eq!(world.states(), all);
+    let noted = world.snapshots.undo_stack("session").unwrap()[0].step();
+    assert_eq!((noted.after, world.take()), (Some(before), before));
+}
+
+/// A process that is killed has restored some of the files.
+#[test]
+fn redo_of_an_undo_that_was_cut_off_takes_back_what_it_did() {
+    let world = World::new();
+    let step = world.turn("1", |world| ["a", "b"].iter().for_each(|path| world.write(path, "2")));
+    world.undo(&[step]);
+    world.write("b", "2");
+    let restored = world.snapshots.redo("session").unwrap();
+    assert_eq!((world.text("a"), world.text("b")), ("2".into(), "2".into()));
+    assert!(restored.left.is_empty());
+}
+
+#[test]
+fn undo_that_cannot_be_noted_changes_nothing() {
+    let world = World::new();
+    let step = world.turn("1", |world| world.write("a", "2"));
+    let folder = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path();
+    // A folder is in the place of the file.
+    fs::create_dir(folder.join("undone")).unwrap();
+    world.snapshots.undo("session", &[step]).unwrap_err();
+    assert!(world.has("a"));
+}
+
+#[test]
+fn redo_with_a_damaged_note_says_so_and_names_the_file() {
+    let world = World::new();
+    let step = world.turn("1", |world| world.write("a", "2"));
+    world.undo(std::slice::from_ref(&step));
+    let path = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("undone");
+    let text = fs::read_to_string(&path).unwrap();
+    for damaged in ["{", &text.replace(&step.before.to_string(), "ba78")] {
+        fs::write(&path, damaged).unwrap();
+        let error = world.snapshots.redo("session").unwrap_err();
+        assert!(matches!(&error, SnapshotError::Damaged { path: of } if *of == path), "{error}");
+    }
+    fs::write(&path, text).unwrap();
+    world.snapshots.redo("session").unwrap();
+    assert!(world.has("a"));
+}
+
+#[test]
 fn undo_of_a_turn_that_was_cut_off_takes_the_state_of_now() {
     let world = World::new();
     world.write("a", "1");
@@ -118,6 +182,27 @@ fn undo_of_a_turn_that_was_cut_off_takes_the_state_of_now() {
     world.write("a", "2");
     world.undo(&[Step::new("1", before, None)]);
     assert_eq!(world.text("a"), "1");
+}
+
+#[test]
+fn undo_of_a_turn_that_was_cut_off_leaves_later_changes() {
+    let world = World::new();
+    for path in ["ours", "theirs", "deleted"] {
+        world.write(path, "1");
+    }
+    let before = world.take();
+    world.write("ours", "2");
+    world.remove("deleted");
+    let ended = SystemTime::now();
+    for path in ["theirs", "new"] {
+        world.write(path, "by the person");
+        world.set_time(path, ended + Duration::from_secs(60));
+    }
+    let restored = world.undo(&[Step::new("1", before, None).with_end(ended)]);
+    assert_eq!((world.text("ours"), world.text("deleted")), ("1".into(), "1".into()));
+    assert_eq!(world.text("theirs"), "by the person");
+    assert_eq!(left_paths(&restored), ["new", "theirs"]);
+    assert!(restored.left[0].why.contains("cut off"), "{restored:?}");
 }
 
 #[test]
@@ -145,6 +230,26 @@ fn undo_of_a_removed_gitignore_leaves_what_was_ignored() {
     let restored = world.undo(&[step]);
     assert!(world.has("a.tmp") && world.has("build/x") && world.has(".gitignore"));
     assert_eq!(left_paths(&restored), ["a.tmp", "build", "build/x"]);
+}
+
+#[test]
+fn undo_of_a_file_that_was_moved_from_an_ignored_place_leaves_it() {
+    let world = World::new();
+    world.write(".gitignore", ".env\n");
+    for path in [".env", "known"] {
+        world.write(path, path);
+        world.set_time(path, SystemTime::now() - Duration::from_secs(3_600));
+    }
+    let step = world.turn("1", |world| {
+        world.rename(".env", "env.bak");
+        world.rename("known", "moved");
+        world.write("new", "2");
+    });
+    let restored = world.undo(&[step]);
+    assert_eq!(left_paths(&restored), ["env.bak"]);
+    assert!(restored.left[0].why.contains("moved here"), "{restored:?}");
+    assert_eq!((world.text("env.bak"), world.text("known")), (".env".into(), "known".into()));
+    assert!(!world.has("moved") && !world.has("new"));
 }
 
 #[test]
@@ -183,16 +288,40 @@ fn undo_of_a_link_to_a_folder_removes_the_link_only() {
     assert!(world.outside.join("file").exists());
 }
 
+/// Damages a content in the store. Its size stays the same.
+fn damage(world: &World, text: &str) {
+    for (path, state) in states(&world.store()) {
+        if matches!(state, crate::world::State::File(_, content) if content == text.as_bytes()) {
+            fs::write(world.store().join(path), "x".repeat(text.len())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn undo_after_a_content_was_damaged_and_found_has_it_again() {
+    let world = World::new();
+    for path in ["a", "b"] {
+        world.write(path, "the same content");
+    }
+    let later = world.later();
+    let undo_of_removed = |path: &str| {
+        let before = later.take().unwrap();
+        world.remove(path);
+        let after = later.take_after(&before).unwrap();
+        damage(&world, if path == "a" { "the same content" } else { "none" });
+        later.undo("session", &[Step::new(path, before, Some(after))]).unwrap()
+    };
+    assert_eq!(left_paths(&undo_of_removed("a")), ["a"]);
+    assert!(undo_of_removed("b").left.is_empty());
+    assert_eq!(world.text("b"), "the same content");
+}
+
 #[test]
 fn undo_with_a_damaged_content_leaves_the_file() {
     let world = World::new();
     world.write("a", "first content");
     let step = world.turn("1", |world| world.write("a", "2"));
-    for (path, state) in states(&world.store()) {
-        if matches!(state, crate::world::State::File(_, content) if content == b"first content") {
-            fs::write(world.store().join(path), "damaged").unwrap();
-        }
-    }
+    damage(&world, "first content");
     let restored = world.undo(&[step]);
     assert_eq!(world.text("a"), "2");
     assert_eq!(left_paths(&restored), ["a"]);

@@ -79,6 +79,16 @@ impl World {
         fs::set_permissions(self.workspace.join(path), fs::Permissions::from_mode(mode)).unwrap();
     }
 
+    /// Sets the time of the last change of a file.
+    pub(crate) fn set_time(&self, path: &str, time: SystemTime) {
+        let file = fs::File::options().append(true).open(self.workspace.join(path)).unwrap();
+        file.set_modified(time).unwrap();
+    }
+
+    pub(crate) fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.workspace.join(from), self.workspace.join(to)).unwrap();
+    }
+
     pub(crate) fn take(&self) -> SnapshotId {
         self.snapshots.take().unwrap()
     }

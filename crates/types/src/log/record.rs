@@ -196,7 +196,8 @@ pub enum RecordBody {
         source: ModeSource,
     },
     /// A snapshot of the workspace was taken, before calls that may change something or after them; or it could
-    /// not be taken, and the run goes on without snapshots.
+    /// not be taken, and the run goes on without snapshots. Not derived: it names what was on the disk, and one
+    /// after calls is missing if the process died before it.
     WorkspaceSnapshot(WorkspaceSnapshot),
     /// A tool is about to run. Unless the tool is read-only, the record is on the storage medium before the
     /// tool runs.
