@@ -35,7 +35,9 @@ const USUAL_READ: usize = 16 * 1024;
 ///
 /// The commands run in the sandbox of [`Bash`] with these options, and have an input. The time limits of the options
 /// and [`max_flood`](crate::sandbox::SandboxOptions::max_flood) do not hold for them; of the output, the newest MiB is
-/// kept until it is read. `start_command` and `send_input` need the permission `shell_exec` and ask as `bash` does, and
+/// kept until it is read. Control files that changed since the start are reported at the end and stay; so a command is
+/// refused where no mounts can be made, unless [`WithoutKernel`](crate::sandbox::Isolation::WithoutKernel) is set.
+/// `start_command` and `send_input` need the permission `shell_exec` and ask as `bash` does, and
 /// [`BashOptions::deny`] holds for both. Permission rules about `bash` apply to `start_command`; those that deny or ask
 /// also apply to the text of `send_input`. [`BackgroundCommands`] says when commands end.
 pub fn background_tools(
@@ -324,7 +326,7 @@ impl Tool for BackgroundTool {
         let summary = match self.kind {
             Kind::Start => {
                 let line = text(arguments, "command");
-                self.bash.objection(line)?;
+                self.bash.objection_in_background(line)?;
                 self.commands.admit(run)?;
                 format!("Run {} in the background", in_quotes(line))
             }

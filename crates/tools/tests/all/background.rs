@@ -1,9 +1,11 @@
 //! Commands in the background: what is read of them, what is sent to them, and that nothing of them is left.
 
+use std::fs;
+
 use archon_tools::{
     Ask, EngineOptions, Permissions, ToolEngine, Workspace,
     builtin::{BackgroundCommands, BashOptions, background_tools},
-    sandbox::Isolation,
+    sandbox::{self, Isolation},
 };
 use archon_types::{Context, Json, SessionId, ToolCall, ToolResult, ToolResultStatus, Toolbox};
 use expect_test::expect;
@@ -14,23 +16,28 @@ use tempfile::TempDir;
 use crate::{
     fixture::{engine, run_call},
     sandbox::{processes_with, run},
+    users::{User, as_user},
 };
 
 struct Fixture {
     engine: ToolEngine,
     commands: BackgroundCommands,
-    _workspace: TempDir,
+    workspace: TempDir,
 }
 
 /// The tools in a workspace of their own; a kernel without a sandbox does not matter here.
 fn fixture_with(options: EngineOptions) -> Fixture {
+    isolated(Isolation::WithoutKernel, options)
+}
+
+fn isolated(isolation: Isolation, options: EngineOptions) -> Fixture {
     let folder = TempDir::new().unwrap();
     let mut bash = BashOptions::default();
-    bash.sandbox.isolation = Isolation::WithoutKernel;
+    bash.sandbox.isolation = isolation;
     let commands = BackgroundCommands::default();
     let tools = background_tools(&Workspace::new(folder.path()).unwrap(), bash, &commands);
     let engine = engine(tools).with_options(options.granting(["shell_exec"]));
-    Fixture { engine, commands, _workspace: folder }
+    Fixture { engine, commands, workspace: folder }
 }
 
 fn fixture() -> Fixture {
@@ -182,6 +189,44 @@ async fn background_command_follows_the_rules_and_the_deny_list_of_bash() {
         (read.status, read.text().as_str()),
         (ToolResultStatus::Success, "(no new output)\n[cmd_1: running]")
     );
+}
+
+#[tokio::test]
+async fn stop_command_reports_control_files_of_the_person_and_leaves_them() {
+    let fixture = fixture();
+    let file = |name: &str| fixture.workspace.path().join(name);
+    fs::write(file(".envrc"), "one").unwrap();
+    fixture.start("exec sleep 73.25").await;
+    fs::write(file(".envrc"), "two").unwrap();
+    fs::write(file("AGENTS.md"), "be nice").unwrap();
+    let stopped = fixture.say("stop_command", json!({ "id": "cmd_1" })).await;
+    let note = "a command ran in the background, and 'AGENTS.md' is new since then";
+    assert!(stopped.contains(note) && stopped.contains("It was left as it is"), "{stopped}");
+    let read = |name: &str| fs::read_to_string(file(name)).unwrap();
+    assert_eq!((read(".envrc").as_str(), read("AGENTS.md").as_str()), ("two", "be nice"));
+    assert_eq!(fs::read_dir(fixture.workspace.path()).unwrap().count(), 2, "nothing was set aside");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn start_command_without_mounts_is_refused_before_a_person_is_asked() {
+    if sandbox::missing().is_some() || sandbox::not_held().is_none() {
+        return;
+    }
+    let fixture = isolated(Isolation::Required, EngineOptions::default());
+    let refused = fixture.start("echo begun").await;
+    assert!(refused.contains("No mounts can be made for commands on this system"), "{refused}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn start_command_of_a_user_without_mounts_is_refused() {
+    if sandbox::missing().is_none() {
+        as_user(
+            User::WithoutNamespaces,
+            &["background::start_command_without_mounts_is_refused_before_a_person_is_asked"],
+        );
+    }
 }
 
 #[cfg(target_os = "linux")]
