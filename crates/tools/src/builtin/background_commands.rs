@@ -55,6 +55,8 @@ pub(super) struct BackgroundCommand {
     pub(super) name: Option<String>,
     pub(super) line: String,
     pub(super) state: State,
+    /// The end of what was sent to the input that the command reads together with the next text.
+    unfinished: Mutex<String>,
 }
 
 /// The process of a command, or what is known of it.
@@ -102,6 +104,14 @@ impl BackgroundCommands {
         })
     }
 
+    /// Returns the line that a text for this command continues, with the text at its end. Ids of running commands differ
+    /// in all sessions.
+    pub(super) fn whole_line(&self, id: &str, text: &str) -> String {
+        let table = self.table();
+        let command = table.commands.iter().find(|command| command.is_running() && command.id() == id);
+        command.map_or_else(|| text.to_owned(), |command| command.unfinished() + text)
+    }
+
     /// Returns an error if no more commands of the run's session may run.
     pub(super) fn admit(&self, run: &Context) -> Result<(), ToolError> {
         let mut running = self.list(run);
@@ -135,6 +145,7 @@ impl BackgroundCommands {
             name,
             line,
             state: State::Here(process),
+            unfinished: Mutex::default(),
         });
         table.push(command.clone());
         command
@@ -155,8 +166,8 @@ impl BackgroundCommands {
         table.newest = table.newest.max(number);
         let (name, line) = (last.name.clone(), last.line.clone());
         let (tenant, session) = (last.tenant.clone(), session.clone());
-        let state = State::Before(last);
-        table.push(Arc::new(BackgroundCommand { tenant, session, number, name, line, state }));
+        let (state, unfinished) = (State::Before(last), Mutex::default());
+        table.push(Arc::new(BackgroundCommand { tenant, session, number, name, line, state, unfinished }));
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -185,6 +196,17 @@ impl BackgroundCommand {
         matches!(&self.state, State::Here(process) if process.is_running())
     }
 
+    /// Returns the line of the input that has no end yet.
+    pub(super) fn unfinished(&self) -> String {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what is sent to the input: `text` with the unfinished line before it.
+    pub(super) fn note_input(&self, text: &str) {
+        let unfinished = unfinished(text).to_owned();
+        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = unfinished;
+    }
+
     /// Returns metadata of a result that say what is known of the command after the call.
     pub(super) fn seen(&self, output: String, ending: Option<String>) -> Json {
         let (tenant, name, line) = (self.tenant.clone(), self.name.clone(), self.line.clone());
@@ -194,5 +216,30 @@ impl BackgroundCommand {
 
     fn is_of(&self, tenant: &TenantId, session: &SessionId) -> bool {
         self.tenant == *tenant && self.session == *session
+    }
+}
+
+/// Returns the end of a text that a shell reads together with the next text: a line without an end, with the lines
+/// before it that end with a backslash.
+fn unfinished(text: &str) -> &str {
+    let end = text.rmatch_indices('\n').find(|(at, _)| !text[..*at].ends_with('\\'));
+    end.map_or(text, |(at, _)| &text[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_is_all_since_the_last_end_of_a_line() {
+        for (text, expected) in [
+            ("git pu", "git pu"),
+            ("ls\ngit pu", "git pu"),
+            ("ls\ngit pu\\\n", "git pu\\\n"),
+            ("git pu\\\nsh\n", ""),
+            ("", ""),
+        ] {
+            assert_eq!(unfinished(text), expected, "{text:?}");
+        }
     }
 }

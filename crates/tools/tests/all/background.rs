@@ -7,14 +7,16 @@ use archon_tools::{
     builtin::{BackgroundCommands, BashOptions, background_tools},
     sandbox::{self, Isolation},
 };
-use archon_types::{Context, Json, SessionId, ToolCall, ToolResult, ToolResultStatus, Toolbox};
+use archon_types::{
+    Context, Executed, Json, Prepared, SessionId, ToolCall, ToolResult, ToolResultStatus, Toolbox,
+};
 use expect_test::expect;
 use futures_util::future::join_all;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    fixture::{engine, run_call},
+    fixture::{call_id, engine, run_call},
     sandbox::{processes_with, run},
     users::{User, as_user},
 };
@@ -227,6 +229,44 @@ fn start_command_of_a_user_without_mounts_is_refused() {
             &["background::start_command_without_mounts_is_refused_before_a_person_is_asked"],
         );
     }
+}
+
+// spec: AP-11
+#[tokio::test]
+async fn send_input_of_a_line_in_pieces_follows_the_rules_and_the_deny_list() {
+    let permissions = Permissions::parse(["bash(git push:*)"], [], ["bash", "send_input"]).unwrap();
+    let fixture = fixture_with(EngineOptions::default().with_permissions(permissions));
+    fixture.start("cat").await;
+    let send = async |text: &str, enter: bool| {
+        fixture.say("send_input", json!({ "id": "cmd_1", "text": text, "enter": enter })).await
+    };
+    for (piece, rest, reason) in [
+        ("git pu", "sh origin", "the rule bash(git push:*) denies it"),
+        ("mk", "fs /dev/x", "Commands with 'mkfs' are not run here"),
+    ] {
+        let sent = send(piece, false).await;
+        assert!(sent.starts_with("Sent "), "{piece}: {sent}");
+        let refused = send(rest, true).await;
+        assert!(refused.contains(reason), "{piece} {rest}: {refused}");
+        assert!(send("x", true).await.starts_with("Sent "), "the refused text was not sent");
+        assert!(send(rest, true).await.starts_with("Sent "), "the line has ended");
+    }
+}
+
+#[tokio::test]
+async fn send_input_after_other_input_that_came_since_it_was_allowed_sends_nothing() {
+    let permissions = Permissions::parse(["bash(git push:*)"], [], ["bash", "send_input"]).unwrap();
+    let fixture = fixture_with(EngineOptions::default().with_permissions(permissions));
+    fixture.start("cat").await;
+    let send =
+        |text: &str| ToolCall::new("c", "send_input", json!({ "id": "cmd_1", "text": text, "enter": false }));
+    let run = run();
+    let Prepared::Ready(second) = fixture.engine.prepare(call_id(), &send("sh origin"), &run).await else {
+        panic!("it is refused")
+    };
+    run_call(&fixture.engine, &send("git pu"), &run).await;
+    let Executed::Done(late) = fixture.engine.execute(second, &run).await else { panic!("it waits") };
+    assert!(late.text().contains("Other text was sent to cmd_1"), "{late:?}");
 }
 
 #[cfg(target_os = "linux")]
