@@ -16,8 +16,8 @@ const MOST_OF_ALL: usize = 64;
 /// The commands that the tools of [`background_tools`](fn@super::background_tools) started.
 ///
 /// Make one value for each conversation, or one for all sessions of a service, and keep it as long as commands may
-/// run: clones share the commands. A command belongs to the session of the run that started it; other sessions do not
-/// see it. It outlives its run, and ends with all its processes when one of these happens:
+/// run: clones share the commands. A command belongs to the session of the run that started it, or of the run at the top
+/// if a sub-agent started it; other sessions do not see it. It outlives its run, and ends with all its processes when one of these happens:
 ///
 /// - the tool `stop_command` is called;
 /// - [`end_session`](Self::end_session) is called;
@@ -51,6 +51,8 @@ struct Table {
 pub(super) struct BackgroundCommand {
     tenant: TenantId,
     session: SessionId,
+    /// The same, if a child run started the command.
+    top_session: Option<SessionId>,
     number: u64,
     pub(super) name: Option<String>,
     pub(super) line: String,
@@ -72,6 +74,8 @@ pub(super) enum State {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LastKnown {
     tenant: TenantId,
+    /// The session of the command, if a child run started it.
+    top_session: Option<SessionId>,
     command: String,
     name: Option<String>,
     line: String,
@@ -88,7 +92,7 @@ impl BackgroundCommands {
 
     /// Returns the commands of the run's session, the oldest first.
     pub(super) fn list(&self, run: &Context) -> Vec<Arc<BackgroundCommand>> {
-        let of_session = |command: &&Arc<BackgroundCommand>| command.is_of(&run.tenant, &run.session);
+        let of_session = |command: &&Arc<BackgroundCommand>| command.is_of(&run.tenant, run.top_session());
         self.table().commands.iter().filter(of_session).cloned().collect()
     }
 
@@ -140,7 +144,8 @@ impl BackgroundCommands {
         table.newest += 1;
         let command = Arc::new(BackgroundCommand {
             tenant: run.tenant.clone(),
-            session: run.session.clone(),
+            session: run.top_session().clone(),
+            top_session: run.top_session.clone(),
             number: table.newest,
             name,
             line,
@@ -157,6 +162,7 @@ impl BackgroundCommands {
         let seen = result.metadata.get(metadata::SEEN).and_then(|seen| LastKnown::deserialize(seen).ok());
         let Some(last) = seen else { return };
         let Some(number) = last.command.strip_prefix("cmd_").and_then(|id| id.parse().ok()) else { return };
+        let session = last.top_session.as_ref().unwrap_or(session);
         let mut table = self.table();
         let is_it = |other: &BackgroundCommand| other.number == number && other.is_of(&last.tenant, session);
         if table.commands.iter().any(|other| is_it(other) && matches!(other.state, State::Here(_))) {
@@ -164,10 +170,16 @@ impl BackgroundCommands {
         }
         table.commands.retain(|other| !is_it(other));
         table.newest = table.newest.max(number);
-        let (name, line) = (last.name.clone(), last.line.clone());
-        let (tenant, session) = (last.tenant.clone(), session.clone());
-        let (state, unfinished) = (State::Before(last), Mutex::default());
-        table.push(Arc::new(BackgroundCommand { tenant, session, number, name, line, state, unfinished }));
+        table.push(Arc::new(BackgroundCommand {
+            tenant: last.tenant.clone(),
+            session: session.clone(),
+            top_session: last.top_session.clone(),
+            number,
+            name: last.name.clone(),
+            line: last.line.clone(),
+            state: State::Before(last),
+            unfinished: Mutex::default(),
+        }));
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -209,8 +221,9 @@ impl BackgroundCommand {
 
     /// Returns metadata of a result that say what is known of the command after the call.
     pub(super) fn seen(&self, output: String, ending: Option<String>) -> Json {
-        let (tenant, name, line) = (self.tenant.clone(), self.name.clone(), self.line.clone());
-        let last = LastKnown { tenant, command: self.id(), name, line, output, ending };
+        let (tenant, top_session) = (self.tenant.clone(), self.top_session.clone());
+        let (name, line) = (self.name.clone(), self.line.clone());
+        let last = LastKnown { tenant, top_session, command: self.id(), name, line, output, ending };
         serde_json::to_value(last).unwrap_or_default()
     }
 

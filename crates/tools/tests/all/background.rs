@@ -8,7 +8,8 @@ use archon_tools::{
     sandbox::{self, Isolation},
 };
 use archon_types::{
-    Context, Executed, Json, Prepared, SessionId, ToolCall, ToolResult, ToolResultStatus, Toolbox,
+    Context, Executed, Json, Prepared, SessionId, ToolCall, ToolContext, ToolResult, ToolResultStatus,
+    Toolbox,
 };
 use expect_test::expect;
 use futures_util::future::join_all;
@@ -298,6 +299,29 @@ async fn end_session_ends_the_commands_of_this_session_only() {
         tokio::task::yield_now().await;
     }
     assert!(fixture.call("read_output", json!({ "id": "cmd_1" })).await.is_error());
+}
+
+#[tokio::test]
+async fn command_of_a_child_run_belongs_to_the_session_at_the_top() {
+    let before = fixture();
+    let child = ToolContext::new(run(), "call".into(), "agent").child();
+    let grandchild = ToolContext::new(child.clone(), "call".into(), "agent").child();
+    let mut results = Vec::new();
+    for child in [&child, &grandchild] {
+        let cat = json!({ "command": "cat" });
+        results.push((child.session.clone(), before.call_in(child, "start_command", cat).await));
+    }
+    let list = before.say("list_commands", json!({})).await;
+    assert!(list.contains("cmd_1: running") && list.contains("cmd_2: running"), "{list}");
+    before.commands.end_session(&run().tenant, &run().session);
+    let list = before.call_in(&child, "list_commands", json!({})).await;
+    assert_eq!(list.text(), "No command was started in this conversation.");
+    let after = fixture();
+    for (session, result) in results {
+        after.engine.recall(&session, "start_command", &result);
+    }
+    let list = after.say("list_commands", json!({})).await;
+    assert_eq!(list.matches("ended with the process that ran it").count(), 2, "{list}");
 }
 
 #[tokio::test]
