@@ -93,7 +93,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Goes over to another session, or to a new one.
+    /// Goes over to another session, or to a new one. The commands in the background of this one end.
     pub(super) async fn go_over(&mut self, session: Option<SessionId>) -> Result<(), Failure> {
         self.check_rest()?;
         if session.is_some() && session == self.session {
@@ -103,6 +103,10 @@ impl Conversation {
         let newest = found.history.newest.clone();
         let (next, model) =
             Self::build(&self.app, self.memory.clone(), Beginning::of(&found), self.updates.clone()).await?;
+        #[cfg(unix)]
+        if let Some(session) = &self.session {
+            self.app.commands.end_session(&crate::credentials::owner(), session);
+        }
         self.update(Update::Anew);
         found.show(&self.updates);
         *self = next;
