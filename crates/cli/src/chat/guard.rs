@@ -102,12 +102,22 @@ struct Modes {
     time: u8,
 }
 
+/// The modes of a line in the control modes. The other bits are its speed, which some libraries write in another form
+/// than they read it.
+const LINE_MODES: ControlModes = ControlModes::CSIZE
+    .union(ControlModes::CSTOPB)
+    .union(ControlModes::CREAD)
+    .union(ControlModes::PARENB)
+    .union(ControlModes::PARODD)
+    .union(ControlModes::HUPCL)
+    .union(ControlModes::CLOCAL);
+
 impl Modes {
     fn of(termios: &Termios) -> Self {
         Self {
             input: termios.input_modes,
             output: termios.output_modes,
-            control: termios.control_modes,
+            control: termios.control_modes & LINE_MODES,
             local: termios.local_modes,
             least: termios.special_codes[SpecialCodeIndex::VMIN],
             time: termios.special_codes[SpecialCodeIndex::VTIME],
@@ -117,7 +127,8 @@ impl Modes {
     /// Returns `termios` with these modes.
     fn over(self, mut termios: Termios) -> Termios {
         (termios.input_modes, termios.output_modes) = (self.input, self.output);
-        (termios.control_modes, termios.local_modes) = (self.control, self.local);
+        termios.control_modes = (termios.control_modes - LINE_MODES) | self.control;
+        termios.local_modes = self.local;
         termios.special_codes[SpecialCodeIndex::VMIN] = self.least;
         termios.special_codes[SpecialCodeIndex::VTIME] = self.time;
         termios
