@@ -314,7 +314,11 @@ impl Talk {
             Ok(text)
                 if before.kind == DraftKind::Message && text.chars().next() == before.text.chars().next() =>
             {
-                self.composer.replace(Draft::message(text));
+                let mut draft = Draft::message(text);
+                if before.pasted.is_empty() {
+                    draft.pasted.clear();
+                }
+                self.composer.replace(draft);
             }
             Ok(text) => self.composer.replace(Draft::typed(text)),
             Err(failure) => self.transcript.note_failure(&failure),

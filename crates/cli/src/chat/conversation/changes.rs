@@ -9,11 +9,12 @@ use archon::{
 use super::{
     Conversation, Which,
     found::{Beginning, Found},
-    message, start,
+    request_of, start,
 };
 use crate::{
     app::App,
     chat::{
+        attachments::PersonMessage,
         events::Update,
         shell_line,
         way_back::{Earlier, earlier},
@@ -51,9 +52,9 @@ impl Conversation {
         if self.is_line_at_work() {
             return;
         }
-        for text in std::mem::take(&mut self.lines.late) {
-            let sent = self.send(&text, WhenBusy::Queue).await;
-            self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
+        for message in std::mem::take(&mut self.lines.late) {
+            let sent = self.send(&message, WhenBusy::Queue).await;
+            self.tell_unsent(sent, |failure| Update::NotSent(message.text, None, failure));
         }
     }
 
@@ -75,10 +76,14 @@ impl Conversation {
     }
 
     /// Sends a message in place of an earlier one: what followed that is left behind, and stays in the logs.
-    pub(super) async fn send_from(&mut self, earlier: &Earlier, text: &str) -> Result<(), Failure> {
+    pub(super) async fn send_from(
+        &mut self,
+        earlier: &Earlier,
+        message: &PersonMessage,
+    ) -> Result<(), Failure> {
         self.check_rest()?;
         self.check_no_question()?;
-        let request = message(&self.app, text).await.instead_of(earlier.place.clone());
+        let request = request_of(&self.app, message).await.instead_of(earlier.place.clone());
         let started = start(&self.runs, self.session.as_ref(), request).await?;
         Ok(self.follow(started).await?)
     }
