@@ -361,8 +361,8 @@ mod tests {
             };
             (blocks.iter().map(shown).collect::<Vec<_>>(), notes.join("\n"))
         };
-        let file = "<file path=\"notes.txt\">\nmilk\n\n</file>";
-        assert_eq!(attach("read @notes.txt."), (vec![file.to_owned()], String::new()));
+        let file = AttachedFile::new("notes.txt", "milk\n").content().as_text().unwrap().to_owned();
+        assert_eq!(attach("read @notes.txt."), (vec![file], String::new()));
         let images = format!("shot.png @shot.png {} none.png", dropped.display());
         assert_eq!(attach(&images).0, ["image/png", "image/gif"]);
         for (text, why) in [
