@@ -32,7 +32,7 @@ use super::{
     keys::EarlyInput,
     outbox::{AtWork, Outbox},
     question_queue::QuestionQueue,
-    questions::{self, ScreenApprover},
+    questions::{self, Part, ScreenApprover},
     sources::{Happening, Signal, Signals, Sources},
     surroundings,
     transcript::Transcript,
@@ -477,8 +477,11 @@ impl Talk {
         if let Some(plan) = questions::plan(request) {
             return self.transcript.markdown(plan);
         }
-        for (look, line) in questions::body(request, tty::size().width()) {
-            self.transcript.note(look_of(look), &line);
+        for part in questions::body(request, tty::size().width()) {
+            match part {
+                Part::Line(look, line) => self.transcript.note(look_of(look), &line),
+                Part::Difference(diff) => self.transcript.difference(&diff),
+            }
         }
     }
 
