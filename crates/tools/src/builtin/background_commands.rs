@@ -17,7 +17,8 @@ const MOST_OF_ALL: usize = 64;
 ///
 /// Make one value for each conversation, or one for all sessions of a service, and keep it as long as commands may
 /// run: clones share the commands. A command belongs to the session of the run that started it, or of the run at the top
-/// if a sub-agent started it; other sessions do not see it. It outlives its run, and ends with all its processes when one of these happens:
+/// if a sub-agent started it; other sessions do not see it. It outlives its run, and ends with all its processes when
+/// one of these happens:
 ///
 /// - the tool `stop_command` is called;
 /// - [`end_session`](Self::end_session) is called;

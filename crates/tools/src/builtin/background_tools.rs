@@ -37,9 +37,9 @@ const USUAL_READ: usize = 16 * 1024;
 /// and [`max_flood`](crate::sandbox::SandboxOptions::max_flood) do not hold for them; of the output, the newest MiB is
 /// kept until it is read. Control files that changed since the start are reported at the end and stay; so a command is
 /// refused where no mounts can be made, unless [`WithoutKernel`](crate::sandbox::Isolation::WithoutKernel) is set.
-/// `start_command` and `send_input` need the permission `shell_exec` and ask as `bash` does, and
-/// [`BashOptions::deny`] holds for both. Permission rules about `bash` apply to `start_command`; those that deny or ask
-/// also apply to the text of `send_input`, with the unfinished line before it. [`BackgroundCommands`] says when commands end.
+/// `start_command` and `send_input` need the permission `shell_exec` and ask as `bash` does, and [`BashOptions::deny`]
+/// holds for both. Permission rules about `bash` apply to `start_command`; those that deny or ask also apply to the text of
+/// `send_input`, with the unfinished line before it. [`BackgroundCommands`] says when commands end.
 pub fn background_tools(
     workspace: &Workspace,
     options: BashOptions,

@@ -210,7 +210,6 @@ async fn stop_command_reports_control_files_of_the_person_and_leaves_them() {
     assert_eq!(fs::read_dir(fixture.workspace.path()).unwrap().count(), 2, "nothing was set aside");
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn start_command_without_mounts_is_refused_before_a_person_is_asked() {
     if sandbox::missing().is_some() || sandbox::not_held().is_none() {
@@ -221,7 +220,6 @@ async fn start_command_without_mounts_is_refused_before_a_person_is_asked() {
     assert!(refused.contains("No mounts can be made for commands on this system"), "{refused}");
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn start_command_of_a_user_without_mounts_is_refused() {
     if sandbox::missing().is_none() {

@@ -130,7 +130,7 @@ impl Context {
         self.top_session.as_ref().unwrap_or(&self.session)
     }
 
-    /// Gives the run `run`, which a call of this context's run starts, a session of its own.
+    /// Makes this the context of a child run, with a session of its own.
     pub(super) fn begin_child(&mut self, run: RunId) {
         self.top_session = Some(self.top_session().clone());
         self.session = SessionId::new(run.as_str().replace('.', "-"));
