@@ -180,7 +180,7 @@ impl Composer {
     /// Returns the draft as it would be sent now.
     pub fn draft(&self) -> Draft {
         let kind = DraftKind::of(self.buffer.piece());
-        Draft { text: self.buffer.whole(), kind, pasted: self.buffer.pasted() }
+        Draft { text: self.buffer.whole(), kind, pasted: self.buffer.pasted_parts() }
     }
 
     /// Returns true while letters go to a search in the history.

@@ -32,7 +32,7 @@ const IMAGES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
 pub(crate) struct PersonMessage {
     pub(crate) text: String,
     /// The words of the person, in which files are named.
-    pub(crate) naming: String,
+    pub(crate) own_words: String,
 }
 
 /// The files of a message, and what a person should know about those that are not attached.
@@ -44,15 +44,15 @@ struct Attached {
 
 /// Returns the words of a draft in which files are named: what was typed, and paths of images that were dropped on the
 /// terminal, which are a paste of nothing else. Anybody may have written another paste.
-pub(crate) fn naming(draft: &Draft) -> String {
-    let (mut naming, mut from) = (String::new(), 0);
+pub(crate) fn own_words(draft: &Draft) -> String {
+    let (mut words, mut from) = (String::new(), 0);
     for part in &draft.pasted {
-        naming.push_str(draft.text.get(from..part.start).unwrap_or_default());
+        words.push_str(draft.text.get(from..part.start).unwrap_or_default());
         let pasted = draft.text.get(part.clone()).unwrap_or_default();
-        naming.push_str(if is_dropped(pasted) { pasted } else { "\n" });
+        words.push_str(if is_dropped(pasted) { pasted } else { "\n" });
         from = part.end;
     }
-    naming + draft.text.get(from..).unwrap_or_default()
+    words + draft.text.get(from..).unwrap_or_default()
 }
 
 /// Returns true if a paste is one line with nothing but paths of images.
@@ -73,7 +73,7 @@ fn is_dropped(pasted: &str) -> bool {
 
 /// Returns the blocks for the files that a message names. About a file that is not attached there is a note.
 pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<Content> {
-    let names = names_in(&message.naming);
+    let names = names_in(&message.own_words);
     let all = names_in(&message.text);
     if all.is_empty() {
         return Vec::new();
@@ -184,7 +184,7 @@ type Block = Result<Option<Content>, String>;
 /// Returns a note about the files of the workspace that are among all names, but not among those that the person typed.
 fn note_about_others(workspace: &Workspace, typed: &[FileName], all: &[FileName]) -> Option<String> {
     let find = |name: &FileName| match name {
-        FileName::Mention(path) => mentioned(workspace, path).map(|(path, file)| (visible(path), file)),
+        FileName::Mention(path) => file_of_mention(workspace, path).map(|(path, file)| (visible(path), file)),
         FileName::Image(path) => Some((visible(path), workspace.resolve(path).ok()?)),
     };
     let typed: Vec<PathBuf> = typed.iter().filter_map(find).map(|(_, file)| file).collect();
@@ -199,14 +199,14 @@ fn note_about_others(workspace: &Workspace, typed: &[FileName], all: &[FileName]
 }
 
 /// Returns the file that stands behind `@`, with its path without the punctuation behind it.
-fn mentioned<'p>(workspace: &Workspace, path: &'p str) -> Option<(&'p str, PathBuf)> {
+fn file_of_mention<'p>(workspace: &Workspace, path: &'p str) -> Option<(&'p str, PathBuf)> {
     let without = path.trim_end_matches(PUNCTUATION);
     [path, without].into_iter().find_map(|path| Some((path, workspace.resolve(path).ok()?)))
 }
 
 /// Returns the block of a file that stands behind `@`, without the punctuation behind it.
 fn block_of_mention<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block) {
-    if let Some((path, file)) = mentioned(workspace, path) {
+    if let Some((path, file)) = file_of_mention(workspace, path) {
         return (path, block(path, &file).map(Some));
     }
     let without = path.trim_end_matches(PUNCTUATION);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn naming_has_what_was_typed_and_dropped_images() {
+    fn own_words_are_what_was_typed_and_dropped_images() {
         let draft = |parts: &[(&str, bool)]| {
             let mut draft = Draft::default();
             for (text, is_pasted) in parts {
@@ -304,7 +304,7 @@ mod tests {
                 draft.text.push_str(text);
                 draft.pasted.extend(is_pasted.then(|| begin..draft.text.len()));
             }
-            naming(&draft)
+            own_words(&draft)
         };
         assert_eq!(draft(&[("see @a.txt and /tmp/b.png", false)]), "see @a.txt and /tmp/b.png");
         assert_eq!(
@@ -320,7 +320,7 @@ mod tests {
                 "{pasted}"
             );
         }
-        assert_eq!(naming(&Draft::message("/tmp/a b @c")), "\n", "an earlier message was not typed");
+        assert_eq!(own_words(&Draft::message("/tmp/a b @c")), "\n", "an earlier message was not typed");
     }
 
     #[test]

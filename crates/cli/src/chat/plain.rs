@@ -62,7 +62,7 @@ async fn answer(
     session: &mut Option<SessionId>,
     text: &str,
 ) -> Result<Exit, Failure> {
-    let message = PersonMessage { text: text.to_owned(), naming: text.to_owned() };
+    let message = PersonMessage { text: text.to_owned(), own_words: text.to_owned() };
     let started = conversation::send(app, runs, session.as_ref(), &message).await?;
     *session = Some(started.session);
     let before = match started.how {

@@ -70,7 +70,7 @@ impl Buffer {
     }
 
     /// Returns the parts of the whole text that were pasted.
-    pub(crate) fn pasted(&self) -> Vec<Range<usize>> {
+    pub(crate) fn pasted_parts(&self) -> Vec<Range<usize>> {
         let mut pasted: Vec<Range<usize>> = Vec::new();
         let mut long_pastes = self.long_pastes().peekable();
         let mut end = 0;

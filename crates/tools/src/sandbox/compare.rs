@@ -97,7 +97,7 @@ impl Before {
     /// changes.
     pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
         let (after, opened) = find_all(cage, denied, &self.places.closed);
-        let mut settling = self.settling(&after, cage, denied);
+        let mut settling = self.comparison(&after, cage, denied);
         for folder in opened {
             let name = settling.name(&folder);
             let note = format!("the command took the right to list '{name}' away. Its owner has it again");
@@ -110,7 +110,7 @@ impl Before {
     /// restored, because somebody else may have made the changes.
     pub(super) fn report(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
         let after = find(cage, denied, AFTER);
-        let mut settling = self.settling(&after, cage, denied);
+        let mut settling = self.comparison(&after, cage, denied);
         settling.is_report = true;
         for folder in after.closed.difference(&self.places.closed) {
             let name = settling.name(folder);
@@ -120,7 +120,7 @@ impl Before {
         settling.compare()
     }
 
-    fn settling<'s>(&'s self, after: &'s Places, cage: &'s Cage, denied: &'s Denied) -> Settling<'s> {
+    fn comparison<'s>(&'s self, after: &'s Places, cage: &'s Cage, denied: &'s Denied) -> Settling<'s> {
         Settling { before: self, after, cage, denied, is_report: false, notes: Vec::new() }
     }
 }

@@ -6,7 +6,7 @@ use archon_terminal::{Draft, DraftKind, Look, Work};
 use super::Talk;
 use crate::{
     chat::{
-        attachments::{PersonMessage, naming},
+        attachments::{PersonMessage, own_words},
         commands::{self, Situation, Step},
         events::Request,
         way_back::Earlier,
@@ -29,15 +29,17 @@ impl Talk {
             }
             DraftKind::Shell => return self.outbox.line(draft.body().to_owned()),
             _ => {
-                let naming = naming(&draft);
-                return self.message(PersonMessage { text: draft.text, naming }, when_busy);
+                let own_words = own_words(&draft);
+                return self.message(PersonMessage { text: draft.text, own_words }, when_busy);
             }
         };
         match step {
             // What is printed follows.
             Step::Done => self.transcript.note(Look::Dim, &draft.text),
             // The text of a command's file names no files, and its arguments do.
-            Step::Message(text) => self.message(PersonMessage { text, naming: naming(&draft) }, when_busy),
+            Step::Message(text) => {
+                self.message(PersonMessage { text, own_words: own_words(&draft) }, when_busy)
+            }
             Step::Leave => self.leave(Exit::Finished),
             Step::Refuse(why) => {
                 self.transcript.note(Look::Warning, &why);
