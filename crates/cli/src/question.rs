@@ -50,10 +50,15 @@ pub(crate) fn first_line(request: &ApprovalRequest) -> (String, bool) {
     (if is_cut { first + " ..." } else { first }, is_cut)
 }
 
+/// Returns the question without the differences of files and without the arguments.
+pub(crate) fn head(request: &ApprovalRequest) -> Vec<(Look, String)> {
+    looking(Look::Warning, summary(request)).chain(about(request)).collect()
+}
+
 /// Returns the whole question.
 pub(crate) fn whole(request: &ApprovalRequest) -> Vec<(Look, String)> {
-    looking(Look::Warning, summary(request))
-        .chain(about(request))
+    head(request)
+        .into_iter()
         .chain(looking(Look::Plain, differences(request)))
         .chain(looking(Look::Plain, arguments(request)))
         .collect()
@@ -158,7 +163,7 @@ fn differences(request: &ApprovalRequest) -> Vec<String> {
 }
 
 /// Returns the arguments by name: as JSON, or line by line for text with several lines.
-fn arguments(request: &ApprovalRequest) -> Vec<String> {
+pub(crate) fn arguments(request: &ApprovalRequest) -> Vec<String> {
     let Some(arguments) = request.details.get("arguments") else { return Vec::new() };
     let Some(named) = arguments.as_object() else { return barred(&arguments.to_string()) };
     let mut lines = Vec::new();

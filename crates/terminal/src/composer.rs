@@ -179,7 +179,8 @@ impl Composer {
 
     /// Returns the draft as it would be sent now.
     pub fn draft(&self) -> Draft {
-        Draft { text: self.buffer.whole(), kind: DraftKind::of(self.buffer.piece()) }
+        let kind = DraftKind::of(self.buffer.piece());
+        Draft { text: self.buffer.whole(), kind, pasted: self.buffer.pasted_parts() }
     }
 
     /// Returns true while letters go to a search in the history.

@@ -10,8 +10,9 @@
 //! | `web_fetch(https://docs.rs/*)` | addresses that match in scheme, host and path |
 //!
 //! A rule applies to the tools that it names. Rules about `bash` also apply to commands in the background: all of them
-//! to `start_command`, and those that deny or ask to the text of `send_input`. Deny overrides ask, and ask overrides allow. A deny or ask rule
-//! about a folder, or about everything in one, includes the folder and everything in it: `search(secrets)`
+//! to `start_command`, and those that deny or ask to the text of `send_input`, with the unfinished line before it. Deny
+//! overrides ask, and ask overrides allow. A deny or ask rule about a folder, or about everything in one,
+//! includes the folder and everything in it: `search(secrets)`
 //! and `search(secrets/**)` mean the same. Such a rule also applies below the path of a call: `search`,
 //! `glob` and `list_files` leave out each place where a call of their own would be denied, or would be asked
 //! about unless the call itself was; the result says how many. `search` shows the contents of files, so rules

@@ -14,8 +14,8 @@
 //! user namespace, between `fork` and `exec`. If the kernel allows neither, control files are compared and
 //! restored after the command; [`not_held`] describes the remaining gaps.
 //!
-//! A command may run on after its call (`sandbox/background.rs`): it is protected from its start to its end, which may be
-//! long after.
+//! A command may run on after its call (`sandbox/background.rs`). It is refused where no mounts can be made, and new
+//! control files are reported at its end.
 //!
 //! Servers can be sandboxed too ([`ServerSandbox`]), without what compares files and limits resources.
 //!
@@ -143,7 +143,8 @@ pub enum Isolation {
     /// Commands are refused.
     #[default]
     Required,
-    /// Commands run with all rights of this process. Their process group is still ended with their call.
+    /// Commands run with all rights of this process. Their process group is still ended with their call. Commands in
+    /// the background also run where no mounts can be made.
     WithoutKernel,
 }
 
@@ -211,9 +212,15 @@ pub fn not_held() -> Option<String> {
     Some(format!(
         "no mounts can be made for commands ({why}): control files such as .git/config are compared and restored after each \
          command, but not protected before; commands can read files that a rule denies to read_file; they can change \
-         modes and times of files outside the workspace; in a workspace with Archon's own folders no command can run"
+         modes and times of files outside the workspace; in a workspace with Archon's own folders no command can run, and in \
+         the background none at all"
     ))
 }
+
+/// The reason why no command runs in the background where no mounts can be made.
+const NO_BACKGROUND: &str = "No mounts can be made for commands on this system, so a command in the background could change control files such as \
+     .git/config while the person works. The command was not started. Use bash for a command that ends by itself, or \
+     ask the person to start this one in a terminal; `archon doctor` says why there are no mounts.";
 
 /// The sandbox of a tool: options and folders.
 #[derive(Clone, Debug)]
@@ -252,5 +259,11 @@ impl Cage {
             "Commands cannot be held within the workspace on this system: {missing}. The command was not run. Use the \
              file tools instead; the person can allow commands without a sandbox."
         ))
+    }
+
+    /// Returns the reason why no command may run in the background, or `None` if commands may.
+    pub(crate) fn refusal_in_background(&self) -> Option<String> {
+        let is_refused = self.options.isolation == Isolation::Required && !self.holds_places();
+        self.refusal().or_else(|| is_refused.then(|| NO_BACKGROUND.to_owned()))
     }
 }

@@ -9,7 +9,7 @@ use archon::{
     tools::Workspace,
     types::{Content, ToolError},
 };
-use archon_terminal::AttachedFile;
+use archon_terminal::{AttachedFile, Draft};
 use data_encoding::BASE64;
 
 use crate::{app::App, output::Look, text::visible, tool_workspace::tool_workspace};
@@ -20,8 +20,20 @@ const MOST_TEXT: u64 = 100 * 1_024;
 const MOST_IMAGE: u64 = 5 * 1_024 * 1_024;
 /// The maximum number of files of a message.
 const MOST_FILES: usize = 20;
+/// The maximum number of files that a note names.
+const MOST_NAMED: usize = 3;
+/// The characters that a sentence may have behind a path.
+const PUNCTUATION: fn(char) -> bool = |c| c.is_ascii_punctuation() && c != '/';
 /// The ends of the names of images.
 const IMAGES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
+
+/// A message of the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PersonMessage {
+    pub(crate) text: String,
+    /// The words of the person, in which files are named.
+    pub(crate) own_words: String,
+}
 
 /// The files of a message, and what a person should know about those that are not attached.
 #[derive(Debug, Default, PartialEq)]
@@ -30,15 +42,49 @@ struct Attached {
     notes: Vec<String>,
 }
 
+/// Returns the words of a draft in which files are named: what was typed, and paths of images that were dropped on the
+/// terminal, which are a paste of nothing else. Anybody may have written another paste.
+pub(crate) fn own_words(draft: &Draft) -> String {
+    let (mut words, mut from) = (String::new(), 0);
+    for part in &draft.pasted {
+        words.push_str(draft.text.get(from..part.start).unwrap_or_default());
+        let pasted = draft.text.get(part.clone()).unwrap_or_default();
+        words.push_str(if is_dropped(pasted) { pasted } else { "\n" });
+        from = part.end;
+    }
+    words + draft.text.get(from..).unwrap_or_default()
+}
+
+/// Returns true if a paste is one line with nothing but paths of images.
+fn is_dropped(pasted: &str) -> bool {
+    let mut rest = pasted.trim();
+    if rest.contains('\n') {
+        return false;
+    }
+    while !rest.is_empty() {
+        let (word, after) = word(rest);
+        if !is_image(&word) {
+            return false;
+        }
+        rest = after.trim_start();
+    }
+    true
+}
+
 /// Returns the blocks for the files that a message names. About a file that is not attached there is a note.
-pub(crate) async fn of(app: &App, text: &str) -> Vec<Content> {
-    let names = names_in(text);
-    if names.is_empty() {
+pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<Content> {
+    let names = names_in(&message.own_words);
+    let all = names_in(&message.text);
+    if all.is_empty() {
         return Vec::new();
     }
     // Without a workspace the agent has no tools for files either.
     let Ok(workspace) = tool_workspace(app) else { return Vec::new() };
-    let read = tokio::task::spawn_blocking(move || attach(&workspace, &names));
+    let read = tokio::task::spawn_blocking(move || {
+        let mut attached = attach(&workspace, &names);
+        attached.notes.extend(note_about_others(&workspace, &names, &all));
+        attached
+    });
     let attached = read.await.unwrap_or_default();
     attached.notes.iter().for_each(|note| app.output.note(Look::Warning, note));
     attached.blocks
@@ -135,13 +181,35 @@ fn attach(workspace: &Workspace, names: &[FileName]) -> Attached {
 /// A block, nothing for a word that names no file, or the reason why a file is not attached.
 type Block = Result<Option<Content>, String>;
 
+/// Returns a note about the files of the workspace that are among all names, but not among those that the person typed.
+fn note_about_others(workspace: &Workspace, typed: &[FileName], all: &[FileName]) -> Option<String> {
+    let find = |name: &FileName| match name {
+        FileName::Mention(path) => file_of_mention(workspace, path).map(|(path, file)| (visible(path), file)),
+        FileName::Image(path) => Some((visible(path), workspace.resolve(path).ok()?)),
+    };
+    let typed: Vec<PathBuf> = typed.iter().filter_map(find).map(|(_, file)| file).collect();
+    let others = all.iter().filter_map(find).filter(|(_, file)| !typed.contains(file));
+    let left: Vec<String> = others.map(|(path, _)| path).take(MOST_NAMED + 1).collect();
+    let (named, more) = left.split_at(left.len().min(MOST_NAMED));
+    let more = if more.is_empty() { "" } else { ", ..." };
+    (!named.is_empty()).then(|| {
+        let named = named.join(", ");
+        format!("not attached, since you have not typed their names: {named}{more}. Type @ and a name to attach a file")
+    })
+}
+
+/// Returns the file that stands behind `@`, with its path without the punctuation behind it.
+fn file_of_mention<'p>(workspace: &Workspace, path: &'p str) -> Option<(&'p str, PathBuf)> {
+    let without = path.trim_end_matches(PUNCTUATION);
+    [path, without].into_iter().find_map(|path| Some((path, workspace.resolve(path).ok()?)))
+}
+
 /// Returns the block of a file that stands behind `@`, without the punctuation behind it.
 fn block_of_mention<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block) {
-    let without = path.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/');
-    let found = [path, without].into_iter().find_map(|path| Some((path, workspace.resolve(path).ok()?)));
-    if let Some((path, file)) = found {
+    if let Some((path, file)) = file_of_mention(workspace, path) {
         return (path, block(path, &file).map(Some));
     }
+    let without = path.trim_end_matches(PUNCTUATION);
     let looks_like_path = without.contains(['/', '.']);
     let problem = match workspace.resolve(without) {
         _ if !looks_like_path => return (without, Ok(None)),
@@ -151,8 +219,8 @@ fn block_of_mention<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block
     (without, Err(problem.to_owned()))
 }
 
-/// Returns the block of an image. A path from the root may lead anywhere, since the person gave it; another one is a
-/// path in the workspace.
+/// Returns the block of an image. A path from the root may lead anywhere, since the person typed or dropped it; another
+/// one is a path in the workspace.
 fn block_of_image(workspace: &Workspace, path: &str) -> Block {
     let place = path.strip_prefix("file://").map_or_else(|| path.to_owned(), |path| path.replace("%20", " "));
     let file = match Path::new(&place).is_absolute() {
@@ -228,6 +296,49 @@ mod tests {
     }
 
     #[test]
+    fn own_words_are_what_was_typed_and_dropped_images() {
+        let draft = |parts: &[(&str, bool)]| {
+            let mut draft = Draft::default();
+            for (text, is_pasted) in parts {
+                let begin = draft.text.len();
+                draft.text.push_str(text);
+                draft.pasted.extend(is_pasted.then(|| begin..draft.text.len()));
+            }
+            own_words(&draft)
+        };
+        assert_eq!(draft(&[("see @a.txt and /tmp/b.png", false)]), "see @a.txt and /tmp/b.png");
+        assert_eq!(
+            draft(&[("/tmp/one\\ shot.png '/tmp/2.jpg' ", true), ("who?", false)]).matches("/tmp").count(),
+            2
+        );
+        for pasted in
+            ["@a.txt", "look at /tmp/b.png", "/tmp/a.png\n/tmp/b.png", "@a.txt ".repeat(500).as_str()]
+        {
+            assert_eq!(
+                draft(&[("say ", false), (pasted, true), (" @b.txt", false)]),
+                "say \n @b.txt",
+                "{pasted}"
+            );
+        }
+        assert_eq!(own_words(&Draft::message("/tmp/a b @c")), "\n", "an earlier message was not typed");
+    }
+
+    #[test]
+    fn note_about_others_names_files_of_the_workspace_only() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a.txt", "b.txt", "c.png", "d.txt", "e.txt"] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        let workspace = Workspace::new(dir.path()).unwrap();
+        let note = |text: &str| {
+            note_about_others(&workspace, &names_in("@d.txt"), &names_in(text)).unwrap_or_default()
+        };
+        assert_eq!(note("@none.txt @somebody @d.txt. /tmp/x.png"), "");
+        assert!(note("see @a.txt.").contains("their names: a.txt. Type"), "{}", note("see @a.txt."));
+        assert!(note("@a.txt @b.txt @d.txt c.png @e.txt").contains("a.txt, b.txt, c.png, ..."));
+    }
+
+    #[test]
     fn attach_has_texts_and_images_and_says_why_others_are_left_out() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
@@ -250,8 +361,8 @@ mod tests {
             };
             (blocks.iter().map(shown).collect::<Vec<_>>(), notes.join("\n"))
         };
-        let file = "<file path=\"notes.txt\">\nmilk\n\n</file>";
-        assert_eq!(attach("read @notes.txt."), (vec![file.to_owned()], String::new()));
+        let file = AttachedFile::new("notes.txt", "milk\n").content().as_text().unwrap().to_owned();
+        assert_eq!(attach("read @notes.txt."), (vec![file], String::new()));
         let images = format!("shot.png @shot.png {} none.png", dropped.display());
         assert_eq!(attach(&images).0, ["image/png", "image/gif"]);
         for (text, why) in [

@@ -22,7 +22,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use self::found::{Beginning, Found};
 use super::{
-    agent, attachments,
+    agent,
+    attachments::{self, PersonMessage},
     events::{Request, Update},
     history_of_session::newest,
     shell_line,
@@ -60,7 +61,7 @@ struct Lines {
     /// The run of the last line.
     run: Option<RunId>,
     /// The messages that came while a line ran.
-    late: Vec<String>,
+    late: Vec<PersonMessage>,
     /// True if the mode of the session is to be set again after the line.
     has_other_mode: bool,
 }
@@ -164,14 +165,15 @@ pub(crate) async fn send(
     app: &App,
     runs: &Runs,
     session: Option<&SessionId>,
-    text: &str,
+    message: &PersonMessage,
 ) -> Result<StartedRun, RunError> {
-    start(runs, session, message(app, text).await.when_busy(WhenBusy::Queue)).await
+    start(runs, session, request_of(app, message).await.when_busy(WhenBusy::Queue)).await
 }
 
 /// Returns the request for a message with the files that it names.
-async fn message(app: &App, text: &str) -> StartRun {
-    let content = [Content::text(text)].into_iter().chain(attachments::of(app, text).await).collect();
+async fn request_of(app: &App, message: &PersonMessage) -> StartRun {
+    let text = Content::text(message.text.as_str());
+    let content = [text].into_iter().chain(attachments::of(app, message).await).collect();
     let message = Message::User(UserMessage::new(content, Timestamp::default()));
     StartRun::with_messages(vec![message.into()]).agent(AGENT)
 }
@@ -260,14 +262,15 @@ impl Conversation {
     async fn handle(&mut self, request: Request) {
         let result = match request {
             // A run of a line has no model that could read it.
-            Request::Send(text, _) if self.is_line_at_work() => return self.lines.late.push(text),
-            Request::Send(text, when_busy) => {
-                let sent = self.send(&text, when_busy).await;
-                return self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
+            Request::Send(message, _) if self.is_line_at_work() => return self.lines.late.push(message),
+            Request::Send(message, when_busy) => {
+                let sent = self.send(&message, when_busy).await;
+                return self.tell_unsent(sent, |failure| Update::NotSent(message.text, None, failure));
             }
-            Request::SendFrom(earlier, text) => {
-                let sent = self.send_from(&earlier, &text).await;
-                return self.tell_unsent(sent, |failure| Update::NotSent(text, Some(earlier), failure));
+            Request::SendFrom(earlier, message) => {
+                let sent = self.send_from(&earlier, &message).await;
+                return self
+                    .tell_unsent(sent, |failure| Update::NotSent(message.text, Some(earlier), failure));
             }
             Request::Mode(mode) => self.change_mode(mode).await,
             Request::Compact(wishes) => self.compact(&wishes).await,
@@ -295,8 +298,8 @@ impl Conversation {
         }
     }
 
-    async fn send(&mut self, text: &str, when_busy: WhenBusy) -> Result<(), RunError> {
-        let mut request = message(&self.app, text).await.when_busy(when_busy);
+    async fn send(&mut self, message: &PersonMessage, when_busy: WhenBusy) -> Result<(), RunError> {
+        let mut request = request_of(&self.app, message).await.when_busy(when_busy);
         // A session without a run has no mode yet.
         request.settings.mode =
             Some(self.mode).filter(|mode| self.run.is_none() && *mode != SessionMode::default());

@@ -2,14 +2,14 @@
 
 use archon::types::{Answer, Event, RunId, SessionId, SessionMode, WhenBusy};
 
-use super::{history_of_session::History, way_back::Earlier};
+use super::{attachments::PersonMessage, history_of_session::History, way_back::Earlier};
 use crate::failure::Failure;
 
 /// A request of the screen to the conversation.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Sends a message of the person, and to a run at work in this way.
-    Send(String, WhenBusy),
+    Send(PersonMessage, WhenBusy),
     /// Answers the question with this id.
     Answer(String, Answer),
     /// Stops the run.
@@ -21,7 +21,7 @@ pub(crate) enum Request {
     /// Looks for the earlier message with this number, counted from 1 and from the newest one.
     Back(usize),
     /// Sends a message in place of an earlier one.
-    SendFrom(Earlier, String),
+    SendFrom(Earlier, PersonMessage),
     /// Sets the mode of the session; `None` for the next mode.
     Mode(Option<SessionMode>),
     /// Compacts the conversation, with these wishes for the summary.

@@ -6,6 +6,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -34,6 +35,9 @@ struct Line {
     /// False for a message, whose first character is no sign.
     #[serde(default)]
     has_sign: bool,
+    /// The parts that were pasted.
+    #[serde(default)]
+    pasted: Vec<Range<usize>>,
 }
 
 impl HistoryFile {
@@ -54,7 +58,8 @@ impl HistoryFile {
     /// The file cannot be written.
     pub(crate) fn append(&mut self, draft: &Draft) -> io::Result<()> {
         let has_sign = draft.kind != DraftKind::Message;
-        let mut line = serde_json::to_string(&Line { text: draft.text.clone(), has_sign })?;
+        let (text, pasted) = (draft.text.clone(), draft.pasted.clone());
+        let mut line = serde_json::to_string(&Line { text, has_sign, pasted })?;
         line.push('\n');
         if line.len() > MOST_BYTES {
             return Ok(());
@@ -89,8 +94,10 @@ impl HistoryFile {
 
 /// Returns the draft of a line; `None` for a damaged line.
 fn draft(line: &str) -> Option<Draft> {
-    let Line { text, has_sign } = serde_json::from_str(line).ok()?;
-    Some(if has_sign { Draft::typed(text) } else { Draft::message(text) })
+    let Line { text, has_sign, pasted } = serde_json::from_str(line).ok()?;
+    let mut draft = if has_sign { Draft::typed(text) } else { Draft::message(text) };
+    draft.pasted = pasted;
+    Some(draft)
 }
 
 /// Returns the options for a file that only its owner can read.

@@ -4,7 +4,7 @@ use archon::types::{RunId, WhenBusy};
 use archon_terminal::{Cells, Work};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{events::Request, way_back::Earlier};
+use super::{attachments::PersonMessage, events::Request, way_back::Earlier};
 
 /// A message that no run has read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,20 +44,20 @@ impl Outbox {
     }
 
     /// Sends a message, which is unread until a run has it: `work` is what the conversation does meanwhile.
-    pub(crate) fn message(&mut self, text: String, when_busy: WhenBusy, work: Work) {
+    pub(crate) fn message(&mut self, message: PersonMessage, when_busy: WhenBusy, work: Work) {
         let when = match when_busy {
             _ if !work.is_busy() && work != Work::Elsewhere => "",
             WhenBusy::Steer => "with the next request",
             _ => "after this run",
         };
-        self.unread.push(Unread { text: text.clone(), when });
-        self.request(Request::Send(text, when_busy));
+        self.unread.push(Unread { text: message.text.clone(), when });
+        self.request(Request::Send(message, when_busy));
     }
 
     /// Sends a message in place of an earlier one.
-    pub(crate) fn message_from(&mut self, earlier: Earlier, text: String) {
-        self.unread.push(Unread { text: text.clone(), when: "" });
-        self.request(Request::SendFrom(earlier, text));
+    pub(crate) fn message_from(&mut self, earlier: Earlier, message: PersonMessage) {
+        self.unread.push(Unread { text: message.text.clone(), when: "" });
+        self.request(Request::SendFrom(earlier, message));
     }
 
     /// Runs a line of the shell, which is unread until its run has it.

@@ -10,6 +10,7 @@ use archon::{
 
 use super::{
     agent,
+    attachments::PersonMessage,
     conversation::{self, Opening},
     history_of_session::{self, History},
 };
@@ -61,7 +62,8 @@ async fn answer(
     session: &mut Option<SessionId>,
     text: &str,
 ) -> Result<Exit, Failure> {
-    let started = conversation::send(app, runs, session.as_ref(), text).await?;
+    let message = PersonMessage { text: text.to_owned(), own_words: text.to_owned() };
+    let started = conversation::send(app, runs, session.as_ref(), &message).await?;
     *session = Some(started.session);
     let before = match started.how {
         Started::New => Vec::new(),

@@ -45,18 +45,39 @@ impl Approver for ScreenApprover {
     }
 }
 
+/// A part of what a person has to know about a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Line(Look, String),
+    /// The difference of a file in the unified format, without hidden characters.
+    Difference(String),
+}
+
 /// Returns what a person has to know about a call before the answer: its arguments and the changes of files, also if
 /// they are long. Its first line is left out if it has at most `columns` columns, because then it is whole among the
 /// keys of the question.
-pub(crate) fn body(request: &ApprovalRequest, columns: usize) -> Vec<(Look, String)> {
-    let brief = question::brief(request);
-    let mut lines = if brief.is_whole { brief.lines } else { question::whole(request) };
+pub(crate) fn body(request: &ApprovalRequest, columns: usize) -> Vec<Part> {
+    let mut head = question::head(request);
     // A character has at most two columns.
-    let is_whole_below = lines.first().is_some_and(|(_, line)| 2 * line.chars().count() <= columns);
+    let is_whole_below = head.first().is_some_and(|(_, line)| 2 * line.chars().count() <= columns);
     if is_whole_below {
-        lines.remove(0);
+        head.remove(0);
     }
-    lines
+    let mut parts: Vec<Part> = head.into_iter().map(|(look, line)| Part::Line(look, line)).collect();
+    let changes: Vec<_> = question::changes(request).collect();
+    for (path, diff) in changes.iter().filter_map(|(path, diff)| Some((path, (*diff)?))) {
+        let path = visible(path).replace('\n', "\\n");
+        parts.push(Part::Line(Look::Dim, format!("  {path}")));
+        // A line end of another kind may be all that differs.
+        parts.push(Part::Difference(visible(diff)));
+    }
+    let is_compared = !changes.is_empty() && changes.iter().all(|(_, diff)| diff.is_some());
+    let is_brief = question::brief(request).is_whole;
+    if !is_compared || !is_brief {
+        let look = if is_brief { Look::Dim } else { Look::Plain };
+        parts.extend(question::arguments(request).into_iter().map(|line| Part::Line(look, line)));
+    }
+    parts
 }
 
 /// Returns the plan that a question is about, in Markdown; `None` for any other question.
@@ -85,6 +106,7 @@ pub(crate) fn remember(answer: &Answer, store: Option<&StoredRules>, output: &Ou
 
 #[cfg(test)]
 mod tests {
+    use archon::types::Json;
     use serde_json::json;
 
     use super::*;
@@ -94,9 +116,27 @@ mod tests {
     fn body_of_a_long_call_is_whole() {
         let command = format!("{} rm -rf .", "true;".repeat(2_000));
         let details = json!({ "tool": "bash", "arguments": { "command": command } });
-        let lines = body(&ApprovalRequest::new("approval_1", "Run bash", details), 80);
-        assert!(lines.iter().any(|(_, line)| line.contains("rm -rf .")), "{lines:?}");
-        assert!(lines.iter().all(|(_, line)| !line.contains("not shown")), "{lines:?}");
+        let parts = body(&ApprovalRequest::new("approval_1", "Run bash", details), 80);
+        let has =
+            |text: &str| parts.iter().any(|part| matches!(part, Part::Line(_, line) if line.contains(text)));
+        assert!(has("rm -rf .") && !has("not shown"), "{parts:?}");
+    }
+
+    // spec: CL-09
+    #[test]
+    fn body_of_a_change_has_its_difference_and_arguments_only_for_what_it_does_not_show() {
+        let diff = "@@ -0,0 +1 @@\n+hello\n";
+        let known = json!({ "path": "a.txt", "diff": diff });
+        let details =
+            |changes: Json| json!({ "arguments": { "content": "hello" }, "preview": { "changes": changes } });
+        let parts = |changes| body(&ApprovalRequest::new("approval_1", "Create", details(changes)), 80);
+        let shown = [Part::Line(Look::Dim, "  a.txt".to_owned()), Part::Difference(diff.to_owned())];
+        assert_eq!(parts(json!([known])), shown);
+        let parts_of_line_end = parts(json!([{ "path": "a.txt", "diff": "-a\n+a\r\n" }]));
+        assert!(parts_of_line_end.contains(&Part::Difference("-a\n+a\\u{d}\n".to_owned())));
+        let both = parts(json!([known, { "path": "large.txt" }]));
+        assert!(both.contains(&shown[1]), "{both:?}");
+        assert!(both.contains(&Part::Line(Look::Dim, "  content: \"hello\"".to_owned())), "{both:?}");
     }
 
     #[test]
@@ -104,7 +144,7 @@ mod tests {
         let request = |summary: &str| ApprovalRequest::new("approval_1", summary, json!({}));
         assert_eq!(body(&request("Send it?"), 79), []);
         let long = format!("Send it to {}?", "ada, ".repeat(20));
-        assert_eq!(body(&request(&long), 79), [(Look::Warning, format!("? {long}"))]);
+        assert_eq!(body(&request(&long), 79), [Part::Line(Look::Warning, format!("? {long}"))]);
     }
 
     #[tokio::test]

@@ -32,7 +32,7 @@ use super::{
     keys::EarlyInput,
     outbox::{AtWork, Outbox},
     question_queue::QuestionQueue,
-    questions::{self, ScreenApprover},
+    questions::{self, Part, ScreenApprover},
     sources::{Happening, Signal, Signals, Sources},
     surroundings,
     transcript::Transcript,
@@ -314,7 +314,11 @@ impl Talk {
             Ok(text)
                 if before.kind == DraftKind::Message && text.chars().next() == before.text.chars().next() =>
             {
-                self.composer.replace(Draft::message(text));
+                let mut draft = Draft::message(text);
+                if before.pasted.is_empty() {
+                    draft.pasted.clear();
+                }
+                self.composer.replace(draft);
             }
             Ok(text) => self.composer.replace(Draft::typed(text)),
             Err(failure) => self.transcript.note_failure(&failure),
@@ -473,8 +477,11 @@ impl Talk {
         if let Some(plan) = questions::plan(request) {
             return self.transcript.markdown(plan);
         }
-        for (look, line) in questions::body(request, tty::size().width()) {
-            self.transcript.note(look_of(look), &line);
+        for part in questions::body(request, tty::size().width()) {
+            match part {
+                Part::Line(look, line) => self.transcript.note(look_of(look), &line),
+                Part::Difference(diff) => self.transcript.difference(&diff),
+            }
         }
     }
 

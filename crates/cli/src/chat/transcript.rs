@@ -37,6 +37,11 @@ impl Transcript {
         self.cells.note(Note::new(look, text.trim_end()));
     }
 
+    /// Adds the difference of a file behind the last cell.
+    pub(crate) fn difference(&mut self, diff: &str) {
+        self.cells.note(Note::difference(diff));
+    }
+
     /// Adds a text in Markdown behind the last cell.
     pub(crate) fn markdown(&mut self, text: &str) {
         self.cells.markdown(text);

@@ -1,6 +1,7 @@
 //! A note: a line of the program, or about a record that is no message, answer or call.
 
 use crate::{
+    diff::diff_rows,
     row::Row,
     theme::{Look, Page},
     wrap,
@@ -24,17 +25,28 @@ pub struct Note {
     pub look: Look,
     /// True if only a page with details shows the note.
     pub is_detail: bool,
+    /// True if the text is a difference in the unified format.
+    pub is_difference: bool,
 }
+
+/// The bar before the rows of a difference, so that none looks like a row of the program.
+const BAR: &str = "  | ";
 
 impl Note {
     /// Creates a note.
     pub fn new(look: Look, text: impl Into<String>) -> Self {
-        Self { text: text.into(), look, is_detail: false }
+        Self { text: text.into(), look, is_detail: false, is_difference: false }
     }
 
     /// Creates a note that warns.
     pub fn warning(text: impl Into<String>) -> Self {
         Self::new(Look::Warning, text)
+    }
+
+    /// Creates a note with a difference in the unified format. It is shown as [`diff_rows`](crate::diff_rows) behind a bar,
+    /// and as plain text if it is too large for them.
+    pub fn difference(diff: impl Into<String>) -> Self {
+        Self { is_difference: true, ..Self::new(Look::Plain, diff) }
     }
 
     /// Creates a note that only a page with details shows.
@@ -43,9 +55,35 @@ impl Note {
     }
 
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
-        match self.is_detail && !page.is_verbose {
-            true => Vec::new(),
-            false => wrap::rows(&self.text, page.theme.style(self.look), page.width),
+        let style = page.theme.style(self.look);
+        if self.is_detail && !page.is_verbose {
+            return Vec::new();
         }
+        if !self.is_difference {
+            return wrap::rows(&self.text, style, page.width);
+        }
+        let (inner, dim) = (page.narrowed(BAR.len()), page.theme.style(Look::Dim));
+        let rows =
+            diff_rows(&self.text, &inner).unwrap_or_else(|| wrap::rows(&self.text, style, inner.width));
+        rows.into_iter().map(|row| row.after(BAR, dim)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::Theme;
+
+    // spec: CL-09
+    #[test]
+    fn difference_has_numbers_and_marks_behind_a_bar_and_is_plain_if_it_is_large() {
+        let page = Page::new(30, Theme::new(true));
+        let rows = Note::difference("--- a/x\n+++ b/x\n@@ -7 +7 @@\n-let a = 1;\n+let a = 2;\n").rows(&page);
+        let texts: Vec<String> = rows.iter().map(Row::text).collect();
+        assert_eq!(texts, ["  | 7 -let a = 1;", "  | 7 +let a = 2;"]);
+        let added = page.theme.style(Look::AddedPart);
+        assert!(rows[1].spans.iter().any(|span| span.style() == added && span.text() == "2"), "{rows:?}");
+        let large = Note::difference("+line\n".repeat(20_000)).rows(&page);
+        assert_eq!((large.len(), large[0].text().as_str()), (20_000, "  | +line"));
     }
 }

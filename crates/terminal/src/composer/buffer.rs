@@ -69,6 +69,26 @@ impl Buffer {
         whole
     }
 
+    /// Returns the parts of the whole text that were pasted.
+    pub(crate) fn pasted_parts(&self) -> Vec<Range<usize>> {
+        let mut pasted: Vec<Range<usize>> = Vec::new();
+        let mut long_pastes = self.long_pastes().peekable();
+        let mut end = 0;
+        for (at, c) in self.text().char_indices() {
+            let begin = end;
+            let long_paste = long_pastes.next_if(|(place, _)| *place == at);
+            end += long_paste.map_or(c.len_utf8(), |(_, paste)| paste.text().len());
+            if self.piece.is_typed(at) {
+                continue;
+            }
+            match pasted.last_mut().filter(|last| last.end == begin) {
+                Some(last) => last.end = end,
+                None => pasted.push(begin..end),
+            }
+        }
+        pasted
+    }
+
     /// Returns the long pastes of the text, each with the offset of the character that stands for it.
     pub(crate) fn long_pastes(&self) -> impl Iterator<Item = (usize, &LongPaste)> {
         self.piece

@@ -1,8 +1,10 @@
 //! Drafts: what was typed, and what it is meant for.
 
+use std::ops::Range;
+
 use super::piece::Piece;
 
-/// A finished draft.
+/// A finished draft. Drafts with the same text and the same purpose are equal, whatever of them was pasted.
 ///
 /// ```
 /// use archon_terminal::{Draft, DraftKind};
@@ -11,14 +13,24 @@ use super::piece::Piece;
 /// assert_eq!((draft.kind, draft.body()), (DraftKind::Shell, "ls -l"));
 /// assert_eq!(Draft::typed("/usr/bin/env is missing").kind, DraftKind::Message);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Draft {
     /// The text as it was typed and pasted, with the sign of its kind. Line ends are `\n`.
     pub text: String,
     /// The purpose of the draft.
     pub kind: DraftKind,
+    /// The parts of the text that were pasted, or came from elsewhere, as ranges of bytes.
+    pub pasted: Vec<Range<usize>>,
 }
+
+impl PartialEq for Draft {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.text, self.kind) == (&other.text, other.kind)
+    }
+}
+
+impl Eq for Draft {}
 
 /// The purpose of a draft. It follows from the first character, if that was typed and not pasted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,12 +52,14 @@ impl Draft {
     pub fn typed(text: impl Into<String>) -> Self {
         let text = text.into();
         let kind = DraftKind::of_typed(&text);
-        Self { text, kind }
+        Self { text, kind, pasted: Vec::new() }
     }
 
     /// Creates a message of any text, such as a pasted one.
     pub fn message(text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind: DraftKind::Message }
+        let text = text.into();
+        let whole = 0..text.len();
+        Self { text, kind: DraftKind::Message, pasted: vec![whole] }
     }
 
     /// Returns the text without the sign of its kind and without space around it; of a message the whole text.
@@ -60,10 +74,12 @@ impl Draft {
 
     /// Returns the text for a change in the composer, which gives the same kind again.
     pub(crate) fn into_piece(self) -> Piece {
-        match self.kind {
-            DraftKind::Message => Piece::pasted(self.text),
-            _ => Piece::typed(self.text),
+        let mut pasted = self.pasted;
+        if self.kind == DraftKind::Message && DraftKind::of_typed(&self.text) != DraftKind::Message {
+            // A sign that was pasted stays a part of the message.
+            pasted.push(0..1);
         }
+        Piece::of(self.text, &pasted)
     }
 }
 

@@ -30,6 +30,17 @@ impl Piece {
         Self::new(text.into(), Mark::Pasted)
     }
 
+    /// Creates a text of which these parts were pasted.
+    pub(crate) fn of(text: String, pasted: &[Range<usize>]) -> Self {
+        let mut piece = Self::typed(text);
+        for part in pasted {
+            if let Some(marks) = piece.marks.get_mut(part.clone()) {
+                marks.fill(Mark::Pasted);
+            }
+        }
+        piece
+    }
+
     /// Creates the one character that stands for the paste with this number.
     pub(crate) fn stand_in(number: u16) -> Self {
         Self::new(STAND_IN.to_string(), Mark::LongPaste(number))

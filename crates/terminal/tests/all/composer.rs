@@ -148,6 +148,22 @@ fn body_is_the_text_without_its_sign() {
 }
 
 #[test]
+fn draft_names_the_parts_that_were_pasted() {
+    let mut composer = Composer::default();
+    apply(&mut composer, "é <P:@a> b <P:c><P:d>");
+    let draft = composer.draft();
+    let pasted: Vec<&str> = draft.pasted.iter().map(|part| &draft.text[part.clone()]).collect();
+    assert_eq!((draft.text.as_str(), pasted), ("é @a b cd", vec!["@a", "cd"]));
+    // The parts stay what they are in a draft that is changed again.
+    composer.replace(draft.clone());
+    assert_eq!(composer.draft().pasted, draft.pasted);
+    composer.replace(Draft::message("earlier"));
+    assert_eq!(composer.draft().pasted.first(), Some(&(0..7)));
+    composer.replace(Draft::typed("typed"));
+    assert!(composer.draft().pasted.is_empty());
+}
+
+#[test]
 fn paste_never_sends_and_keeps_each_byte() {
     let text = "one\n\n\ttwo\n/three \u{1b}[2J\u{202e} e\u{301} 日本\n";
     for sent in [text.to_owned(), text.replace('\n', "\r"), text.replace('\n', "\r\n")] {

@@ -33,6 +33,7 @@ fn long_paste_is_shown_by_its_size_and_sent_whole() {
     assert_eq!(caret, Place { row: 0, column: 25 });
     let text = format!("see {long}!");
     assert_eq!((composer.draft().text, composer.caret()), (text.clone(), text.len()));
+    assert_eq!(composer.draft().pasted.first(), Some(&(4..4 + long.len())));
     assert_eq!(apply(&mut composer, "<Enter>"), Action::Send(Draft::typed(text.clone())));
     for keys in ["<Up>", "<C-u><C-r>see<Enter>"] {
         apply(&mut composer, keys);

@@ -16,8 +16,9 @@ const MOST_OF_ALL: usize = 64;
 /// The commands that the tools of [`background_tools`](fn@super::background_tools) started.
 ///
 /// Make one value for each conversation, or one for all sessions of a service, and keep it as long as commands may
-/// run: clones share the commands. A command belongs to the session of the run that started it; other sessions do not
-/// see it. It outlives its run, and ends with all its processes when one of these happens:
+/// run: clones share the commands. A command belongs to the session of the run that started it, or of the run at the top
+/// if a sub-agent started it; other sessions do not see it. It outlives its run, and ends with all its processes when
+/// one of these happens:
 ///
 /// - the tool `stop_command` is called;
 /// - [`end_session`](Self::end_session) is called;
@@ -51,10 +52,14 @@ struct Table {
 pub(super) struct BackgroundCommand {
     tenant: TenantId,
     session: SessionId,
+    /// The same, if a child run started the command.
+    top_session: Option<SessionId>,
     number: u64,
     pub(super) name: Option<String>,
     pub(super) line: String,
     pub(super) state: State,
+    /// The end of what was sent to the input that the command reads together with the next text.
+    unfinished: Mutex<String>,
 }
 
 /// The process of a command, or what is known of it.
@@ -70,6 +75,8 @@ pub(super) enum State {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LastKnown {
     tenant: TenantId,
+    /// The session of the command, if a child run started it.
+    top_session: Option<SessionId>,
     command: String,
     name: Option<String>,
     line: String,
@@ -86,7 +93,7 @@ impl BackgroundCommands {
 
     /// Returns the commands of the run's session, the oldest first.
     pub(super) fn list(&self, run: &Context) -> Vec<Arc<BackgroundCommand>> {
-        let of_session = |command: &&Arc<BackgroundCommand>| command.is_of(&run.tenant, &run.session);
+        let of_session = |command: &&Arc<BackgroundCommand>| command.is_of(&run.tenant, run.top_session());
         self.table().commands.iter().filter(of_session).cloned().collect()
     }
 
@@ -100,6 +107,14 @@ impl BackgroundCommands {
                 "There is no command '{id}' in this conversation. Commands: {there}."
             ))
         })
+    }
+
+    /// Returns the line that a text for this command continues, with the text at its end. Ids of running commands differ
+    /// in all sessions.
+    pub(super) fn whole_line(&self, id: &str, text: &str) -> String {
+        let table = self.table();
+        let command = table.commands.iter().find(|command| command.is_running() && command.id() == id);
+        command.map_or_else(|| text.to_owned(), |command| command.unfinished() + text)
     }
 
     /// Returns an error if no more commands of the run's session may run.
@@ -130,11 +145,13 @@ impl BackgroundCommands {
         table.newest += 1;
         let command = Arc::new(BackgroundCommand {
             tenant: run.tenant.clone(),
-            session: run.session.clone(),
+            session: run.top_session().clone(),
+            top_session: run.top_session.clone(),
             number: table.newest,
             name,
             line,
             state: State::Here(process),
+            unfinished: Mutex::default(),
         });
         table.push(command.clone());
         command
@@ -146,6 +163,7 @@ impl BackgroundCommands {
         let seen = result.metadata.get(metadata::SEEN).and_then(|seen| LastKnown::deserialize(seen).ok());
         let Some(last) = seen else { return };
         let Some(number) = last.command.strip_prefix("cmd_").and_then(|id| id.parse().ok()) else { return };
+        let session = last.top_session.as_ref().unwrap_or(session);
         let mut table = self.table();
         let is_it = |other: &BackgroundCommand| other.number == number && other.is_of(&last.tenant, session);
         if table.commands.iter().any(|other| is_it(other) && matches!(other.state, State::Here(_))) {
@@ -153,10 +171,16 @@ impl BackgroundCommands {
         }
         table.commands.retain(|other| !is_it(other));
         table.newest = table.newest.max(number);
-        let (name, line) = (last.name.clone(), last.line.clone());
-        let (tenant, session) = (last.tenant.clone(), session.clone());
-        let state = State::Before(last);
-        table.push(Arc::new(BackgroundCommand { tenant, session, number, name, line, state }));
+        table.push(Arc::new(BackgroundCommand {
+            tenant: last.tenant.clone(),
+            session: session.clone(),
+            top_session: last.top_session.clone(),
+            number,
+            name: last.name.clone(),
+            line: last.line.clone(),
+            state: State::Before(last),
+            unfinished: Mutex::default(),
+        }));
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -185,14 +209,51 @@ impl BackgroundCommand {
         matches!(&self.state, State::Here(process) if process.is_running())
     }
 
+    /// Returns the line of the input that has no end yet.
+    pub(super) fn unfinished(&self) -> String {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what is sent to the input: `text` with the unfinished line before it.
+    pub(super) fn note_input(&self, text: &str) {
+        let unfinished = unfinished(text).to_owned();
+        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = unfinished;
+    }
+
     /// Returns metadata of a result that say what is known of the command after the call.
     pub(super) fn seen(&self, output: String, ending: Option<String>) -> Json {
-        let (tenant, name, line) = (self.tenant.clone(), self.name.clone(), self.line.clone());
-        let last = LastKnown { tenant, command: self.id(), name, line, output, ending };
+        let (tenant, top_session) = (self.tenant.clone(), self.top_session.clone());
+        let (name, line) = (self.name.clone(), self.line.clone());
+        let last = LastKnown { tenant, top_session, command: self.id(), name, line, output, ending };
         serde_json::to_value(last).unwrap_or_default()
     }
 
     fn is_of(&self, tenant: &TenantId, session: &SessionId) -> bool {
         self.tenant == *tenant && self.session == *session
+    }
+}
+
+/// Returns the end of a text that a shell reads together with the next text: a line without an end, with the lines
+/// before it that end with a backslash.
+fn unfinished(text: &str) -> &str {
+    let end = text.rmatch_indices('\n').find(|(at, _)| !text[..*at].ends_with('\\'));
+    end.map_or(text, |(at, _)| &text[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unfinished_is_all_since_the_last_end_of_a_line() {
+        for (text, expected) in [
+            ("git pu", "git pu"),
+            ("ls\ngit pu", "git pu"),
+            ("ls\ngit pu\\\n", "git pu\\\n"),
+            ("git pu\\\nsh\n", ""),
+            ("", ""),
+        ] {
+            assert_eq!(unfinished(text), expected, "{text:?}");
+        }
     }
 }

@@ -35,9 +35,11 @@ const USUAL_READ: usize = 16 * 1024;
 ///
 /// The commands run in the sandbox of [`Bash`] with these options, and have an input. The time limits of the options
 /// and [`max_flood`](crate::sandbox::SandboxOptions::max_flood) do not hold for them; of the output, the newest MiB is
-/// kept until it is read. `start_command` and `send_input` need the permission `shell_exec` and ask as `bash` does, and
-/// [`BashOptions::deny`] holds for both. Permission rules about `bash` apply to `start_command`; those that deny or ask
-/// also apply to the text of `send_input`. [`BackgroundCommands`] says when commands end.
+/// kept until it is read. Control files that changed since the start are reported at the end and stay; so a command is
+/// refused where no mounts can be made, unless [`WithoutKernel`](crate::sandbox::Isolation::WithoutKernel) is set.
+/// `start_command` and `send_input` need the permission `shell_exec` and ask as `bash` does, and [`BashOptions::deny`]
+/// holds for both. Permission rules about `bash` apply to `start_command`; those that deny or ask also apply to the text of
+/// `send_input`, with the unfinished line before it. [`BackgroundCommands`] says when commands end.
 pub fn background_tools(
     workspace: &Workspace,
     options: BashOptions,
@@ -202,10 +204,20 @@ impl BackgroundTool {
         let SendArguments { id, mut text, enter, end } = arguments;
         let command = self.commands.find(&id, &context.run)?;
         let process = process_of(&command)?;
-        self.bash.objection(&text)?;
+        let mut line = command.unfinished() + &text;
+        self.bash.objection(&line)?;
+        if let Some(Subject::Command { line: allowed, .. }) = context.subject.as_deref()
+            && *allowed != line
+        {
+            return Err(ToolError::Failed(format!(
+                "Other text was sent to {id} after this call was allowed, so nothing was sent. Send the text again."
+            )));
+        }
         if enter.unwrap_or(!text.is_empty()) {
             text.push('\n');
+            line.push('\n');
         }
+        command.note_input(&line);
         let is_last = end.unwrap_or_default();
         let sent = process.send(text.as_bytes(), is_last, &*context.run.clock).await;
         sent.map_err(|e| ToolError::Failed(format!("{id} did not get the text: {e}.")))?;
@@ -313,18 +325,18 @@ impl Tool for BackgroundTool {
 
     fn subject(&self, arguments: &Json) -> Subject {
         let line = match self.kind {
-            Kind::Start => text(arguments, "command"),
-            Kind::Send => text(arguments, "text"),
-            _ => "",
+            Kind::Start => text(arguments, "command").to_owned(),
+            Kind::Send => self.commands.whole_line(text(arguments, "id"), text(arguments, "text")),
+            _ => String::new(),
         };
-        if line.is_empty() { Subject::Unknown } else { self.bash.command(line) }
+        if line.is_empty() { Subject::Unknown } else { self.bash.command(&line) }
     }
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
         let summary = match self.kind {
             Kind::Start => {
                 let line = text(arguments, "command");
-                self.bash.objection(line)?;
+                self.bash.objection_in_background(line)?;
                 self.commands.admit(run)?;
                 format!("Run {} in the background", in_quotes(line))
             }
@@ -332,8 +344,14 @@ impl Tool for BackgroundTool {
                 let (id, input) = (text(arguments, "id"), text(arguments, "text"));
                 let command = self.commands.find(id, run)?;
                 process_of(&command)?;
-                self.bash.objection(input)?;
-                format!("Type {} into {id}, which is {}", in_quotes(input), in_quotes(&command.line))
+                let unfinished = command.unfinished();
+                self.bash.objection(&(unfinished.clone() + input))?;
+                let behind = match unfinished.is_empty() {
+                    true => String::new(),
+                    false => format!(" behind {}", in_quotes(&unfinished)),
+                };
+                let (input, line) = (in_quotes(input), in_quotes(&command.line));
+                format!("Type {input}{behind} into {id}, which is {line}")
             }
             _ => return Ok(None),
         };

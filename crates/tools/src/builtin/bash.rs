@@ -136,6 +136,14 @@ impl Bash {
         }
     }
 
+    /// Returns an error if the command may not run in the background.
+    pub(super) fn objection_in_background(&self, command: &str) -> Result<(), ToolError> {
+        match self.cage.refusal_in_background() {
+            Some(refusal) => Err(ToolError::PermissionDenied(refusal)),
+            None => self.objection(command),
+        }
+    }
+
     async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { command, timeout_seconds } = crate::macro_support::arguments(arguments)?;
         self.objection(&command)?;
@@ -147,7 +155,7 @@ impl Bash {
 
     /// Starts a command that runs on after the call.
     pub(super) async fn start(&self, command: &str, context: &ToolContext) -> Result<Background, ToolError> {
-        self.objection(command)?;
+        self.objection_in_background(command)?;
         Background::start(&self.shell(command), &self.cage, context).await
     }
 

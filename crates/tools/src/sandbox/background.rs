@@ -1,8 +1,8 @@
 //! A command that runs on after the call that started it. A task attends to it and keeps its output until it is
 //! read.
 //!
-//! What the command must not change is compared at its end, as after every command. So control files that somebody
-//! else made in the workspace meanwhile are set aside too, because it is not known who made them.
+//! What the command must not change is compared at its end. It is only reported, because a person may have changed it
+//! meanwhile. So the command is refused where mounts do not hold the control files while it runs.
 
 use std::{
     collections::VecDeque,
@@ -79,7 +79,7 @@ impl Background {
         cage: &Cage,
         context: &ToolContext,
     ) -> Result<Self, ToolError> {
-        let guarded = guarded(cage, context).await?;
+        let guarded = guarded(cage, context, Owner::Process).await?;
         let mut started = start(command, cage, &guarded, Owner::Process, context).await?;
         let input = tokio::sync::Mutex::new(started.input.take());
         let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());

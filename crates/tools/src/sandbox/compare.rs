@@ -1,5 +1,6 @@
 //! Compares control files before and after a command. A changed file is restored; a new one is renamed, so
-//! that nothing is lost and no program runs it.
+//! that nothing is lost and no program runs it. After a command in the background, which may run for hours,
+//! both are only reported: a person may have made them.
 //!
 //! If mounts protect the existing files, this handles only new ones, because nothing can be mounted on a name
 //! that does not exist. Without mounts it handles all of them, and a command's change is in effect until the
@@ -96,33 +97,31 @@ impl Before {
     /// changes.
     pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
         let (after, opened) = find_all(cage, denied, &self.places.closed);
-        let mut settling = Settling { before: self, after: &after, cage, denied, notes: Vec::new() };
+        let mut settling = self.comparison(&after, cage, denied);
         for folder in opened {
             let name = settling.name(&folder);
             let note = format!("the command took the right to list '{name}' away. Its owner has it again");
             settling.notes.push(note);
         }
-        let moved: Vec<&PathBuf> =
-            self.trees.iter().filter(|(_, tree)| settling.is_moved(tree)).map(|(path, _)| path).collect();
-        for path in after.fixed.iter().filter(|path| moved.contains(path) || !self.trees.contains_key(*path))
-        {
-            settling.appeared(path);
+        settling.compare()
+    }
+
+    /// Returns sentences for the model about the changes of control files since the command began. Nothing is
+    /// restored, because somebody else may have made the changes.
+    pub(super) fn report(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
+        let after = find(cage, denied, AFTER);
+        let mut settling = self.comparison(&after, cage, denied);
+        settling.is_report = true;
+        for folder in after.closed.difference(&self.places.closed) {
+            let name = settling.name(folder);
+            let note = format!("a command ran in the background, and '{name}' cannot be listed since then");
+            settling.notes.push(warn(note));
         }
-        for (path, tree) in self.trees.iter().filter(|(path, _)| !moved.contains(path)) {
-            settling.stayed(path, tree);
-        }
-        if self.places.is_partial || after.is_partial {
-            settling.notes.push(
-                "the workspace has so many files that control files and what rules deny were looked for in a \
-                 part of it only"
-                    .to_owned(),
-            );
-        }
-        let mut notes = settling.notes;
-        let more = notes.len().saturating_sub(MOST_NOTES);
-        notes.truncate(MOST_NOTES);
-        notes.extend((more > 0).then(|| format!("and {more} more of this kind")));
-        notes
+        settling.compare()
+    }
+
+    fn comparison<'s>(&'s self, after: &'s Places, cage: &'s Cage, denied: &'s Denied) -> Settling<'s> {
+        Settling { before: self, after, cage, denied, is_report: false, notes: Vec::new() }
     }
 }
 
@@ -163,11 +162,39 @@ struct Settling<'s> {
     after: &'s Places,
     cage: &'s Cage,
     denied: &'s Denied,
+    /// True if changes are described and not undone.
+    is_report: bool,
     /// Sentences for the model that describe the changes.
     notes: Vec<String>,
 }
 
 impl Settling<'_> {
+    /// Compares all control files, and returns the notes.
+    fn compare(mut self) -> Vec<String> {
+        let (before, after) = (self.before, self.after);
+        let trees = &before.trees;
+        let moved: Vec<&PathBuf> =
+            trees.iter().filter(|(_, tree)| self.is_moved(tree)).map(|(path, _)| path).collect();
+        for path in after.fixed.iter().filter(|path| moved.contains(path) || !trees.contains_key(*path)) {
+            self.appeared(path);
+        }
+        for (path, tree) in trees.iter().filter(|(path, _)| !moved.contains(path)) {
+            self.stayed(path, tree);
+        }
+        if before.places.is_partial || after.is_partial {
+            self.notes.push(
+                "the workspace has so many files that control files and what rules deny were looked for in a \
+                 part of it only"
+                    .to_owned(),
+            );
+        }
+        let mut notes = self.notes;
+        let more = notes.len().saturating_sub(MOST_NOTES);
+        notes.truncate(MOST_NOTES);
+        notes.extend((more > 0).then(|| format!("and {more} more of this kind")));
+        notes
+    }
+
     /// Returns whether a protected file or folder moved together with the folder that contains it.
     fn is_moved(&self, tree: &Tree) -> bool {
         let new = self.after.fixed.iter().filter(|now| !self.before.trees.contains_key(*now));
@@ -226,6 +253,9 @@ impl Settling<'_> {
 
     /// Sets a forbidden new file aside and adds a note about that for the model; `advice` ends the note.
     fn put_away(&mut self, path: &Path, below: &Path, advice: &str) {
+        if self.is_report {
+            return self.leave(&at(path, below), "is new since then");
+        }
         let (why, name) = (self.why(path), self.name(&at(path, below)));
         self.notes.push(match self.set_aside(path, below) {
             Ok(aside) => format!(
@@ -241,6 +271,9 @@ impl Settling<'_> {
 
     fn put_back(&mut self, path: &Path, below: &Path, entry: &Entry) {
         let place = at(path, below);
+        if self.is_report {
+            return self.leave(&place, "was changed or removed since then");
+        }
         let (why, name) = (self.why(path), self.name(&place));
         let aside = match place.symlink_metadata() {
             Ok(of) if !(of.is_dir() && *entry == Entry::Folder) => self.set_aside(path, below).map(Some),
@@ -259,6 +292,16 @@ impl Settling<'_> {
                      Tell the person"
             )),
         });
+    }
+
+    /// Adds a note about a change that stays: `how` follows the name.
+    fn leave(&mut self, place: &Path, how: &str) {
+        self.notes.push(warn(format!(
+            "a command ran in the background, and '{}' {how} ({}). It was left as it is, because it is not known \
+             who did that. Tell the person to look at it",
+            self.name(place),
+            self.why(place)
+        )));
     }
 
     fn restore(&self, place: &Path, entry: &Entry) -> io::Result<()> {

@@ -15,6 +15,7 @@ use super::{
     Access, Cage,
     compare::Before,
     control::{Denied, MOST, Places, find},
+    start::Owner,
 };
 
 /// Time after which killed processes have probably ended.
@@ -32,6 +33,7 @@ struct Guard {
     cage: Cage,
     denied: Denied,
     before: Before,
+    owner: Owner,
 }
 
 impl Guarded {
@@ -40,7 +42,7 @@ impl Guarded {
     /// # Errors
     /// A folder that belongs to no workspace cannot be hidden from the command, or the workspace cannot be
     /// listed.
-    pub(super) fn new(cage: &Cage, context: &ToolContext) -> Result<Self, ToolError> {
+    pub(super) fn new(cage: &Cage, context: &ToolContext, owner: Owner) -> Result<Self, ToolError> {
         let is_held = cage.holds_places();
         cage.make_excluded(is_held)?;
         let denied = Denied::new(cage, context);
@@ -58,7 +60,7 @@ impl Guarded {
             .then(|| mounts(cage, &places));
         let before = Before::new(places, since, is_held);
         Ok(Self {
-            places: Arc::new(Guard { cage: cage.clone(), denied, before }),
+            places: Arc::new(Guard { cage: cage.clone(), denied, before, owner }),
             #[cfg(target_os = "linux")]
             mounts,
             is_settled: false,
@@ -74,7 +76,7 @@ impl Guarded {
         Some(mounts)
     }
 
-    /// Restores changed places, and returns sentences that describe the changes.
+    /// Restores the places that a command of a call changed, and returns sentences that describe the changes.
     pub(super) fn settle(&mut self) -> Vec<String> {
         self.is_settled = true;
         self.places.settle()
@@ -83,9 +85,10 @@ impl Guarded {
 
 impl Guard {
     fn settle(&self) -> Vec<String> {
-        match self.cage.access {
-            Access::Read => Vec::new(),
-            Access::Write => self.before.settle(&self.cage, &self.denied),
+        match (self.cage.access, self.owner) {
+            (Access::Read, _) => Vec::new(),
+            (Access::Write, Owner::Call) => self.before.settle(&self.cage, &self.denied),
+            (Access::Write, Owner::Process) => self.before.report(&self.cage, &self.denied),
         }
     }
 

@@ -92,7 +92,7 @@ pub(crate) async fn run(
 ) -> Result<Finished, ToolError> {
     let clock = context.run.clock.clone();
     let mut time_up = clock.sleep_until(clock.now() + limit);
-    let guarded = guarded(cage, context).await?;
+    let guarded = guarded(cage, context, Owner::Call).await?;
     let mut started = start(command, cage, &guarded, Owner::Call, context).await?;
     let outputs = [Capture::new(cage.options.max_output), Capture::new(cage.options.max_output)];
     let (stdout, stderr) = (started.child.stdout.take(), started.child.stderr.take());
@@ -196,12 +196,12 @@ async fn until_gone(group: Pid, clock: &dyn Clock) {
 }
 
 /// Finds the places in the workspace that the command may not change or see; that may take a moment.
-pub(super) async fn guarded(cage: &Cage, context: &ToolContext) -> Result<Guarded, ToolError> {
+pub(super) async fn guarded(cage: &Cage, context: &ToolContext, owner: Owner) -> Result<Guarded, ToolError> {
     if let Some(refusal) = cage.refusal() {
         return Err(ToolError::PermissionDenied(refusal));
     }
     let (cage, context) = (cage.clone(), context.clone());
-    let looking = tokio::task::spawn_blocking(move || Guarded::new(&cage, &context));
+    let looking = tokio::task::spawn_blocking(move || Guarded::new(&cage, &context, owner));
     looking.await.map_err(|e| ToolError::Failed(format!("the workspace cannot be looked through: {e}")))?
 }
 

@@ -1,36 +1,46 @@
 //! Commands in the background: what is read of them, what is sent to them, and that nothing of them is left.
 
+use std::fs;
+
 use archon_tools::{
     Ask, EngineOptions, Permissions, ToolEngine, Workspace,
     builtin::{BackgroundCommands, BashOptions, background_tools},
-    sandbox::Isolation,
+    sandbox::{self, Isolation},
 };
-use archon_types::{Context, Json, SessionId, ToolCall, ToolResult, ToolResultStatus, Toolbox};
+use archon_types::{
+    Context, Executed, Json, Prepared, SessionId, ToolCall, ToolContext, ToolResult, ToolResultStatus,
+    Toolbox,
+};
 use expect_test::expect;
 use futures_util::future::join_all;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    fixture::{engine, run_call},
+    fixture::{call_id, engine, run_call},
     sandbox::{processes_with, run},
+    users::{User, as_user},
 };
 
 struct Fixture {
     engine: ToolEngine,
     commands: BackgroundCommands,
-    _workspace: TempDir,
+    workspace: TempDir,
 }
 
 /// The tools in a workspace of their own; a kernel without a sandbox does not matter here.
 fn fixture_with(options: EngineOptions) -> Fixture {
+    isolated(Isolation::WithoutKernel, options)
+}
+
+fn isolated(isolation: Isolation, options: EngineOptions) -> Fixture {
     let folder = TempDir::new().unwrap();
     let mut bash = BashOptions::default();
-    bash.sandbox.isolation = Isolation::WithoutKernel;
+    bash.sandbox.isolation = isolation;
     let commands = BackgroundCommands::default();
     let tools = background_tools(&Workspace::new(folder.path()).unwrap(), bash, &commands);
     let engine = engine(tools).with_options(options.granting(["shell_exec"]));
-    Fixture { engine, commands, _workspace: folder }
+    Fixture { engine, commands, workspace: folder }
 }
 
 fn fixture() -> Fixture {
@@ -184,6 +194,80 @@ async fn background_command_follows_the_rules_and_the_deny_list_of_bash() {
     );
 }
 
+#[tokio::test]
+async fn stop_command_reports_control_files_of_the_person_and_leaves_them() {
+    let fixture = fixture();
+    let file = |name: &str| fixture.workspace.path().join(name);
+    fs::write(file(".envrc"), "one").unwrap();
+    fixture.start("exec sleep 73.25").await;
+    fs::write(file(".envrc"), "two").unwrap();
+    fs::write(file("AGENTS.md"), "be nice").unwrap();
+    let stopped = fixture.say("stop_command", json!({ "id": "cmd_1" })).await;
+    let note = "a command ran in the background, and 'AGENTS.md' is new since then";
+    assert!(stopped.contains(note) && stopped.contains("It was left as it is"), "{stopped}");
+    let read = |name: &str| fs::read_to_string(file(name)).unwrap();
+    assert_eq!((read(".envrc").as_str(), read("AGENTS.md").as_str()), ("two", "be nice"));
+    assert_eq!(fs::read_dir(fixture.workspace.path()).unwrap().count(), 2, "nothing was set aside");
+}
+
+#[tokio::test]
+async fn start_command_without_mounts_is_refused_before_a_person_is_asked() {
+    if sandbox::missing().is_some() || sandbox::not_held().is_none() {
+        return;
+    }
+    let fixture = isolated(Isolation::Required, EngineOptions::default());
+    let refused = fixture.start("echo begun").await;
+    assert!(refused.contains("No mounts can be made for commands on this system"), "{refused}");
+}
+
+#[test]
+fn start_command_of_a_user_without_mounts_is_refused() {
+    if sandbox::missing().is_none() {
+        as_user(
+            User::WithoutNamespaces,
+            &["background::start_command_without_mounts_is_refused_before_a_person_is_asked"],
+        );
+    }
+}
+
+// spec: AP-11
+#[tokio::test]
+async fn send_input_of_a_line_in_pieces_follows_the_rules_and_the_deny_list() {
+    let permissions = Permissions::parse(["bash(git push:*)"], [], ["bash", "send_input"]).unwrap();
+    let fixture = fixture_with(EngineOptions::default().with_permissions(permissions));
+    fixture.start("cat").await;
+    let send = async |text: &str, enter: bool| {
+        fixture.say("send_input", json!({ "id": "cmd_1", "text": text, "enter": enter })).await
+    };
+    for (piece, rest, reason) in [
+        ("git pu", "sh origin", "the rule bash(git push:*) denies it"),
+        ("mk", "fs /dev/x", "Commands with 'mkfs' are not run here"),
+    ] {
+        let sent = send(piece, false).await;
+        assert!(sent.starts_with("Sent "), "{piece}: {sent}");
+        let refused = send(rest, true).await;
+        assert!(refused.contains(reason), "{piece} {rest}: {refused}");
+        assert!(send("x", true).await.starts_with("Sent "), "the refused text was not sent");
+        assert!(send(rest, true).await.starts_with("Sent "), "the line has ended");
+    }
+}
+
+#[tokio::test]
+async fn send_input_after_other_input_that_came_since_it_was_allowed_sends_nothing() {
+    let permissions = Permissions::parse(["bash(git push:*)"], [], ["bash", "send_input"]).unwrap();
+    let fixture = fixture_with(EngineOptions::default().with_permissions(permissions));
+    fixture.start("cat").await;
+    let send =
+        |text: &str| ToolCall::new("c", "send_input", json!({ "id": "cmd_1", "text": text, "enter": false }));
+    let run = run();
+    let Prepared::Ready(second) = fixture.engine.prepare(call_id(), &send("sh origin"), &run).await else {
+        panic!("it is refused")
+    };
+    run_call(&fixture.engine, &send("git pu"), &run).await;
+    let Executed::Done(late) = fixture.engine.execute(second, &run).await else { panic!("it waits") };
+    assert!(late.text().contains("Other text was sent to cmd_1"), "{late:?}");
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn dropped_handle_leaves_no_process() {
@@ -213,6 +297,29 @@ async fn end_session_ends_the_commands_of_this_session_only() {
         tokio::task::yield_now().await;
     }
     assert!(fixture.call("read_output", json!({ "id": "cmd_1" })).await.is_error());
+}
+
+#[tokio::test]
+async fn command_of_a_child_run_belongs_to_the_session_at_the_top() {
+    let before = fixture();
+    let child = ToolContext::new(run(), "call".into(), "agent").child();
+    let grandchild = ToolContext::new(child.clone(), "call".into(), "agent").child();
+    let mut results = Vec::new();
+    for child in [&child, &grandchild] {
+        let cat = json!({ "command": "cat" });
+        results.push((child.session.clone(), before.call_in(child, "start_command", cat).await));
+    }
+    let list = before.say("list_commands", json!({})).await;
+    assert!(list.contains("cmd_1: running") && list.contains("cmd_2: running"), "{list}");
+    before.commands.end_session(&run().tenant, &run().session);
+    let list = before.call_in(&child, "list_commands", json!({})).await;
+    assert_eq!(list.text(), "No command was started in this conversation.");
+    let after = fixture();
+    for (session, result) in results {
+        after.engine.recall(&session, "start_command", &result);
+    }
+    let list = after.say("list_commands", json!({})).await;
+    assert_eq!(list.matches("ended with the process that ran it").count(), 2, "{list}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::{
     },
     messages::{ToolResult, ToolResultStatus, metadata},
     tools::{Answer, ApprovalRequest},
-    values::{CallId, RunId, SessionId},
+    values::{CallId, RunId},
 };
 
 use super::{
@@ -262,8 +262,7 @@ impl Context {
         child.depth += 1;
         child.cancel = cancel;
         (child.agreed_above, child.under_way) = (false, None);
-        child.run = self.run.of_call(call);
-        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+        child.begin_child(self.run.of_call(call));
         child.delegation = Some(Arc::new(Delegation::new(self.run.clone(), call, lease, max_depth, journal)));
         child
     }

@@ -21,6 +21,8 @@ pub struct Context {
     pub run: RunId,
     /// The session of the run.
     pub session: SessionId,
+    /// For a child run, the session of the run at the top: the conversation that it works for.
+    pub top_session: Option<SessionId>,
     /// The tenant on whose behalf the run works.
     pub tenant: TenantId,
     /// The depth of the run: 0 for a run that a person started, one more for each delegation.
@@ -99,6 +101,7 @@ impl Context {
         Self {
             run,
             session,
+            top_session: None,
             tenant: TenantId::new("local"),
             depth: 0,
             cancel: CancellationToken::new(),
@@ -120,6 +123,18 @@ impl Context {
             under_way: None,
             tool_questions: None,
         }
+    }
+
+    /// Returns the session of the conversation that the run works for: that of the run at the top.
+    pub fn top_session(&self) -> &SessionId {
+        self.top_session.as_ref().unwrap_or(&self.session)
+    }
+
+    /// Makes this the context of a child run, with a session of its own.
+    pub(super) fn begin_child(&mut self, run: RunId) {
+        self.top_session = Some(self.top_session().clone());
+        self.session = SessionId::new(run.as_str().replace('.', "-"));
+        self.run = run;
     }
 }
 

@@ -156,11 +156,11 @@ impl ToolContext {
         child.depth += 1;
         child.cancel = self.cancel.clone();
         child.delegation = child.delegation.filter(|by| by.caller == self.run.run);
-        child.run = match &child.delegation {
+        let run = match &child.delegation {
             Some(by) => by.child.clone(),
             None => RunId::new(self.run.ids.fresh("run")),
         };
-        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+        child.begin_child(run);
         child
     }
 

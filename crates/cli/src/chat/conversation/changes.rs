@@ -9,11 +9,12 @@ use archon::{
 use super::{
     Conversation, Which,
     found::{Beginning, Found},
-    message, start,
+    request_of, start,
 };
 use crate::{
     app::App,
     chat::{
+        attachments::PersonMessage,
         events::Update,
         shell_line,
         way_back::{Earlier, earlier},
@@ -51,9 +52,9 @@ impl Conversation {
         if self.is_line_at_work() {
             return;
         }
-        for text in std::mem::take(&mut self.lines.late) {
-            let sent = self.send(&text, WhenBusy::Queue).await;
-            self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
+        for message in std::mem::take(&mut self.lines.late) {
+            let sent = self.send(&message, WhenBusy::Queue).await;
+            self.tell_unsent(sent, |failure| Update::NotSent(message.text, None, failure));
         }
     }
 
@@ -75,10 +76,14 @@ impl Conversation {
     }
 
     /// Sends a message in place of an earlier one: what followed that is left behind, and stays in the logs.
-    pub(super) async fn send_from(&mut self, earlier: &Earlier, text: &str) -> Result<(), Failure> {
+    pub(super) async fn send_from(
+        &mut self,
+        earlier: &Earlier,
+        message: &PersonMessage,
+    ) -> Result<(), Failure> {
         self.check_rest()?;
         self.check_no_question()?;
-        let request = message(&self.app, text).await.instead_of(earlier.place.clone());
+        let request = request_of(&self.app, message).await.instead_of(earlier.place.clone());
         let started = start(&self.runs, self.session.as_ref(), request).await?;
         Ok(self.follow(started).await?)
     }
@@ -96,7 +101,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Goes over to another session, or to a new one.
+    /// Goes over to another session, or to a new one. The commands in the background of this one end.
     pub(super) async fn go_over(&mut self, session: Option<SessionId>) -> Result<(), Failure> {
         self.check_rest()?;
         if session.is_some() && session == self.session {
@@ -106,6 +111,10 @@ impl Conversation {
         let newest = found.history.newest.clone();
         let (next, model) =
             Self::build(&self.app, self.memory.clone(), Beginning::of(&found), self.updates.clone()).await?;
+        #[cfg(unix)]
+        if let Some(session) = &self.session {
+            self.app.commands.end_session(&crate::credentials::owner(), session);
+        }
         self.update(Update::Anew);
         found.show(&self.updates);
         *self = next;

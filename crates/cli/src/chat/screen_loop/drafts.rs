@@ -6,6 +6,7 @@ use archon_terminal::{Draft, DraftKind, Look, Work};
 use super::Talk;
 use crate::{
     chat::{
+        attachments::{PersonMessage, own_words},
         commands::{self, Situation, Step},
         events::Request,
         way_back::Earlier,
@@ -27,12 +28,18 @@ impl Talk {
                 Step::Refuse("the line to run is empty: write it behind the !".to_owned())
             }
             DraftKind::Shell => return self.outbox.line(draft.body().to_owned()),
-            _ => return self.message(draft.text, when_busy),
+            _ => {
+                let own_words = own_words(&draft);
+                return self.message(PersonMessage { text: draft.text, own_words }, when_busy);
+            }
         };
         match step {
             // What is printed follows.
             Step::Done => self.transcript.note(Look::Dim, &draft.text),
-            Step::Message(text) => self.message(text, when_busy),
+            // The text of a command's file names no files, and its arguments do.
+            Step::Message(text) => {
+                self.message(PersonMessage { text, own_words: own_words(&draft) }, when_busy)
+            }
             Step::Leave => self.leave(Exit::Finished),
             Step::Refuse(why) => {
                 self.transcript.note(Look::Warning, &why);
@@ -41,14 +48,14 @@ impl Talk {
         }
     }
 
-    fn message(&mut self, text: String, when_busy: WhenBusy) {
+    fn message(&mut self, message: PersonMessage, when_busy: WhenBusy) {
         if let Some(warning) = commands::warning(self.transcript.cells().meter()) {
             self.transcript.note(Look::Warning, &warning);
         }
         let work = self.work();
         match self.earlier.take() {
-            Some(earlier) => self.outbox.message_from(earlier, text),
-            None => self.outbox.message(text, when_busy, work),
+            Some(earlier) => self.outbox.message_from(earlier, message),
+            None => self.outbox.message(message, when_busy, work),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use archon_testkit::MockServer;
 
-use super::{basics::messages, window::Window};
-use crate::setup::{Place, answer};
+use super::{basics::messages, consent, window::Window};
+use crate::setup::{Place, answer, asks_for};
 
 /// Opens a conversation whose agent is built.
 async fn window(place: &Place, line: &str) -> Window {
@@ -101,6 +101,26 @@ async fn clear_begins_a_new_session_and_resume_goes_back_to_the_first() {
     window.types("\x04");
     window.ends().await;
     assert!(window.all().contains("archon chat --session sky"), "{}", window.all());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn clear_ends_the_commands_in_the_background() {
+    if archon::tools::sandbox::missing().is_some() || archon::tools::sandbox::not_held().is_some() {
+        // Without mounts none is started.
+        return;
+    }
+    let start = r#"{"command": "trap 'touch gone; exit' TERM; echo ready; while :; do sleep 0.1; done"}"#;
+    let server = MockServer::start([asks_for("start_command", start), answer("It runs.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = window(&place, "chat").await;
+    window.says("Start it.").await;
+    window.shows("[y]es, once").await;
+    consent::answers(&mut window, "y", "It runs.").await;
+    window.hides("Esc stops").await;
+    assert!(!place.path("gone").exists());
+    window.says("/clear").await;
+    window.until("the end of the command", |_| place.path("gone").exists()).await;
 }
 
 #[tokio::test]

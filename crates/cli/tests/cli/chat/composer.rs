@@ -129,6 +129,29 @@ async fn image_that_is_named_by_its_path_is_a_part_of_the_message() {
 }
 
 #[tokio::test]
+async fn files_are_attached_for_arguments_of_a_command_and_not_for_its_file_or_a_paste() {
+    let server = MockServer::start([answer("One."), answer("Two.")]).await;
+    let place = Place::with_server(&server);
+    for (name, text) in [("notes.txt", "milk"), ("other.txt", "honey")] {
+        std::fs::write(place.path(name), text).expect("a file");
+    }
+    std::fs::create_dir_all(place.path(".archon/commands")).expect("a folder");
+    std::fs::write(place.path(".archon/commands/look.md"), "Read @other.txt and $1.").expect("a file");
+    let mut window = chat(&place).await;
+    window.says("/look @notes.txt").await;
+    window.shows("have not typed their names: other.txt").await;
+    window.shows("One.").await;
+    window.hides("Esc stops").await;
+    let sent = last_message(&server, 0);
+    assert!(sent.contains("milk") && !sent.contains("honey"), "{sent}");
+    window.pastes("see @other.txt");
+    window.shows("› see @other.txt").await;
+    window.types("\r");
+    window.shows("Two.").await;
+    assert_eq!(last_message(&server, 1), "see @other.txt");
+}
+
+#[tokio::test]
 async fn editor_changes_the_draft_and_one_that_fails_leaves_it() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);

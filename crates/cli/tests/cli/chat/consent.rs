@@ -41,12 +41,12 @@ async fn question_shows_the_whole_call_and_a_yes_lets_it_run() {
     let place = Place::with_server(&server);
     let mut window = window_with_question(&place).await;
     let all = window.all();
-    assert!(all.contains("? Create 'notes.txt'") && all.contains("| +hello"), "{all}");
+    assert!(all.contains("? Create 'notes.txt'") && all.contains("| 1 +hello"), "{all}");
     assert!(window.screen().contains("1 question waits"), "{}", window.screen());
     assert!(!place.path("notes.txt").exists());
     answers(&mut window, "y", "It is written.").await;
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("a file"), "hello\n");
-    assert_eq!(window.all().matches("| +hello").count(), 1, "{}", window.all());
+    assert_eq!(window.all().matches("| 1 +hello").count(), 1, "{}", window.all());
     server.assert_paired();
     window.types("\x04");
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
@@ -70,13 +70,13 @@ async fn questions_of_one_turn_are_shown_once_and_answered_one_by_one() {
     let place = Place::with_server(&server);
     let mut window = window_with_question(&place).await;
     window.shows("2 questions wait").await;
-    answers(&mut window, "y", "| +in two.txt").await;
+    answers(&mut window, "y", "| 1 +in two.txt").await;
     window.shows("[y]es, once").await;
     answers(&mut window, "y", "Both are written.").await;
     for name in ["one.txt", "two.txt"] {
         let line = format!("in {name}");
         assert_eq!(std::fs::read_to_string(place.path(name)).expect("a file"), format!("{line}\n"));
-        assert_eq!(window.all().matches(&format!("| +{line}")).count(), 1, "{}", window.all());
+        assert_eq!(window.all().matches(&format!("| 1 +{line}")).count(), 1, "{}", window.all());
     }
     server.assert_paired();
 }

@@ -73,7 +73,7 @@ async fn kill_at_a_question_keeps_the_question() {
 
     let mut window = Window::open(&place, "chat --continue");
     window.shows("[y]es, once").await;
-    assert!(window.all().contains("| +hello"), "{}", window.all());
+    assert!(window.all().contains("| 1 +hello"), "{}", window.all());
     super::consent::answers(&mut window, "y", "It is written.").await;
     assert!(place.path("notes.txt").exists());
     server.assert_paired();
