@@ -1,0 +1,95 @@
+//! Promises of the command line in a conversation: several calls, delegated work, and the upkeep of the window.
+
+use archon_testkit::{MockResponse, MockServer};
+use serde_json::json;
+
+use super::{
+    basics::{halves, messages},
+    window::Window,
+};
+use crate::setup::{Place, answer, asks_for, chunk, text};
+
+/// Writes the settings of a person.
+fn set(place: &Place, settings: &str) {
+    let folder = place.path(".config/archon");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("archon.toml"), settings).expect("settings");
+}
+
+// spec: CL-11
+#[tokio::test]
+async fn work_of_another_agent_is_nested_below_its_call_until_it_is_complete() {
+    let gate = archon_testkit::Gate::new();
+    let server = MockServer::start([
+        asks_for("helper", r#"{"task": "Count the apples."}"#),
+        asks_for("read_file", r#"{"path": "apples.txt"}"#),
+        halves("I have ", &gate, "counted."),
+        answer("There are seven."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    std::fs::write(place.path("apples.txt"), "seven apples\n").expect("a file");
+    set(&place, "[agents.helper]\ndescription = \"Counts.\"\ntools = [\"read_file\"]\n");
+    let mut window = Window::open(&place, "chat");
+    window.says("How many apples?").await;
+    window.shows("→ helper (Count the apples.)").await;
+    window.shows("     ✓ read_file apples.txt").await;
+    assert!(!window.all().contains("Complete ("), "{}", window.all());
+    gate.open();
+    window.shows("There are seven.").await;
+    window.shows("  Complete (").await;
+    let all = window.all();
+    assert_eq!(all.matches("→ helper (Count the apples.)").count(), 1, "{all}");
+    // The calls and the answer of the other agent are for its caller.
+    for text in ["read_file", "seven apples", "counted"] {
+        assert!(!all.contains(text), "{text}: {all}");
+    }
+    assert!(messages(&server, 3).pop().expect("a result").1.contains("I have counted."));
+    server.assert_paired();
+}
+
+/// An answer to a request of so many tokens.
+fn counted(words: &str, tokens: u32) -> MockResponse {
+    let usage = json!({"prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10});
+    let count = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock", "choices": [],
+                       "usage": usage});
+    let end = chunk(&json!({}), Some("stop"));
+    MockResponse::events([text(words), end, count.to_string(), "[DONE]".into()])
+}
+
+// spec: CL-13
+#[tokio::test]
+async fn message_in_a_full_window_comes_with_a_warning_and_a_compaction() {
+    let server = MockServer::start([
+        asks_for("read_file", r#"{"path": "long.txt"}"#),
+        counted("It is long.", 37_000),
+        answer("It is shorter now."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let long: String = (1..=1_200).map(|n| format!("line {n} of a file with many lines of text\n")).collect();
+    std::fs::write(place.path("long.txt"), long).expect("a file");
+    let name = format!("openai-compatible@{}/v1:mock", server.url());
+    set(&place, &format!("[models.{name:?}]\ncontext_window = 40000\n"));
+    let mut window = Window::open(&place, "chat");
+    window.says("Read the file.").await;
+    window.shows("It is long.").await;
+    window.hides("Esc stops").await;
+    assert!(window.screen().contains(" · 92 %"), "{}", window.screen());
+    window.says("And now?").await;
+    window.shows("It is shorter now.").await;
+    let all = window.all();
+    assert!(all.contains("the context window is 92 % full"), "{all}");
+    let (_, sizes) = all.split_once("conversation compacted: ").unwrap_or_else(|| panic!("{all}"));
+    let sizes: Vec<u64> = sizes
+        .lines()
+        .next()
+        .into_iter()
+        .flat_map(|line| line.split(' '))
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [before, after] = sizes[..] else { panic!("two sizes: {all}") };
+    assert!(after < before, "{all}");
+    assert!(messages(&server, 2).iter().any(|(role, text)| role == "tool" && !text.contains("line 1000 of")));
+    server.assert_paired();
+}
