@@ -91,7 +91,7 @@ pub(crate) fn carry_out(
 }
 
 /// What no snapshot takes back.
-const OUT_OF_REACH: &str = "not taken back: what was done over the network, by processes that still run, outside of \
+pub(crate) const OUT_OF_REACH: &str = "not taken back: what was done over the network, by processes that still run, outside of \
                             the folder, to files that git ignores, and to .git (such as commits)";
 
 fn open(app: &App, workspace: &Path) -> Result<Undo, SnapshotError> {
@@ -99,7 +99,7 @@ fn open(app: &App, workspace: &Path) -> Result<Undo, SnapshotError> {
 }
 
 /// Prints what was done or will be done.
-fn report(app: &App, restored: &Restored, is_done: bool) {
+pub(crate) fn report(app: &App, restored: &Restored, is_done: bool) {
     if app.json {
         let left = restored.left.iter().map(|left| json!({ "path": left.path, "why": left.why }));
         let left: Vec<_> = left.collect();
@@ -109,19 +109,24 @@ fn report(app: &App, restored: &Restored, is_done: bool) {
         app.item(&item, String::new);
         return;
     }
-    let words = if is_done { ("restored", "removed") } else { ("restore", "remove") };
-    for (word, paths) in [(words.0, &restored.written), (words.1, &restored.removed)] {
-        for path in paths {
-            app.output.note(Look::Plain, format!("  {word:<8}  {}", visible_path(path)));
-        }
-    }
-    for left in &restored.left {
-        let line = format!("  {:<8}  {}: {}", "leave", visible_path(&left.path), visible(&left.why));
-        app.output.note(Look::Warning, line);
+    for (look, row) in rows(restored, is_done) {
+        app.output.note(look, format!("  {row}"));
     }
 }
 
-fn failed(error: &SnapshotError) -> Failure {
+/// Returns a row for each path that was or will be restored, removed or left.
+pub(crate) fn rows(restored: &Restored, is_done: bool) -> Vec<(Look, String)> {
+    let words = if is_done { ("restored", "removed") } else { ("restore", "remove") };
+    let row = |word: &str, path: &Path| format!("{word:<8}  {}", visible_path(path));
+    let written = restored.written.iter().map(|path| (Look::Plain, row(words.0, path)));
+    let removed = restored.removed.iter().map(|path| (Look::Plain, row(words.1, path)));
+    let left = restored.left.iter();
+    let left =
+        left.map(|left| (Look::Warning, format!("{}: {}", row("leave", &left.path), visible(&left.why))));
+    written.chain(removed).chain(left).collect()
+}
+
+pub(crate) fn failed(error: &SnapshotError) -> Failure {
     let advice = match error {
         SnapshotError::Nothing { .. } => "see which runs there are: archon runs list",
         SnapshotError::Missing { .. } => {

@@ -15,8 +15,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use archon_types::{
     AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Delta, DeltaKind,
-    ModelErrorCode, ModelFailure, Origin, Outcome, Record, RecordBody, RunId, RunStarted, Timestamp,
-    ToolResult, WorkspaceSnapshot, one_line,
+    ModelErrorCode, ModelFailure, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunId, RunStarted,
+    Timestamp, ToolResult, WorkspaceSnapshot, one_line,
 };
 
 use crate::{
@@ -32,10 +32,10 @@ pub use end::EndCell;
 pub use message::MessageCell;
 pub use meter::Meter;
 pub use note::Note;
-pub use plan::{PlanCell, PlanStep, PlanStepStatus};
+pub use plan::{PlanCell, PlanStep};
 
 pub use run::CellId;
-use run::{Batch, RunState};
+use run::{Batch, RunState, Wish};
 
 /// One thing on the screen. A closed cell never changes again.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,6 +180,13 @@ impl Cells {
         self.add(CellKind::Note(note));
     }
 
+    /// Adds a text in Markdown, such as a plan that a person decides about.
+    pub fn markdown(&mut self, text: &str) {
+        let id = self.open(CellKind::Answer(AnswerCell::of(text)));
+        self.order.push(id);
+        self.close(id);
+    }
+
     /// Returns all cells, in the order in which they began.
     pub fn all(&self) -> &[Cell] {
         &self.cells
@@ -295,7 +302,10 @@ impl Cells {
             RecordBody::ModelCallLost { .. } => {
                 self.note(Note::new(Look::Dim, "the last answer was lost: the model is called again"));
             }
+            RecordBody::CompactionRequested { .. } => self.run(run).compaction = Some(Wish::Open),
             RecordBody::Compacted(compaction) => {
+                let wish = &mut self.run(run).compaction;
+                *wish = wish.map(|_| Wish::Done);
                 self.meter.compacted(compaction);
                 let (before, after) = (compaction.tokens_before, compaction.tokens_after);
                 self.note(Note::new(
@@ -525,6 +535,14 @@ impl Cells {
         self.close_all(run);
         let state = self.run(run);
         state.work = Work::Idle;
+        let is_without_answer = matches!(outcome.status, OutcomeStatus::Finished) && outcome.turns == 0;
+        match state.compaction.take().filter(|_| is_without_answer) {
+            Some(Wish::Done) => return,
+            Some(Wish::Open) => {
+                return self.note(Note::new(Look::Dim, "the conversation is too short to be compacted"));
+            }
+            None => {}
+        }
         let cell = EndCell::of(outcome, &state.last_answer);
         state.last_answer.clear();
         if let Some(cell) = cell {

@@ -47,6 +47,12 @@ pub enum Action {
     Repaint,
     /// Sends this draft. The composer is empty now, and the draft is in its history.
     Send(Draft),
+    /// Does the same, but the run at work reads the draft in its next request.
+    SendNow(Draft),
+    /// Goes to the next mode of the session.
+    NextMode,
+    /// The key that stops a run was pressed while none works: two of them go back to an earlier message.
+    Escape,
     /// Stops the run or ends the program. For [`Interrupt::ClearDraft`] the draft is cleared already.
     Interrupt(Interrupt),
     /// Suspends the program, as Ctrl+Z does in a shell.
@@ -221,8 +227,11 @@ impl Composer {
     /// Returns the action of a binding that is more than a change of the draft.
     fn action(&mut self, binding: Binding, at: Timestamp, work: Work) -> Option<Action> {
         match binding {
-            Binding::Send => self.send(),
+            Binding::Send => self.send(Action::Send),
+            Binding::SendNow => self.send(Action::SendNow),
+            Binding::Mode => Some(Action::NextMode),
             Binding::Stop if work.is_busy() => Some(Action::Interrupt(Interrupt::CancelRun)),
+            Binding::Stop => Some(Action::Escape),
             Binding::Interrupt => Some(Action::Interrupt(self.interrupt(at, work))),
             Binding::Leave if self.is_empty() => Some(Action::Leave),
             Binding::Suspend => Some(Action::Suspend),
@@ -236,7 +245,7 @@ impl Composer {
         }
     }
 
-    fn send(&mut self) -> Option<Action> {
+    fn send(&mut self, action: impl FnOnce(Draft) -> Action) -> Option<Action> {
         if self.buffer.continue_line() {
             self.history.leave();
             return Some(Action::Redraw);
@@ -250,7 +259,7 @@ impl Composer {
         self.close_lists();
         self.history.add(Entry { draft: draft.clone(), piece });
         self.view = View { columns: self.view.columns, ..View::default() };
-        Some(Action::Send(draft))
+        Some(action(draft))
     }
 
     fn perform(&mut self, binding: Binding) {

@@ -8,8 +8,10 @@ use crate::key::{Key, KeyCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Binding {
-    /// Sends the draft.
+    /// Sends the draft; while a run works, for the time after it.
     Send,
+    /// Sends the draft to the run at work, whose model reads it in its next request.
+    SendNow,
     /// Begins a new line in the draft.
     NewLine,
     /// Moves the caret, or goes through the history.
@@ -28,7 +30,9 @@ pub enum Binding {
     SearchHistory,
     /// Opens the draft in the person's editor.
     OpenEditor,
-    /// Stops the run.
+    /// Goes to the next mode of the session: ask, accept edits, plan.
+    Mode,
+    /// Stops the run. Without one the program decides; see [`Action::Escape`](crate::Action::Escape).
     Stop,
     /// Stops the run, clears the draft or ends the program; see [`Interrupts`](crate::Interrupts).
     Interrupt,
@@ -103,10 +107,12 @@ impl Binding {
 /// The names of bindings.
 const NAMES: &[(&str, Binding)] = &[
     ("send", Binding::Send),
+    ("send_now", Binding::SendNow),
     ("newline", Binding::NewLine),
     ("complete", Binding::Complete),
     ("search_history", Binding::SearchHistory),
     ("open_editor", Binding::OpenEditor),
+    ("mode", Binding::Mode),
     ("stop", Binding::Stop),
     ("interrupt", Binding::Interrupt),
     ("leave", Binding::Leave),
@@ -234,6 +240,7 @@ const MOVES: &[(Key, Binding)] = &[
 
 const EDITS: &[(Key, Binding)] = &[
     (key(KeyCode::Enter), Binding::Send),
+    (Key::ctrl('s'), Binding::SendNow),
     (key(KeyCode::Enter).with_shift(), Binding::NewLine),
     // Terminals without the extended key protocol send this for Shift+Enter, or can be set to do so.
     (key(KeyCode::Enter).with_alt(), Binding::NewLine),
@@ -260,6 +267,7 @@ const EDITS: &[(Key, Binding)] = &[
 ];
 
 const PROGRAM: &[(Key, Binding)] = &[
+    (key(KeyCode::BackTab), Binding::Mode),
     (key(KeyCode::Escape), Binding::Stop),
     (Key::ctrl('c'), Binding::Interrupt),
     (Key::ctrl('d'), Binding::Leave),

@@ -81,7 +81,7 @@ pub use ansi::END_PASTE;
 pub use attached::AttachedFile;
 pub use cells::{
     AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter,
-    Note, PlanCell, PlanStep, PlanStepStatus,
+    Note, PlanCell, PlanStep,
 };
 pub use diff::diff_rows;
 pub use inline::Inline;

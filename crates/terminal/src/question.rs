@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use archon_types::{Answer, ApprovalRequest, Json, QuestionKind, Timestamp, is_hidden};
+use archon_types::{Answer, ApprovalRequest, Json, PLAN_TOOL, QuestionKind, Timestamp, is_hidden};
 
 use crate::{
     composer::{
@@ -337,6 +337,7 @@ fn ways(request: &ApprovalRequest) -> Vec<Way> {
         let label = match request.kind {
             QuestionKind::InDoubt => "[y]es, run it again",
             QuestionKind::FailedStep => "[y]es, try it again",
+            _ if request.details["tool"] == PLAN_TOOL => "[y]es, carry it out",
             _ => "[y]es, once",
         };
         ways.push(way('y', label, once(Answer::Approve)));
@@ -346,7 +347,9 @@ fn ways(request: &ApprovalRequest) -> Vec<Way> {
         ways.push(way('r', "[r]eply", Does::Open(reply(request))));
     }
     ways.push(way('n', "[n]o", once(Answer::Cancel { reason: String::new() })));
-    ways.push(way('t', "no, and [t]ell why", Does::Open(Purpose::Reason)));
+    if may("cancel") {
+        ways.push(way('t', "no, and [t]ell why", Does::Open(Purpose::Reason)));
+    }
     ways
 }
 

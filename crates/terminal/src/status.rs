@@ -1,5 +1,7 @@
 //! The status line below the draft.
 
+use archon_types::SessionMode;
+
 use crate::{
     cells::Meter,
     row::Row,
@@ -12,12 +14,14 @@ use crate::{
 ///
 /// ```
 /// use archon_terminal::{Meter, Page, Status, Theme, Work};
+/// use archon_types::SessionMode;
 ///
 /// let meter = Meter::default();
+/// let (mode, branch) = (SessionMode::Plan, Some("main"));
 /// let status =
-///     Status { meter: &meter, model: "gpt-5-mini", work: Work::Model, branch: Some("main"), is_sandboxed: true, questions: 0 };
+///     Status { meter: &meter, model: "gpt-5-mini", mode, work: Work::Model, branch, is_sandboxed: true, questions: 0 };
 /// let page = Page::new(79, Theme::new(true));
-/// assert_eq!(status.row(&page).text(), "gpt-5-mini · main · sandbox · the model works, Esc stops it");
+/// assert_eq!(status.row(&page).text(), "plan mode · gpt-5-mini · main · sandbox · the model works, Esc stops it");
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Status<'a> {
@@ -25,6 +29,8 @@ pub struct Status<'a> {
     pub meter: &'a Meter,
     /// The model of the next message, for a conversation without a run.
     pub model: &'a str,
+    /// The mode of the session, which the line names unless it is [`SessionMode::Ask`].
+    pub mode: SessionMode,
     /// The present work of the conversation.
     pub work: Work,
     /// The branch of the folder's repository.
@@ -45,6 +51,7 @@ impl Status<'_> {
             many => Some(format!("{many} questions wait")),
         };
         let parts = [
+            mode(self.mode).map(str::to_owned),
             Some(model.to_owned()).filter(|model| !model.is_empty()),
             self.meter.share().map(|share| format!("{share} %")),
             self.meter.money(),
@@ -56,6 +63,14 @@ impl Status<'_> {
         let line = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         let line = crate::row::harmless(&line).into_owned();
         Row::of(wrap::one_row(&line, page.width), Look::Dim, page)
+    }
+}
+
+fn mode(mode: SessionMode) -> Option<&'static str> {
+    match mode {
+        SessionMode::AcceptEdits => Some("edits accepted"),
+        SessionMode::Plan => Some("plan mode"),
+        _ => None,
     }
 }
 

@@ -3,6 +3,8 @@
 //! A command has one line in [`COMMANDS`]. Its work is in a file of its own, or is a request to the conversation. What
 //! it prints goes through the output of the program and reaches no model.
 
+mod background;
+mod call;
 mod diff;
 mod export;
 mod help;
@@ -12,8 +14,10 @@ mod reports;
 mod review;
 mod rosters;
 mod sessions;
+#[cfg(all(unix, feature = "undo"))]
+mod undo;
 
-use archon::types::{Collection, SessionId, nearest};
+use archon::types::{Collection, SessionId, SessionMode, nearest};
 use archon_terminal::{Candidate, Meter};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -43,6 +47,7 @@ enum Work {
     Agents,
     Back,
     Clear,
+    Compact,
     Context,
     Cost,
     Diff,
@@ -54,10 +59,15 @@ enum Work {
     Memory,
     Model,
     Permissions,
+    Plan,
+    Ps,
     Resume,
     Review,
     Status,
+    Stop,
     Tools,
+    #[cfg(all(unix, feature = "undo"))]
+    Undo(undo::Way),
 }
 
 /// Creates a line of the table.
@@ -88,7 +98,15 @@ const COMMANDS: &[Command] = &[
         "Show the tokens and the money that this conversation has used",
         Work::Cost,
     ),
-    command("context", &[], "", "Show how full the context window is", Work::Context),
+    command("context", &[], "", "Show how full the context window is, and what fills it", Work::Context),
+    command(
+        "compact",
+        &[],
+        "[WISHES]",
+        "Replace the older part of the conversation by a summary, for the model",
+        Work::Compact,
+    ),
+    command("plan", &[], "[TEXT]", "Go to plan mode, and send TEXT in it", Work::Plan),
     command(
         "status",
         &[],
@@ -100,12 +118,26 @@ const COMMANDS: &[Command] = &[
     command("clear", &["new"], "", "Begin a new conversation; this one is kept", Work::Clear),
     command("fork", &[], "", "Continue in a fork, so that the last run stays as it is", Work::Fork),
     command("back", &[], "[N]", "List your messages, or change one and continue from there", Work::Back),
+    #[cfg(all(unix, feature = "undo"))]
+    command("undo", &[], "", "Take back what the last run changed in files", Work::Undo(undo::Way::Undo)),
+    #[cfg(all(unix, feature = "undo"))]
+    command(
+        "rewind",
+        &[],
+        "N",
+        "Take back what the last N turns of that run changed in files",
+        Work::Undo(undo::Way::Rewind),
+    ),
+    #[cfg(all(unix, feature = "undo"))]
+    command("redo", &[], "", "Take back the last undo", Work::Undo(undo::Way::Redo)),
     command("diff", &[], "", "Show the changes since the last commit, and new files", Work::Diff),
     command("review", &[], "[WHAT]", "Ask the agent for a review of the changes", Work::Review),
     command("memory", &[], "[list|search TEXT]", "List the latest memories, or find some", Work::Memory),
     command("mcp", &[], "", "List the MCP servers", Work::Mcp),
     command("agents", &[], "", "List the agents that the agent may call", Work::Agents),
     command("tools", &[], "", "List the tools of this conversation", Work::Tools),
+    command("ps", &[], "", "List the commands that run in the background", Work::Ps),
+    command("stop", &[], "N", "Stop a command that runs in the background", Work::Stop),
     command(
         "permissions",
         &["trust"],
@@ -127,6 +159,9 @@ pub(crate) struct Situation<'a> {
     /// The collection that the conversation recalls memories from.
     pub(crate) memory: Option<&'a Collection>,
     pub(crate) is_sandboxed: bool,
+    /// True if no run works and none waits with a question.
+    #[cfg(all(unix, feature = "undo"))]
+    pub(crate) is_at_rest: bool,
     pub(crate) requests: &'a UnboundedSender<Request>,
 }
 
@@ -195,17 +230,28 @@ fn begin(work: Work, arguments: &str, situation: &Situation<'_>) -> Step {
         Work::Resume => sessions::resume(arguments, situation),
         Work::Clear => situation.request(Request::Open(None)),
         Work::Fork => situation.request(Request::Fork),
-        Work::Back => {
-            if let Err(why) = messages::back(arguments, situation) {
-                return Step::Refuse(why);
+        Work::Compact => situation.request(Request::Compact(arguments.to_owned())),
+        Work::Plan => {
+            situation.request(Request::Mode(Some(SessionMode::Plan)));
+            if !arguments.is_empty() {
+                return Step::Message(arguments.to_owned());
             }
         }
+        Work::Ps => background::list(situation),
+        Work::Stop => return refused(background::stop(arguments, situation)),
+        Work::Back => return refused(messages::back(arguments, situation)),
+        #[cfg(all(unix, feature = "undo"))]
+        Work::Undo(way) => return undo::run(way, arguments, situation),
         Work::Diff => diff::print(situation),
         Work::Export => export::run(arguments, situation),
         Work::Review => return Step::Message(review::message(arguments)),
         Work::Exit => return Step::Leave,
     }
     Step::Done
+}
+
+fn refused(result: Result<(), String>) -> Step {
+    result.err().map_or(Step::Done, Step::Refuse)
 }
 
 /// Returns what is wrong with the name of a command, and what to do.
@@ -283,6 +329,8 @@ mod tests {
             session: None,
             memory: None,
             is_sandboxed: false,
+            #[cfg(all(unix, feature = "undo"))]
+            is_at_rest: true,
             requests: &requests,
         };
         let step = run(body, &situation);

@@ -3,6 +3,7 @@
 
 mod changes;
 mod found;
+mod wishes;
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +13,8 @@ use archon::{
     types::{
         Answer, AnswerRuns, Clock, Collection, Content, Event, JournalError, Message, MoreLimits,
         PendingApproval, Record, RecordBody, RunError, RunFilter, RunHead, RunId, RunRefused, RunStatus,
-        SessionId, StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, Watch, WhenBusy,
-        pending_approvals,
+        SessionId, SessionMode, StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, Watch,
+        WhenBusy, pending_approvals,
     },
 };
 use futures_util::StreamExt;
@@ -60,6 +61,8 @@ struct Lines {
     run: Option<RunId>,
     /// The messages that came while a line ran.
     late: Vec<String>,
+    /// True if the mode of the session is to be set again after the line.
+    has_other_mode: bool,
 }
 
 /// A conversation whose agent is built.
@@ -73,6 +76,7 @@ pub(crate) struct Conversation {
     person: Person,
     lines: Lines,
     session: Option<SessionId>,
+    mode: SessionMode,
     /// The newest run, the sequence number of its last known record, and its events while it works.
     run: Option<RunId>,
     after: Option<u64>,
@@ -131,6 +135,9 @@ pub(crate) async fn converse(
                 None => return,
             },
             event = next(&mut conversation.events) => {
+                if !matches!(event, Some(Ok(_))) {
+                    conversation.restore_mode().await;
+                }
                 conversation.pass(event);
                 conversation.send_late().await;
             }
@@ -147,8 +154,9 @@ async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
     }
 }
 
-/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut off is stopped first, so that
-/// nothing of it happens again: the model reads how far it came, and goes on with the message.
+/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut
+/// off is stopped first, so that nothing of it happens again: the model reads how far it came, and goes on with the
+/// message.
 ///
 /// # Errors
 /// The message is empty, the run takes no messages, or the journal failed.
@@ -158,10 +166,14 @@ pub(crate) async fn send(
     session: Option<&SessionId>,
     text: &str,
 ) -> Result<StartedRun, RunError> {
+    start(runs, session, message(app, text).await.when_busy(WhenBusy::Queue)).await
+}
+
+/// Returns the request for a message with the files that it names.
+async fn message(app: &App, text: &str) -> StartRun {
     let content = [Content::text(text)].into_iter().chain(attachments::of(app, text).await).collect();
     let message = Message::User(UserMessage::new(content, Timestamp::default()));
-    let request = StartRun::with_messages(vec![message.into()]).agent(AGENT).when_busy(WhenBusy::Queue);
-    start(runs, session, request).await
+    StartRun::with_messages(vec![message.into()]).agent(AGENT)
 }
 
 /// Starts a run in a session, or in a new one. A run that was cut off is stopped first.
@@ -213,6 +225,7 @@ impl Conversation {
             person,
             lines: Lines::default(),
             session: beginning.session,
+            mode: SessionMode::default(),
             run: beginning.newest.as_ref().map(|head| head.run_id.clone()),
             after: beginning.after,
             events: None,
@@ -228,6 +241,10 @@ impl Conversation {
 
     /// Lets the screen send messages, and watches a run that another process works on.
     async fn begin(&mut self, model: String, newest: Option<RunHead>) -> Result<(), RunError> {
+        if let Some(session) = self.session.as_ref().filter(|_| self.run.is_some()) {
+            self.mode = self.runs.mode(session, None).await?;
+        }
+        self.update(Update::Mode(self.mode));
         self.update(Update::Ready { model });
         match newest.filter(|head| head.status == RunStatus::Running) {
             Some(head) => self.watch(&head.run_id, true).await,
@@ -243,15 +260,17 @@ impl Conversation {
     async fn handle(&mut self, request: Request) {
         let result = match request {
             // A run of a line has no model that could read it.
-            Request::Send(text) if self.is_line_at_work() => return self.lines.late.push(text),
-            Request::Send(text) => {
-                let sent = self.send(&text).await;
+            Request::Send(text, _) if self.is_line_at_work() => return self.lines.late.push(text),
+            Request::Send(text, when_busy) => {
+                let sent = self.send(&text, when_busy).await;
                 return self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
             }
-            Request::SendFrom(point, text) => {
-                let sent = self.send_from(&point, &text).await;
-                return self.tell_unsent(sent, |failure| Update::NotSent(text, Some(point), failure));
+            Request::SendFrom(earlier, text) => {
+                let sent = self.send_from(&earlier, &text).await;
+                return self.tell_unsent(sent, |failure| Update::NotSent(text, Some(earlier), failure));
             }
+            Request::Mode(mode) => self.change_mode(mode).await,
+            Request::Compact(wishes) => self.compact(&wishes).await,
             Request::Line(line) => {
                 let run = self.run_line(&line).await;
                 return self.tell_unsent(run, |failure| Update::NotRun(line, failure));
@@ -276,8 +295,12 @@ impl Conversation {
         }
     }
 
-    async fn send(&mut self, text: &str) -> Result<(), RunError> {
-        let started = send(&self.app, &self.runs, self.session.as_ref(), text).await?;
+    async fn send(&mut self, text: &str, when_busy: WhenBusy) -> Result<(), RunError> {
+        let mut request = message(&self.app, text).await.when_busy(when_busy);
+        // A session without a run has no mode yet.
+        request.settings.mode =
+            Some(self.mode).filter(|mode| self.run.is_none() && *mode != SessionMode::default());
+        let started = start(&self.runs, self.session.as_ref(), request).await?;
         self.follow(started).await
     }
 
@@ -296,7 +319,11 @@ impl Conversation {
                 self.waiting += 1;
                 Ok(())
             }
-            how => self.watch(&started.run, how == Started::Queued).await,
+            how => {
+                // A message that steers a suspended run resumes it, and is read then.
+                self.waiting += usize::from(how == Started::Resumed);
+                self.watch(&started.run, how == Started::Queued).await
+            }
         }
     }
 
@@ -415,8 +442,12 @@ impl Conversation {
             self.questions.push(record.clone());
         }
         match &record.body {
-            RecordBody::MessageAdded { source: PromptSource::FollowUp, .. } => {
+            RecordBody::MessageAdded { source: PromptSource::FollowUp | PromptSource::Steer, .. } => {
                 self.waiting = self.waiting.saturating_sub(1);
+            }
+            RecordBody::ModeChanged { mode, .. } if self.lines.run.as_ref() != Some(run) => {
+                self.mode = *mode;
+                self.update(Update::Mode(*mode));
             }
             RecordBody::Suspended { .. } => self.is_suspended = true,
             RecordBody::RunFinished(_) => self.is_suspended = false,

@@ -1,18 +1,15 @@
 //! The messages between the screen, the conversation and the terminal.
 
-use archon::types::{Answer, Event, RunId, SessionId};
+use archon::types::{Answer, Event, RunId, SessionId, SessionMode, WhenBusy};
 
-use super::{
-    history_of_session::History,
-    way_back::{Earlier, Point},
-};
+use super::{history_of_session::History, way_back::Earlier};
 use crate::failure::Failure;
 
 /// A request of the screen to the conversation.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Sends a message of the person.
-    Send(String),
+    /// Sends a message of the person, and to a run at work in this way.
+    Send(String, WhenBusy),
     /// Answers the question with this id.
     Answer(String, Answer),
     /// Stops the run.
@@ -23,8 +20,12 @@ pub(crate) enum Request {
     Line(String),
     /// Looks for the earlier message with this number, counted from 1 and from the newest one.
     Back(usize),
-    /// Goes back to a point, and sends a message there.
-    SendFrom(Point, String),
+    /// Sends a message in place of an earlier one.
+    SendFrom(Earlier, String),
+    /// Sets the mode of the session; `None` for the next mode.
+    Mode(Option<SessionMode>),
+    /// Compacts the conversation, with these wishes for the summary.
+    Compact(String),
     /// Continues in a fork of the newest run.
     Fork,
     /// Goes over to a session; `None` for a new one.
@@ -46,6 +47,8 @@ pub(crate) enum Update {
     },
     /// The session has this id from now on.
     Session(SessionId),
+    /// The session has this mode from now on.
+    Mode(SessionMode),
     /// A run works, and its events follow.
     Working {
         /// The run.
@@ -59,12 +62,12 @@ pub(crate) enum Update {
     Rest(Option<Failure>),
     /// The conversation goes over to another session; all that follows is about that one.
     Anew,
-    /// An earlier message of the person, to be changed and sent from its point.
+    /// An earlier message of the person, to be changed and sent in its place.
     Earlier(Earlier),
     /// A line was not run.
     NotRun(String, Failure),
-    /// A message was not sent; its point is `None` for the end of the conversation.
-    NotSent(String, Option<Point>, Failure),
+    /// A message was not sent, also not in place of an earlier one.
+    NotSent(String, Option<Earlier>, Failure),
     /// A request failed.
     Failed(Failure),
     /// The conversation cannot begin.

@@ -32,11 +32,16 @@ pub(crate) struct History {
 impl History {
     /// Returns the configuration of the newest run that asks a model; `None` if it is not the loop of an agent.
     pub(crate) fn last_config(&self) -> Option<RunConfig> {
+        self.last_loop().map(|started| started.config.clone())
+    }
+
+    /// Returns the first record of that run.
+    pub(crate) fn last_loop(&self) -> Option<&RunStarted> {
         let started = self.records.iter().rev().find_map(|(_, record)| match &record.body {
-            RecordBody::RunStarted(started) if !asks_no_model(&started.config) => Some(started),
+            RecordBody::RunStarted(started) if !asks_no_model(&started.config) => Some(&**started),
             _ => None,
         })?;
-        (started.kind == RunKind::Loop).then(|| started.config.clone())
+        (started.kind == RunKind::Loop).then_some(started)
     }
 
     /// Returns the sequence number of the last record of the newest run.
@@ -87,7 +92,7 @@ async fn read_until(runs: &Runs, session: &SessionId, enough: usize) -> Result<H
     let mut history = History { newest: Some(newest.clone()), ..History::default() };
     let (mut next, mut taken) = (Some((newest.run_id, None)), Vec::new());
     let mut count = 0;
-    while let Some((run, part)) = next.take().filter(|_| count < ENOUGH) {
+    while let Some((run, part)) = next.take().filter(|_| count < enough) {
         let log = runs.records(&run, None).await?;
         let mut records = log.records;
         if let Some(damage) = log.damage {

@@ -1,10 +1,18 @@
 //! The sending side of a conversation: requests, the messages that no run has read yet, and the run at work.
 
-use archon::types::RunId;
+use archon::types::{RunId, WhenBusy};
 use archon_terminal::{Cells, Work};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{events::Request, way_back::Point};
+use super::{events::Request, way_back::Earlier};
+
+/// A message that no run has read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unread {
+    pub(crate) text: String,
+    /// The time at which a run reads it, for a person; empty for a message that is on its way.
+    pub(crate) when: &'static str,
+}
 
 /// What works now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +28,7 @@ pub(crate) enum AtWork {
 /// The requests of the screen, and what it knows of their effect.
 pub(crate) struct Outbox {
     requests: UnboundedSender<Request>,
-    unread: Vec<String>,
+    unread: Vec<Unread>,
     at_work: AtWork,
     run: Option<RunId>,
 }
@@ -35,21 +43,26 @@ impl Outbox {
         let _ = self.requests.send(request);
     }
 
-    /// Sends a message, which is unread until a run has it.
-    pub(crate) fn message(&mut self, text: String) {
-        self.unread.push(text.clone());
-        self.request(Request::Send(text));
+    /// Sends a message, which is unread until a run has it: `work` is what the conversation does meanwhile.
+    pub(crate) fn message(&mut self, text: String, when_busy: WhenBusy, work: Work) {
+        let when = match when_busy {
+            _ if !work.is_busy() && work != Work::Elsewhere => "",
+            WhenBusy::Steer => "with the next request",
+            _ => "after this run",
+        };
+        self.unread.push(Unread { text: text.clone(), when });
+        self.request(Request::Send(text, when_busy));
     }
 
-    /// Sends a message from an earlier point of the conversation.
-    pub(crate) fn message_from(&mut self, point: Point, text: String) {
-        self.unread.push(text.clone());
-        self.request(Request::SendFrom(point, text));
+    /// Sends a message in place of an earlier one.
+    pub(crate) fn message_from(&mut self, earlier: Earlier, text: String) {
+        self.unread.push(Unread { text: text.clone(), when: "" });
+        self.request(Request::SendFrom(earlier, text));
     }
 
     /// Runs a line of the shell, which is unread until its run has it.
     pub(crate) fn line(&mut self, line: String) {
-        self.unread.push(line.clone());
+        self.unread.push(Unread { text: line.clone(), when: "" });
         self.request(Request::Line(line));
     }
 
@@ -65,13 +78,13 @@ impl Outbox {
     }
 
     /// Returns the messages that no run has read yet.
-    pub(crate) fn unread(&self) -> &[String] {
+    pub(crate) fn unread(&self) -> &[Unread] {
         &self.unread
     }
 
     /// Takes a message off the unread ones.
     pub(crate) fn forget(&mut self, text: &str) {
-        if let Some(index) = self.unread.iter().position(|unread| unread.trim() == text.trim()) {
+        if let Some(index) = self.unread.iter().position(|unread| unread.text.trim() == text.trim()) {
             self.unread.remove(index);
         }
     }

@@ -1,7 +1,7 @@
 //! The questions of a conversation's runs: those about calls wait in the log, those that a tool asks while it works
 //! are put to the person at once.
 
-use archon::types::{Answer, ApprovalRequest, Approver, Decision};
+use archon::types::{Answer, ApprovalRequest, Approver, Decision, PLAN_TOOL};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use crate::{
@@ -57,6 +57,11 @@ pub(crate) fn body(request: &ApprovalRequest, columns: usize) -> Vec<(Look, Stri
         lines.remove(0);
     }
     lines
+}
+
+/// Returns the plan that a question is about, in Markdown; `None` for any other question.
+pub(crate) fn plan(request: &ApprovalRequest) -> Option<&str> {
+    request.details["arguments"]["plan"].as_str().filter(|_| request.details["tool"] == PLAN_TOOL)
 }
 
 /// Stores the rules of an answer with `always`, and notes where they are stored.

@@ -6,7 +6,9 @@ use std::{io, sync::Arc, time::Duration};
 
 use archon::{
     SystemClock,
-    types::{Answer, ApprovalSettings, Clock, Collection, Event, SessionId, Timestamp},
+    types::{
+        Answer, ApprovalSettings, Clock, Collection, Event, SessionId, SessionMode, Timestamp, WhenBusy,
+    },
 };
 use archon_terminal::{
     Action, Candidate, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status,
@@ -37,7 +39,7 @@ use super::{
     transcript::Transcript,
     tty::{self, Tty},
     view::View,
-    way_back::Point,
+    way_back::Earlier,
 };
 use crate::{
     app::{App, Consent},
@@ -72,7 +74,12 @@ pub(crate) async fn converse(
     let early = EarlyInput::new(tty.early_bytes());
     let display = Display::new(tty, support).map_err(cannot)?;
     let outbox = Outbox::new(requests);
-    let mut talk = Talk::new(app, display, outbox, opening.memory.clone(), lists);
+    let consent = Consent {
+        approver: Arc::new(ScreenApprover::new(waiting)),
+        settings: ApprovalSettings::default().with_timeout(WAIT),
+    };
+    let own = App { ask_later: true, consent: Some(consent), ..app.clone() };
+    let mut talk = Talk::new(&own, display, outbox, opening.memory.clone(), lists);
     // The person can type before anything else is ready.
     talk.draw().map_err(cannot)?;
     talk.open_history();
@@ -90,11 +97,6 @@ pub(crate) async fn converse(
         early,
         signals: Signals::new(),
     };
-    let consent = Consent {
-        approver: Arc::new(ScreenApprover::new(waiting)),
-        settings: ApprovalSettings::default().with_timeout(WAIT),
-    };
-    let own = App { ask_later: true, consent: Some(consent), ..app.clone() };
     tokio::spawn(conversation::converse(own, opening, orders, updates));
     let ended = talk.run(&mut sources).await;
     talk.close(matches!(ended, Ok(Exit::HungUp)));
@@ -135,8 +137,11 @@ struct Talk {
     is_model_new: bool,
     /// The collection that memories are stored in and recalled from.
     memory: Option<Collection>,
-    /// The point from which the next message continues; `None` for the end of the conversation.
-    point: Option<Point>,
+    mode: SessionMode,
+    /// The message in whose place the next one is sent; `None` for the end of the conversation.
+    earlier: Option<Earlier>,
+    /// The time at which Esc was pressed without a draft and without a run.
+    escaped_at: Option<Timestamp>,
     ending: Option<Ending>,
 }
 
@@ -177,7 +182,9 @@ impl Talk {
             is_sandboxed: surroundings::is_sandboxed(),
             is_model_new: true,
             memory,
-            point: None,
+            mode: SessionMode::default(),
+            earlier: None,
+            escaped_at: None,
             ending: None,
         }
     }
@@ -249,17 +256,20 @@ impl Talk {
                 if self.composer.wants_files() {
                     self.files.list();
                 }
-                return self.act(action);
+                return self.act(action, at);
             }
             Some(_) => {}
         }
         Ok(())
     }
 
-    fn act(&mut self, action: Action) -> Result<(), Stop> {
+    fn act(&mut self, action: Action, at: Timestamp) -> Result<(), Stop> {
         match action {
             Action::Repaint => self.display.redraw(),
-            Action::Send(draft) => self.send(draft),
+            Action::Send(draft) => self.send(draft, WhenBusy::Queue),
+            Action::SendNow(draft) => self.send(draft, WhenBusy::Steer),
+            Action::NextMode => self.outbox.request(Request::Mode(None)),
+            Action::Escape => self.escape(at),
             Action::Interrupt(meaning) => self.interrupt(meaning),
             Action::Suspend => self.display.suspend().map_err(|_| Stop::Lost)?,
             Action::OpenEditor => self.wants_editor = true,
@@ -385,6 +395,7 @@ impl Talk {
             Update::Anew => self.begin_anew(),
             Update::Earlier(message) => self.take_earlier(message),
             Update::Session(session) => self.session = Some(session),
+            Update::Mode(mode) => self.mode = mode,
             Update::Working { run, is_elsewhere } => {
                 self.questions.go_on();
                 self.is_model_new = false;
@@ -392,10 +403,10 @@ impl Talk {
             }
             Update::Event(event) => self.event(&event),
             Update::Rest(failure) => self.rest(failure),
-            Update::NotSent(text, point, failure) => {
+            Update::NotSent(text, earlier, failure) => {
                 self.outbox.forget(&text);
                 if self.composer.is_empty() {
-                    self.point = point;
+                    self.earlier = earlier;
                     self.composer.replace(Draft::message(text));
                 }
                 self.transcript.note_failure(&failure);
@@ -423,7 +434,7 @@ impl Talk {
         self.transcript = Transcript::default();
         self.questions = QuestionQueue::default();
         self.outbox.clear();
-        (self.session, self.point) = (None, None);
+        (self.session, self.earlier) = (None, None);
     }
 
     fn add_history(&mut self, history: History) {
@@ -459,6 +470,9 @@ impl Talk {
     fn choose_question(&mut self) {
         let is_at_rest = self.outbox.at_work() == AtWork::Nobody;
         let Some(request) = self.questions.choose(self.transcript.cells(), is_at_rest) else { return };
+        if let Some(plan) = questions::plan(request) {
+            return self.transcript.markdown(plan);
+        }
         for (look, line) in questions::body(request, tty::size().width()) {
             self.transcript.note(look_of(look), &line);
         }
@@ -487,6 +501,7 @@ impl Talk {
         let status = Status {
             meter: without_model.as_ref().unwrap_or_else(|| cells.meter()),
             model: &self.model,
+            mode: self.mode,
             work: self.work(),
             branch: self.branch.as_deref(),
             is_sandboxed: self.is_sandboxed,

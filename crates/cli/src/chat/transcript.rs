@@ -37,6 +37,11 @@ impl Transcript {
         self.cells.note(Note::new(look, text.trim_end()));
     }
 
+    /// Adds a text in Markdown behind the last cell.
+    pub(crate) fn markdown(&mut self, text: &str) {
+        self.cells.markdown(text);
+    }
+
     /// Adds what failed, and what to do.
     pub(crate) fn note_failure(&mut self, failure: &Failure) {
         self.note(Look::Error, &format!("error: {}", failure.what()));

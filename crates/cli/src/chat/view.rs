@@ -2,6 +2,7 @@
 
 use archon_terminal::{Cells, Composer, Look, Page, Place, Printed, Question, Row};
 
+use super::outbox::Unread;
 use crate::text::one_line;
 
 /// The parts of a frame.
@@ -11,7 +12,7 @@ pub(crate) struct View<'a> {
     pub(crate) composer: &'a mut Composer,
     pub(crate) question: Option<&'a Question>,
     /// The messages that no run has read yet.
-    pub(crate) unread: &'a [String],
+    pub(crate) unread: &'a [Unread],
     pub(crate) status: Row,
 }
 
@@ -56,14 +57,18 @@ impl View<'_> {
     }
 }
 
-/// Returns a row for each message that waits, and for those without room their number.
-fn unread(texts: &[String], page: &Page, most: usize) -> Vec<Row> {
-    let whole = if texts.len() > most { most.saturating_sub(1) } else { texts.len() };
+/// Returns a row for each message that waits and when it is read, and for those without room their number.
+fn unread(messages: &[Unread], page: &Page, most: usize) -> Vec<Row> {
+    let whole = if messages.len() > most { most.saturating_sub(1) } else { messages.len() };
     let row = |text: String| Row::of(text, Look::Dim, page).cut(page.width);
-    let mut rows: Vec<Row> =
-        texts.iter().take(whole).map(|text| row(format!("… {}", one_line(text, page.width)))).collect();
-    if whole < texts.len() && most > 0 {
-        rows.push(row(format!("… {} messages wait", texts.len() - whole)));
+    let message = |Unread { text, when }: &Unread| {
+        let when = if when.is_empty() { String::new() } else { format!(" · {when}") };
+        let room = page.width.saturating_sub(when.chars().count() + 2);
+        row(format!("… {}{when}", one_line(text, room)))
+    };
+    let mut rows: Vec<Row> = messages.iter().take(whole).map(message).collect();
+    if whole < messages.len() && most > 0 {
+        rows.push(row(format!("… {} messages wait", messages.len() - whole)));
     }
     rows
 }
@@ -88,7 +93,7 @@ mod tests {
     fn rows_of_a_low_terminal_have_the_draft_before_all_else() {
         let (cells, printed) = (Cells::default(), Printed::default());
         let question = Question::new(ApprovalRequest::new("q", "Run `ls`", serde_json::json!({})));
-        let unread = ["one".to_owned(), "two".to_owned(), "three".to_owned()];
+        let unread = ["one", "two", "three"].map(|text| Unread { text: text.to_owned(), when: "" });
         let mut composer = Composer::new(Keymap::default());
         composer.replace(Draft::message("a draft"));
         for most in 1..12 {
@@ -151,9 +156,11 @@ mod tests {
 
     #[test]
     fn unread_messages_without_room_are_counted() {
-        let texts: Vec<String> = (1..=5).map(|n| format!("message {n}")).collect();
-        let rows = |most| unread(&texts, &page(), most).iter().map(Row::text).collect::<Vec<_>>();
-        assert_eq!(rows(5).len(), 5);
+        let message =
+            |n| Unread { text: format!("message {n}"), when: if n == 3 { "after this run" } else { "" } };
+        let messages: Vec<Unread> = (1..=5).map(message).collect();
+        let rows = |most| unread(&messages, &page(), most).iter().map(Row::text).collect::<Vec<_>>();
+        assert_eq!((rows(5).len(), rows(5)[2].as_str()), (5, "… message 3 · after this run"));
         assert_eq!(rows(2), ["… message 1", "… 4 messages wait"]);
         assert_eq!(rows(0), Vec::<String>::new());
     }

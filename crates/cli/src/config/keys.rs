@@ -26,7 +26,11 @@ enum OneOrMore {
 
 /// The actions with their descriptions.
 const ACTIONS: &[(&str, &str)] = &[
-    ("send", "Sends the draft; by default `enter`."),
+    ("send", "Sends the draft, while a run works for the time after it; by default `enter`."),
+    (
+        "send_now",
+        "Sends the draft to the run at work, which reads it in its next request; by default `ctrl+s`.",
+    ),
     ("newline", "Begins a new line in the draft; by default `shift+enter`, `alt+enter` and `ctrl+j`."),
     (
         "complete",
@@ -34,7 +38,11 @@ const ACTIONS: &[(&str, &str)] = &[
     ),
     ("search_history", "Searches the drafts that were sent; by default `ctrl+r`."),
     ("open_editor", "Opens the draft in the editor of `$VISUAL` or `$EDITOR`; by default `ctrl+g`."),
-    ("stop", "Closes the list below the draft, or stops the run; by default `esc`."),
+    ("mode", "Goes to the next mode: ask, accept edits, plan; by default `backtab`."),
+    (
+        "stop",
+        "Closes the list below the draft, stops the run, or pressed twice goes back to an earlier message; by default `esc`.",
+    ),
     ("interrupt", "Stops the run, clears the draft or ends the conversation; by default `ctrl+c`."),
     (
         "leave",
@@ -187,7 +195,7 @@ mod tests {
     fn wrong_keys_are_refused_with_their_name_and_advice() {
         for (text, parts) in [
             ("sned = 'enter'", &["there is no action `sned`", "did you mean `send`?"][..]),
-            ("zzzzzz = 'enter'", &["there is no action `zzzzzz`", "known actions: send, newline"]),
+            ("zzzzzz = 'enter'", &["there is no action `zzzzzz`", "known actions: send, send_now"]),
             ("send = 'ctr+j'", &["`ctr+j` cannot be bound", "as in `ctrl+j`"]),
             ("send = ['enter', 'x']", &["`x` cannot be bound"]),
             (

@@ -1,5 +1,6 @@
 //! The conversation as a person has it: the real program in a pseudo terminal, whose screen is read.
 
+mod background;
 mod basics;
 mod captures;
 mod commands;
@@ -9,9 +10,12 @@ mod figures;
 mod interrupts;
 mod jobs;
 mod kill;
+mod modes;
 mod plain;
 mod random_kills;
 mod resize;
 mod rows;
+mod steering;
+mod taking_back;
 mod tmux;
 mod window;

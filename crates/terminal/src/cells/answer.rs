@@ -23,6 +23,12 @@ impl AnswerCell {
         Self { text: String::new(), command, attempt: 0, streamed: Some(0), is_interrupted: false }
     }
 
+    /// Creates a whole text that no model call gave.
+    pub(crate) fn of(text: &str) -> Self {
+        let text = text.trim_start_matches(is_line_end).to_owned();
+        Self { text, ..Self::new(CommandId(0)) }
+    }
+
     /// Begins an attempt. The text of an earlier attempt is void.
     pub(crate) fn begin(&mut self, attempt: u32) {
         *self = Self { attempt, ..Self::new(self.command) };

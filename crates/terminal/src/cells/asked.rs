@@ -1,6 +1,6 @@
 //! A question to a person, with its answer.
 
-use archon_types::{Answer, ApprovalRequest, CallId, one_line};
+use archon_types::{Answer, ApprovalRequest, CallId, PLAN_TOOL, one_line};
 
 use crate::{
     row::Row,
@@ -27,7 +27,12 @@ const SHOWN: usize = 400;
 impl AskedCell {
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
         let Some((look, answer)) = self.answer.as_ref().map(describe) else { return Vec::new() };
-        let question = format!("? {}", one_line(&self.request.action_summary, SHOWN));
+        let mut summary = self.request.action_summary.as_str();
+        if self.request.details["tool"] == PLAN_TOOL {
+            // The plan itself was shown with the question.
+            summary = summary.lines().next().unwrap_or_default();
+        }
+        let question = format!("? {}", one_line(summary, SHOWN));
         let style = page.theme.style(look);
         let mut rows = wrap::rows(&question, page.theme.style(Look::Plain), page.width);
         let room = rows.last().map_or(0, |last| page.width.saturating_sub(last.width()));

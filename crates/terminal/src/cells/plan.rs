@@ -1,6 +1,6 @@
 //! The list of steps that an agent keeps with the tool `update_plan`.
 
-use archon_types::{Json, ToolCall, one_line};
+use archon_types::{STEP_LIST_TOOL, StepList, StepStatus, ToolCall, one_line};
 
 use crate::{
     row::{Row, Span, width},
@@ -8,12 +8,8 @@ use crate::{
     wrap::break_spans,
 };
 
-/// The tool whose calls carry the list.
-const TOOL: &str = "update_plan";
 /// The maximum number of characters of a step, and of the explanation.
 const CHARACTERS: usize = 400;
-/// The maximum number of steps that are kept.
-const STEPS: usize = 100;
 
 /// The list of steps of a call of `update_plan`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,36 +28,23 @@ pub struct PlanStep {
     /// The text, as one line.
     pub text: String,
     /// How far the step is.
-    pub status: PlanStepStatus,
-}
-
-/// How far a step is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PlanStepStatus {
-    /// The step has not begun.
-    Pending,
-    /// The agent works on the step.
-    InProgress,
-    /// The step is done.
-    Completed,
+    pub status: StepStatus,
 }
 
 impl PlanCell {
     /// Returns the list of a call; `None` for any other call, and for arguments of another form.
     pub(crate) fn of(call: &ToolCall) -> Option<Self> {
-        if call.name != TOOL {
-            return None;
-        }
-        let steps = call.arguments.get("steps")?.as_array()?;
-        let explanation = call.arguments.get("explanation").and_then(Json::as_str).unwrap_or_default();
-        let steps: Option<Vec<PlanStep>> = steps.iter().take(STEPS).map(PlanStep::of).collect();
-        Some(Self { explanation: one_line(explanation, CHARACTERS), steps: steps? })
+        let list = StepList::of(&call.arguments).filter(|_| call.name == STEP_LIST_TOOL)?;
+        let steps = list.steps.iter().take(StepList::MAX);
+        let steps =
+            steps.map(|step| PlanStep { text: one_line(&step.step, CHARACTERS), status: step.status });
+        let explanation = one_line(list.explanation.as_deref().unwrap_or_default(), CHARACTERS);
+        Some(Self { explanation, steps: steps.collect() })
     }
 
     /// Returns true if nothing is left to do.
     pub(crate) fn is_completed(&self) -> bool {
-        self.steps.iter().all(|step| step.status == PlanStepStatus::Completed)
+        self.steps.iter().all(|step| step.status == StepStatus::Completed)
     }
 
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
@@ -76,7 +59,7 @@ impl PlanCell {
 
     /// Returns a row for each step, at most `most`: those around the first step that is not completed.
     pub(crate) fn live_rows(&self, page: &Page, most: usize) -> Vec<Row> {
-        let current = self.steps.iter().position(|step| step.status != PlanStepStatus::Completed);
+        let current = self.steps.iter().position(|step| step.status != StepStatus::Completed);
         // The step before the current one is shown too.
         let first = current.unwrap_or(0).saturating_sub(1).min(self.steps.len().saturating_sub(most));
         let shown = self.steps.iter().skip(first).take(most);
@@ -85,21 +68,11 @@ impl PlanCell {
 }
 
 impl PlanStep {
-    fn of(step: &Json) -> Option<Self> {
-        let status = match step.get("status")?.as_str()? {
-            "pending" => PlanStepStatus::Pending,
-            "in_progress" => PlanStepStatus::InProgress,
-            "completed" => PlanStepStatus::Completed,
-            _ => return None,
-        };
-        Some(Self { text: one_line(step.get("step")?.as_str()?, CHARACTERS), status })
-    }
-
     fn row(&self, page: &Page) -> Row {
         let (sign, ascii, look) = match self.status {
-            PlanStepStatus::Pending => ("☐ ", "[ ] ", Look::Plain),
-            PlanStepStatus::InProgress => ("◐ ", "[~] ", Look::Strong),
-            PlanStepStatus::Completed => ("☑ ", "[x] ", Look::Dim),
+            StepStatus::InProgress => ("◐ ", "[~] ", Look::Strong),
+            StepStatus::Completed => ("☑ ", "[x] ", Look::Dim),
+            _ => ("☐ ", "[ ] ", Look::Plain),
         };
         let sign = if page.theme.is_ascii() { ascii } else { sign };
         let style = page.theme.style(look);

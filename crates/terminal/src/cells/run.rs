@@ -25,8 +25,17 @@ pub(super) struct RunState {
     pub(super) batch: Option<Batch>,
     /// The open questions. A child run may have several, which then belong to one call.
     pub(super) questions: Vec<(CallId, CellId)>,
+    /// A compaction that a person asked for.
+    pub(super) compaction: Option<Wish>,
     /// The last failure of the model; an equal failure is not shown twice.
     pub(super) failure: String,
+}
+
+/// The state of what a person asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Open,
+    Done,
 }
 
 /// Several calls of one turn.

@@ -5,7 +5,7 @@ use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
     Answer, ApprovalRequest, Compaction, CompactionLevel, ContextConfig, DeltaKind, Event, Lease,
     LimitReached, Message, ModelPrice, Origin, Outcome, OutcomeStatus, PromptSource, Record, RecordBody,
-    RunConfig, RunStarted, Speaker, Spending, Timestamp, ToolCall, ToolResult,
+    RunConfig, RunStarted, SessionMode, Speaker, Spending, Timestamp, ToolCall, ToolResult,
 };
 use serde_json::json;
 
@@ -621,6 +621,31 @@ fn end_is_told_only_if_there_is_something_to_say() {
 }
 
 #[test]
+fn run_that_only_compacts_has_no_end_and_is_named_if_it_changed_nothing() {
+    let compacting = |compacted: Option<Compaction>| {
+        let mut log = Log::new("run_1");
+        log.push(RecordBody::CompactionRequested { instructions: None });
+        compacted.into_iter().for_each(|compaction| log.push(RecordBody::Compacted(compaction)));
+        log.finished(OutcomeStatus::Finished, "");
+        texts(&paper(&log.events, &page(60)))
+    };
+    assert_eq!(compacting(None), ["the conversation is too short to be compacted"]);
+    let mut compaction = Compaction::new(CompactionLevel::DigestTurns, 2, Vec::new());
+    (compaction.tokens_before, compaction.tokens_after) = (1_000, 400);
+    assert_eq!(compacting(Some(compaction)), ["conversation compacted: 1000 to 400 tokens"]);
+}
+
+#[test]
+fn text_in_markdown_comes_on_paper_at_its_place() {
+    let (mut cells, mut printed) = (Cells::default(), Printed::default());
+    cells.markdown("\n1. **Read** it\n");
+    cells.note(Note::new(Look::Plain, "a note"));
+    let rows = texts(&printed.take(&cells, &page(60)));
+    let rows: Vec<_> = rows.iter().filter(|row| !row.is_empty()).collect();
+    assert_eq!(rows, ["1. Read it", "a note"]);
+}
+
+#[test]
 fn cells_of_a_run_whose_process_died_are_closed_when_the_next_run_begins() {
     let mut log = Log::new("run_1");
     log.model_call_started(0, 0);
@@ -709,7 +734,11 @@ fn meter_counts_tokens_money_and_the_window() {
     let CellKind::Note(note) = &cells.all().last().unwrap().kind else { panic!("no note") };
     assert_eq!(note.text, "conversation compacted: 1000 to 400 tokens");
     let (meter, branch) = (cells.meter(), Some("main"));
-    let status = Status { meter, model: "", work: Work::Idle, branch, is_sandboxed: true, questions: 2 };
+    let mode = SessionMode::Ask;
+    let status =
+        Status { meter, model: "", mode, work: Work::Idle, branch, is_sandboxed: true, questions: 2 };
     assert_eq!(status.row(&page(99)).text(), "m · 10 % · $0.71 of 2 · main · sandbox · 2 questions wait");
+    let accepting = Status { mode: SessionMode::AcceptEdits, ..status };
+    assert!(accepting.row(&page(99)).text().starts_with("edits accepted · m · "));
     assert_eq!(status.row(&page(9)).text(), "m · 10 %…");
 }

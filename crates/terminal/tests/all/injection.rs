@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon_terminal::{Cells, Frame, Inline, Note, Printed, Screen, Size, Status, Support, Work};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
-    Answer, ApprovalRequest, DeltaKind, Outcome, OutcomeStatus, RecordBody, ToolCall, ToolResult,
+    Answer, ApprovalRequest, DeltaKind, Outcome, OutcomeStatus, RecordBody, SessionMode, ToolCall, ToolResult,
 };
 use serde_json::json;
 
@@ -98,9 +98,8 @@ fn nothing_of_a_record_reaches_the_terminal_as_a_control_sequence() {
             let committed = printed.take(&cells, &page);
             let mut live = printed.open(&cells, &page, size.live_rows());
             let (meter, questions) = (cells.meter(), cells.questions().count());
-            let branch = Some(model.as_str());
-            let status =
-                Status { meter, model: &model, work: Work::Model, branch, is_sandboxed: true, questions };
+            let (branch, mode, work) = (Some(model.as_str()), SessionMode::Plan, Work::Model);
+            let status = Status { meter, model: &model, mode, work, branch, is_sandboxed: true, questions };
             live.push(status.row(&page));
             let frame = Frame { committed: &committed, live: &live, caret: None, caret_is_real: false, size };
             screen.frame(&frame).unwrap();

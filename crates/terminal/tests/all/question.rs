@@ -48,6 +48,18 @@ fn page(width: usize) -> Page {
     Page::new(width, Theme::new(true))
 }
 
+#[test]
+fn plan_is_carried_out_by_a_yes_and_refused_with_a_reason() {
+    let plan = || {
+        let details = json!({ "tool": "finish_plan", "arguments": { "plan": "1. Do it" } });
+        ApprovalRequest::new("approval_1", "Carry out this plan:\n1. Do it", details)
+    };
+    let (rows, _) = Question::new(plan()).rows(&page(80), 9, false);
+    let keys = "  [y]es, carry it out  [n]o  no, and [t]ell why  Esc stops the run";
+    assert_eq!(texts(&rows), ["? Carry out this plan:", keys]);
+    assert_eq!(last(plan(), "tnot yet<Enter>"), no("not yet"));
+}
+
 // spec: AP-11, AP-13
 #[test]
 fn key_becomes_the_answer() {

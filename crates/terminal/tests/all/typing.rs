@@ -36,6 +36,7 @@ fn named_input(name: &str) -> Input {
     let code = match name {
         "Enter" => KeyCode::Enter,
         "Tab" => KeyCode::Tab,
+        "BackTab" => KeyCode::BackTab,
         "Back" => KeyCode::Backspace,
         "Del" => KeyCode::Delete,
         "Left" => KeyCode::Left,

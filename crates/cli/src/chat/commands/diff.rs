@@ -1,18 +1,11 @@
 //! `/diff`: the changes of the workspace since the last commit, and its new files.
 
-use std::sync::Arc;
-
-use archon::{
-    RandomIds, SystemClock,
-    tools::{ToolEngine, ToolRegistry},
-    types::{Context, Ids, Json, RunId, SessionId, ToolResult, ToolResultStatus},
-};
+use archon::types::{ToolResult, ToolResultStatus};
 use serde_json::json;
 
-use super::Situation;
+use super::{Situation, call::call};
 use crate::{
     app::App,
-    assemble::engine_options,
     failure::Failure,
     output::Look,
     text::{one_line, visible_path},
@@ -27,13 +20,13 @@ const SHOWN: usize = 400;
 pub(super) fn print(situation: &Situation<'_>) {
     let app = situation.app.clone();
     situation.spawn(async move {
-        let status = call(&app, "git_status", json!({})).await?;
+        let status = call(&app, None, "git_status", json!({})).await?;
         if status.status != ToolResultStatus::Success {
             return Err(failure(&app, &status));
         }
         let status = status.text();
         let new: Vec<&str> = status.lines().filter_map(|line| line.strip_prefix("?? ")).collect();
-        let diff = call(&app, "git_diff", json!({})).await?;
+        let diff = call(&app, None, "git_diff", json!({})).await?;
         let has_commit = diff.status == ToolResultStatus::Success;
         app.hint_if(
             !has_commit,
@@ -51,19 +44,6 @@ pub(super) fn print(situation: &Situation<'_>) {
             .for_each(|file| app.output.note(Look::Added, format!("new file: {file}")));
         Ok(())
     });
-}
-
-/// Calls a tool of git, which can only read.
-async fn call(app: &App, name: &str, arguments: Json) -> Result<ToolResult, Failure> {
-    let tools = toolset::by_name([name].into_iter(), app).await?.tools;
-    let options = engine_options(app, &tools)?;
-    let registry = ToolRegistry::new();
-    registry.register_all(tools).map_err(|e| Failure::failed(e.to_string(), "look with !git diff"))?;
-    let ids = Arc::new(RandomIds);
-    let (run, session) = (RunId::new(ids.fresh("run")), SessionId::new(ids.fresh("session")));
-    let context = Context::new(run, session, Arc::new(SystemClock), ids);
-    let engine = ToolEngine::new(registry).with_options(options);
-    Ok(engine.execute_tool_call(name, arguments, &context).await)
 }
 
 fn failure(app: &App, result: &ToolResult) -> Failure {

@@ -1,10 +1,7 @@
 //! `/back`: the earlier messages of the person, and going back to one.
 
 use super::{Request, Situation};
-use crate::{
-    chat::{history_of_session, way_back},
-    text::one_line,
-};
+use crate::{chat::way_back, text::one_line};
 
 /// The maximum number of listed messages.
 const LISTED: usize = 20;
@@ -24,11 +21,11 @@ pub(super) fn back(word: &str, situation: &Situation<'_>) -> Result<(), String> 
     let (app, session) = (situation.app.clone(), situation.session.cloned());
     situation.spawn(async move {
         let earlier = match &session {
-            Some(session) => way_back::earlier(&history_of_session::read_all(&app.runs()?, session).await?),
+            Some(session) => way_back::earlier(&app.runs()?, session).await?,
             None => Vec::new(),
         };
-        for (number, message) in (1..).zip(&earlier).take(LISTED) {
-            app.note(format!("{number:>3}  {}", one_line(&message.text, SHOWN)));
+        for message in earlier.iter().take(LISTED) {
+            app.note(format!("{:>3}  {}", message.number, one_line(&message.text, SHOWN)));
         }
         match earlier.is_empty() {
             true => app.note("there is no message to go back to"),

@@ -1,10 +1,21 @@
 //! `/cost`, `/context` and `/status`: what the conversation has used, and what it works with.
 
-use archon::types::{Spending, format_money};
+use archon::{
+    RunError,
+    react_loop::context_report,
+    types::{SessionId, Spending, format_money},
+};
 use archon_terminal::Meter;
 
 use super::Situation;
-use crate::{chat::surroundings, lists::models::grouped, text::visible_path, toolset};
+use crate::{
+    app::App,
+    chat::{history_of_session, surroundings},
+    failure::Failure,
+    lists::models::grouped,
+    text::visible_path,
+    toolset,
+};
 
 /// The share of the window, in percent, from which a message comes with a warning.
 const HIGH: u64 = 90;
@@ -32,7 +43,7 @@ fn spending(meter: &Meter, spent: Spending) -> String {
     }
 }
 
-/// Prints how full the context window is.
+/// Prints how full the context window is, and what fills it.
 pub(super) fn context(situation: &Situation<'_>) {
     let meter = situation.meter;
     let text = match (meter.window, meter.share()) {
@@ -44,9 +55,35 @@ pub(super) fn context(situation: &Situation<'_>) {
         (None, _) => "the context window is not known before the first message".to_owned(),
     };
     situation.app.note(text);
-    situation
-        .app
-        .hint("a conversation is compacted by itself before the window is full; /clear begins a new one");
+    let (app, session) = (situation.app.clone(), situation.session.cloned());
+    situation.spawn(async move {
+        if let Some(session) = session {
+            parts(&app, &session).await?;
+        }
+        app.hint("a conversation is compacted by itself before the window is full; /compact does it now");
+        Ok(())
+    });
+}
+
+/// Prints the parts of the next request of the agent, as estimated by its tokenizer.
+async fn parts(app: &App, session: &SessionId) -> Result<(), Failure> {
+    let history = history_of_session::read(&app.runs()?, session).await?;
+    // A line of the person says nothing about the agent.
+    let Some(started) = history.last_loop() else { return Ok(()) };
+    let report = context_report(&app.journal(), &started.run).await.map_err(RunError::from)?;
+    for (part, tokens) in [
+        ("instructions", report.system),
+        ("tools", report.tools),
+        ("memories", report.memory),
+        ("messages", report.messages),
+        ("results of tools", report.tool_results),
+    ] {
+        app.note(format!("  {part:<16}  {:>9} tokens", grouped(tokens)));
+    }
+    if let Some(free) = report.free() {
+        app.note(format!("  {:<16}  {:>9} tokens", "free", grouped(free)));
+    }
+    Ok(())
 }
 
 /// Returns the warning for a message that is sent while the context window is nearly full.

@@ -3,20 +3,20 @@
 
 use archon::{
     providers::ModelRef,
-    types::{ManageRuns, SessionId},
+    types::{ManageRuns, SessionId, SessionMode, WhenBusy},
 };
 
 use super::{
     Conversation, Which,
     found::{Beginning, Found},
-    start,
+    message, start,
 };
 use crate::{
     app::App,
     chat::{
         events::Update,
-        history_of_session, shell_line,
-        way_back::{Point, earlier},
+        shell_line,
+        way_back::{Earlier, earlier},
     },
     failure::Failure,
 };
@@ -25,15 +25,19 @@ impl Conversation {
     /// Runs a line of the shell as a run of the session.
     pub(super) async fn run_line(&mut self, line: &str) -> Result<(), Failure> {
         self.check_rest()?;
-        if self.is_suspended {
-            return Err(Failure::usage("a question waits for you", "answer it first, then run the line"));
-        }
+        self.check_no_question()?;
         // The reason why this machine runs no commands.
         shell_line::agent(&self.app, &self.person).await?;
         self.person.set_line(Some(line.to_owned()));
-        let started = start(&self.runs, self.session.as_ref(), shell_line::request(line)).await;
+        let mut request = shell_line::request(line);
+        if self.mode == SessionMode::Plan {
+            // The line is the person's own: plan mode holds for the agent.
+            request = request.mode(SessionMode::Ask);
+        }
+        let started = start(&self.runs, self.session.as_ref(), request).await;
         let started = started.inspect_err(|_| self.person.set_line(None))?;
         self.lines.run = Some(started.run.clone());
+        self.lines.has_other_mode = self.mode != SessionMode::default();
         Ok(self.follow(started).await?)
     }
 
@@ -48,7 +52,7 @@ impl Conversation {
             return;
         }
         for text in std::mem::take(&mut self.lines.late) {
-            let sent = self.send(&text).await;
+            let sent = self.send(&text, WhenBusy::Queue).await;
             self.tell_unsent(sent, |failure| Update::NotSent(text, None, failure));
         }
     }
@@ -56,12 +60,13 @@ impl Conversation {
     /// Finds an earlier message, for a change of it.
     pub(super) async fn look_back(&mut self, number: usize) -> Result<(), Failure> {
         self.check_rest()?;
+        self.check_no_question()?;
         let messages = match &self.session {
-            Some(session) => earlier(&history_of_session::read_all(&self.runs, session).await?),
+            Some(session) => earlier(&self.runs, session).await?,
             None => Vec::new(),
         };
         let count = messages.len();
-        let Some(message) = number.checked_sub(1).and_then(|index| messages.into_iter().nth(index)) else {
+        let Some(message) = messages.into_iter().find(|message| message.number == number) else {
             let what = format!("there is no message {number}: the conversation has {count}");
             return Err(Failure::usage(what, "/back lists your messages with their numbers"));
         };
@@ -69,15 +74,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// Sends a message from an earlier point: what followed the point is left behind, and stays in the logs.
-    pub(super) async fn send_from(&mut self, point: &Point, text: &str) -> Result<(), Failure> {
+    /// Sends a message in place of an earlier one: what followed that is left behind, and stays in the logs.
+    pub(super) async fn send_from(&mut self, earlier: &Earlier, text: &str) -> Result<(), Failure> {
         self.check_rest()?;
-        match point {
-            Point::Beginning => (self.session, self.run, self.after) = (None, None, None),
-            Point::After { run, turns } => drop(self.runs.fork(run, Some(*turns)).await?),
-        }
-        self.is_suspended = false;
-        Ok(self.send(text).await?)
+        self.check_no_question()?;
+        let request = message(&self.app, text).await.instead_of(earlier.place.clone());
+        let started = start(&self.runs, self.session.as_ref(), request).await?;
+        Ok(self.follow(started).await?)
     }
 
     /// Continues in a fork of the newest run.
@@ -132,8 +135,18 @@ impl Conversation {
         let found = Found::read(&app, &self.session.clone().map_or(Which::New, Which::Named)).await?;
         let (next, model) =
             Self::build(&app, self.memory.clone(), Beginning::of(&found), self.updates.clone()).await?;
+        let mode = self.mode;
         *self = next;
+        self.mode = mode;
         Ok(self.begin(model, None).await?)
+    }
+
+    /// Checks that no question of the run is open: its calls have no results yet.
+    fn check_no_question(&self) -> Result<(), Failure> {
+        match self.is_suspended {
+            true => Err(Failure::usage("a question waits for you", "answer it first, then try again")),
+            false => Ok(()),
+        }
     }
 
     /// Checks that no run of this process is at work, which a change would cut off.

@@ -1,19 +1,24 @@
 //! Finished drafts: messages, commands, lines of the shell, and texts to remember.
 
-use archon_terminal::{Draft, DraftKind, Look};
+use archon::types::{Timestamp, WhenBusy};
+use archon_terminal::{Draft, DraftKind, Look, Work};
 
 use super::Talk;
 use crate::{
     chat::{
         commands::{self, Situation, Step},
+        events::Request,
         way_back::Earlier,
     },
     exit::Exit,
 };
 
+/// Two presses of Esc in less than this time, in milliseconds, go back to an earlier message.
+const TWICE_MS: u64 = 1_000;
+
 impl Talk {
-    /// Sends a message, or does what the sign of the draft stands for.
-    pub(super) fn send(&mut self, draft: Draft) {
+    /// Sends a message, to a run at work in this way, or does what the sign of the draft stands for.
+    pub(super) fn send(&mut self, draft: Draft, when_busy: WhenBusy) {
         self.keep(&draft);
         let step = match draft.kind {
             DraftKind::Command => commands::run(draft.body(), &self.situation()),
@@ -22,12 +27,12 @@ impl Talk {
                 Step::Refuse("the line to run is empty: write it behind the !".to_owned())
             }
             DraftKind::Shell => return self.outbox.line(draft.body().to_owned()),
-            _ => return self.message(draft.text),
+            _ => return self.message(draft.text, when_busy),
         };
         match step {
             // What is printed follows.
             Step::Done => self.transcript.note(Look::Dim, &draft.text),
-            Step::Message(text) => self.message(text),
+            Step::Message(text) => self.message(text, when_busy),
             Step::Leave => self.leave(Exit::Finished),
             Step::Refuse(why) => {
                 self.transcript.note(Look::Warning, &why);
@@ -36,13 +41,13 @@ impl Talk {
         }
     }
 
-    fn message(&mut self, text: String) {
+    fn message(&mut self, text: String, when_busy: WhenBusy) {
         if let Some(warning) = commands::warning(self.transcript.cells().meter()) {
             self.transcript.note(Look::Warning, &warning);
         }
-        match self.point.take() {
-            Some(point) => self.outbox.message_from(point, text),
-            None => self.outbox.message(text),
+        match self.earlier.take() {
+            Some(earlier) => self.outbox.message_from(earlier, text),
+            None => self.outbox.message(text, when_busy, self.work()),
         }
     }
 
@@ -55,25 +60,42 @@ impl Talk {
             session: self.session.as_ref(),
             memory: self.memory.as_ref(),
             is_sandboxed: self.is_sandboxed,
+            #[cfg(all(unix, feature = "undo"))]
+            is_at_rest: matches!(self.work(), Work::Idle | Work::Composing),
             requests: self.outbox.requests(),
         }
     }
 
     /// Lets the next message continue the conversation where it ends.
     pub(super) fn stay(&mut self) {
-        if self.point.take().is_some() {
+        if self.earlier.take().is_some() {
             self.transcript.note(Look::Dim, "the next message continues the conversation where it ends");
         }
     }
 
-    /// Takes an earlier message into the draft, to be sent from its point.
-    pub(super) fn take_earlier(&mut self, Earlier { text, from, left }: Earlier) {
+    /// Takes an earlier message into the draft, to be changed and sent in its place.
+    pub(super) fn take_earlier(&mut self, earlier: Earlier) {
         let note = format!(
-            "{left} messages and answers are left behind by what you send now, and stay in the logs; Ctrl+C keeps the \
-             conversation as it is"
+            "{} messages, answers and results are left behind by what you send now, and stay in the logs; Ctrl+C keeps \
+             the conversation as it is",
+            earlier.left
         );
         self.transcript.note(Look::Dim, &note);
-        self.composer.replace(Draft::message(text));
-        self.point = Some(from);
+        self.composer.replace(Draft::message(earlier.text.clone()));
+        self.earlier = Some(earlier);
+    }
+
+    /// Goes back by a message if Esc was pressed twice without a draft, and further while the draft is the message.
+    pub(super) fn escape(&mut self, at: Timestamp) {
+        let is_idle = self.work() == Work::Idle;
+        let number = match &self.earlier {
+            Some(earlier) if self.composer.draft().text == earlier.text => earlier.number + 1,
+            _ if !is_idle => return self.escaped_at = None,
+            _ => match self.escaped_at.take().filter(|last| at.millis_since(*last) < TWICE_MS) {
+                Some(_) => 1,
+                None => return self.escaped_at = Some(at),
+            },
+        };
+        self.outbox.request(Request::Back(number));
     }
 }

@@ -135,7 +135,7 @@ async fn back_takes_an_earlier_message_into_the_draft_and_forks_where_it_is_sent
     window.says("/back").await;
     window.shows("  2  Grass?").await;
     window.says("/back 2").await;
-    window.shows("4 messages and answers are left behind").await;
+    window.shows("4 messages, answers and results are left behind").await;
     window.shows("› Grass?").await;
     // Ctrl+U empties the draft: the message is changed.
     window.types("\x15Rain?\r");

@@ -1,0 +1,146 @@
+//! `/undo`, `/rewind` and `/redo`: take back what runs of the conversation changed in its folder.
+
+use std::sync::Arc;
+
+use archon::{
+    RandomIds, Undo,
+    snapshots::{Restored, SnapshotError},
+    types::{Answer, ApprovalRequest, Approver, Decision, Ids, Record, RunFilter, SessionId, StartRuns},
+};
+use serde_json::json;
+use tokio::task::block_in_place;
+
+use super::{Situation, Step};
+use crate::{
+    app::App,
+    failure::Failure,
+    undo::{OUT_OF_REACH, failed, of_run, report, rows},
+};
+
+/// What is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The last run that changed something.
+    Undo,
+    /// The last turns of that run.
+    Rewind,
+    /// The last undo.
+    Redo,
+}
+
+/// What a command will take back.
+struct Found {
+    undo: Undo,
+    records: Vec<Arc<Record>>,
+    preview: Restored,
+}
+
+/// Shows what will change, asks the person, and does it.
+pub(super) fn run(way: Way, arguments: &str, situation: &Situation<'_>) -> Step {
+    if !situation.is_at_rest {
+        return Step::Refuse(
+            "a run works or asks: wait for its end or stop it with Esc, then try again".to_owned(),
+        );
+    }
+    let turns = match (way, arguments.parse::<u32>()) {
+        (Way::Rewind, Ok(turns @ 1..)) => Some(turns),
+        (Way::Rewind, _) => {
+            return Step::Refuse(format!("write /rewind N with a number of turns, not {arguments:?}"));
+        }
+        _ => None,
+    };
+    let (app, session) = (situation.app.clone(), situation.session.cloned());
+    situation.spawn(async move {
+        let found = match &session {
+            Some(session) => find(&app, session, way, turns).await?,
+            None => None,
+        };
+        let Some(Found { undo, records, preview }) = found else {
+            app.note(format!("there is nothing to {}", way.verb()));
+            return Ok(());
+        };
+        if preview.is_empty() {
+            report(&app, &preview, false);
+            app.note(format!("there is nothing to {}; nothing was changed", way.verb()));
+        } else if is_agreed(&app, way, &preview).await {
+            let done = block_in_place(|| way.act(&undo, &records, turns)).map_err(|e| failed(&e))?;
+            report(&app, &done, true);
+            app.hint_if(
+                way != Way::Redo,
+                "/redo takes it back again; the agent does not know of it, so tell it in your next message",
+            );
+        } else {
+            app.note("nothing was changed");
+        }
+        Ok(())
+    });
+    Step::Done
+}
+
+/// Returns what is taken back: of the newest run of the session of which something is left to take back.
+async fn find(
+    app: &App,
+    session: &SessionId,
+    way: Way,
+    turns: Option<u32>,
+) -> Result<Option<Found>, Failure> {
+    let heads = app.runs()?.list(&RunFilter::of_session(session.clone()).top_level()).await?;
+    let mut failure = None;
+    for head in heads {
+        let (undo, records) = match of_run(app, &head.run_id).await {
+            Ok(found) => found,
+            Err(why) => {
+                failure = failure.or(Some(why));
+                continue;
+            }
+        };
+        let preview = block_in_place(|| way.preview(&undo, &records, turns)).map_err(|e| failed(&e))?;
+        if !preview.is_empty() || !preview.left.is_empty() {
+            return Ok(Some(Found { undo, records, preview }));
+        }
+    }
+    failure.map_or(Ok(None), Err)
+}
+
+/// Asks the person on the screen.
+async fn is_agreed(app: &App, way: Way, preview: &Restored) -> bool {
+    let Some(consent) = &app.consent else { return false };
+    let rows: Vec<String> = rows(preview, false).into_iter().map(|(_, row)| row).collect();
+    let text = format!("Really {}?\n{}\n{OUT_OF_REACH}", way.verb(), rows.join("\n"));
+    let mut request = ApprovalRequest::new(RandomIds.fresh("undo"), text, json!({}));
+    request.options = vec!["approve".to_owned()];
+    matches!(consent.approver.decide(&request).await, Decision::Now(Answer::Approve))
+}
+
+impl Way {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Undo | Self::Rewind => "undo",
+            Self::Redo => "redo",
+        }
+    }
+
+    fn preview(
+        self,
+        undo: &Undo,
+        records: &[Arc<Record>],
+        turns: Option<u32>,
+    ) -> Result<Restored, SnapshotError> {
+        match self {
+            Self::Undo | Self::Rewind => undo.preview(records, turns),
+            Self::Redo => undo.preview_redo(records),
+        }
+    }
+
+    fn act(
+        self,
+        undo: &Undo,
+        records: &[Arc<Record>],
+        turns: Option<u32>,
+    ) -> Result<Restored, SnapshotError> {
+        match self {
+            Self::Undo | Self::Rewind => undo.undo(records, turns),
+            Self::Redo => undo.redo(records),
+        }
+    }
+}

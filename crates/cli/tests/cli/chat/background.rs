@@ -1,0 +1,34 @@
+//! Commands in the background: they outlive the run that started them, and the person lists and stops them.
+
+use archon_testkit::MockServer;
+
+use super::{basics::messages, consent, window::Window};
+use crate::setup::{Place, answer, asks_for};
+
+#[tokio::test]
+async fn command_of_one_message_is_read_in_the_next_and_stopped_by_the_person() {
+    let start = r#"{"command": "echo ready; until [ -e go ]; do sleep 0.1; done; echo went; sleep 600"}"#;
+    let server = MockServer::start([
+        asks_for("start_command", start),
+        answer("It runs."),
+        asks_for("read_output", r#"{"id": "cmd_1", "wait_ms": 600000}"#),
+        answer("It went on."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.says("Start it.").await;
+    window.shows("[y]es, once").await;
+    consent::answers(&mut window, "y", "It runs.").await;
+    window.hides("Esc stops").await;
+    std::fs::write(place.path("go"), "").expect("a file");
+    window.says("What does it print?").await;
+    window.shows("It went on.").await;
+    window.hides("Esc stops").await;
+    let read = messages(&server, 3).pop().expect("a result");
+    assert!(read.0 == "tool" && read.1.contains("went"), "{read:?}");
+    window.says("/ps").await;
+    window.shows("cmd_1: running, 0 bytes to read").await;
+    window.says("/stop 1").await;
+    window.shows("[cmd_1: ended").await;
+}

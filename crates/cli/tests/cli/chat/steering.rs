@@ -1,0 +1,110 @@
+//! What a person does while a run works or between runs: steers it, compacts, and goes back with Esc.
+
+use std::time::{Duration, Instant};
+
+use archon_testkit::{Gate, MockServer};
+
+use super::{
+    basics::{halves, messages},
+    window::Window,
+};
+use crate::setup::{Place, answer};
+
+/// Opens a conversation whose agent is built.
+async fn window(place: &Place) -> Window {
+    let mut window = Window::open(place, "chat");
+    window.shows("· mock ·").await;
+    window
+}
+
+fn texts(server: &MockServer, request: usize) -> Vec<String> {
+    messages(server, request).into_iter().map(|(_, text)| text).collect()
+}
+
+/// Waits until an answer is on the screen and its run has ended.
+async fn answers(window: &mut Window, text: &str) {
+    window.shows(text).await;
+    window.hides("Esc stops").await;
+}
+
+/// Presses Esc twice until this follows. Esc is told from the beginning of another key only by a pause behind it, and
+/// the second press counts only for a second.
+async fn escapes_twice(window: &mut Window, then: &str) {
+    while !window.all().contains(then) {
+        for (pause, waits_for) in [(100, None), (5_000, Some(then))] {
+            window.types("\x1b");
+            let since = Instant::now();
+            let is_over = |window: &mut Window| {
+                waits_for.is_some_and(|then| window.all().contains(then))
+                    || since.elapsed() > Duration::from_millis(pause)
+            };
+            window.until(then, is_over).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn message_that_steers_is_read_before_one_that_waits() {
+    let gate = Gate::new();
+    let server = MockServer::start([
+        halves("It be", &gate, "gins."),
+        answer("Steered."),
+        answer("And the other one."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let mut window = window(&place).await;
+    window.says("Begin.").await;
+    window.shows("It be").await;
+    window.says("later").await;
+    window.shows("… later · after this run").await;
+    window.types("now\x13");
+    window.shows("… now · with the next request").await;
+    gate.open();
+    answers(&mut window, "And the other one.").await;
+    assert_eq!(texts(&server, 1), ["Begin.", "It begins.", "now"]);
+    assert_eq!(texts(&server, 2), ["Begin.", "It begins.", "now", "Steered.", "later"]);
+    window.hides("after this run").await;
+}
+
+#[tokio::test]
+async fn compact_without_enough_to_sum_up_says_so_and_asks_no_model() {
+    let server = MockServer::start([answer("Blue."), answer("Air.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = window(&place).await;
+    window.says("/compact").await;
+    window.shows("there is nothing to compact").await;
+    // Ctrl+U empties the draft.
+    window.says("\x15Sky?").await;
+    answers(&mut window, "Blue.").await;
+    window.says("/compact Keep the colours.").await;
+    answers(&mut window, "too short to be compacted").await;
+    assert_eq!(server.requests().len(), 1);
+    window.says("/context").await;
+    window.shows("/compact does it now").await;
+    assert!(window.all().contains("results of tools"), "{}", window.all());
+    window.says("Why?").await;
+    window.shows("Air.").await;
+    assert_eq!(texts(&server, 1), ["Sky?", "Blue.", "Why?"]);
+}
+
+// spec: CL-04
+#[tokio::test]
+async fn escape_twice_takes_the_last_message_and_once_more_the_one_before() {
+    let server = MockServer::start([answer("Blue."), answer("Green."), answer("Dark.")]).await;
+    let place = Place::with_server(&server);
+    std::fs::write(place.path("notes.txt"), "at night\n").expect("a file");
+    let mut window = window(&place).await;
+    window.says("Sky? @notes.txt ").await;
+    answers(&mut window, "Blue.").await;
+    window.says("Grass?").await;
+    answers(&mut window, "Green.").await;
+    escapes_twice(&mut window, "2 messages, answers and results are left behind").await;
+    window.types("\x1b");
+    window.shows("4 messages, answers and results are left behind").await;
+    // The file is attached again.
+    window.types(" And then?\r");
+    window.shows("Dark.").await;
+    let sent = texts(&server, 2);
+    assert!(sent.len() == 1 && sent[0].contains("And then?") && sent[0].contains("at night"), "{sent:?}");
+}

@@ -1,0 +1,59 @@
+//! `/undo`, `/rewind` and `/redo`: shown and agreed to first; what the person changed is left and named.
+
+#![cfg(feature = "undo")]
+
+use archon_testkit::MockServer;
+use serde_json::json;
+
+use super::{consent, window::Window};
+use crate::setup::{Place, answer, asks_for};
+
+/// A conversation in which the agent has written `ours` and `theirs`.
+async fn window(place: &Place) -> Window {
+    let mut window = Window::open(place, "chat --allow write_file(**)");
+    window.says("Write.").await;
+    window.shows("Done.").await;
+    window.hides("Esc stops").await;
+    window
+}
+
+async fn server() -> MockServer {
+    let write =
+        |path: &str| asks_for("write_file", &json!({ "path": path, "content": "by the tool" }).to_string());
+    MockServer::start([write("ours"), write("theirs"), answer("Done.")]).await
+}
+
+#[tokio::test]
+async fn undo_asks_first_and_leaves_what_the_person_changed() {
+    let place = Place::with_server(&server().await);
+    let mut window = window(&place).await;
+    std::fs::write(place.path("theirs"), "by the person").expect("a file");
+    window.says("/undo").await;
+    window.shows("? Really undo?").await;
+    window.shows("leave     theirs: it was changed after that").await;
+    assert!(place.path("ours").exists());
+    consent::answers(&mut window, "n", "nothing was changed").await;
+    assert!(place.path("ours").exists());
+    window.says("/undo").await;
+    window.shows("[y]es, once").await;
+    consent::answers(&mut window, "y", "removed   ours").await;
+    window.shows("/redo takes it back again").await;
+    assert!(!place.path("ours").exists());
+    assert_eq!(std::fs::read_to_string(place.path("theirs")).expect("a file"), "by the person");
+    window.says("/redo").await;
+    window.shows("? Really redo?").await;
+    consent::answers(&mut window, "y", "restored  ours").await;
+    assert_eq!(std::fs::read_to_string(place.path("ours")).expect("a file"), "by the tool");
+}
+
+#[tokio::test]
+async fn rewind_takes_back_only_the_last_turns() {
+    let place = Place::with_server(&server().await);
+    let mut window = window(&place).await;
+    window.says("/rewind two").await;
+    window.shows("write /rewind N").await;
+    window.says("\x15/rewind 1").await;
+    window.shows("[y]es, once").await;
+    consent::answers(&mut window, "y", "removed   theirs").await;
+    assert!(place.path("ours").exists() && !place.path("theirs").exists());
+}
