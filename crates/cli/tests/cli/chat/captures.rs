@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use archon_testkit::MockServer;
 use serde_json::json;
 
-use super::window::Window;
+use super::{consent::answers, window::Window};
 use crate::setup::{Place, answer, asks_for, says_and_asks_for};
 
 /// The heading of the part of the page that has the captures.
@@ -18,14 +18,14 @@ fn page() -> PathBuf {
 }
 
 /// A window with a conversation of a model with a common name.
-async fn open(server: &MockServer, files: &[(&str, &str)], line: &str, columns: u16) -> (Place, Window) {
+async fn open(server: &MockServer, files: &[(&str, &str)], columns: u16) -> (Place, Window) {
     let place = Place::new();
     for (name, text) in files {
         std::fs::write(place.path(name), text).expect("a file");
     }
     let base = format!("{}/v1", server.url());
     let variables = [("ARCHON_BASE_URL", base.as_str()), ("ARCHON_MODEL", "qwen3")];
-    let mut window = Window::with(&place, line, columns, 24, &variables);
+    let mut window = Window::with(&place, "chat", columns, 24, &variables);
     window.shows("· qwen3 ·").await;
     (place, window)
 }
@@ -51,7 +51,7 @@ async fn question() -> String {
         says_and_asks_for("The loop leaves out the **last** item.", "edit_file", &edit.to_string()),
     ])
     .await;
-    let (_place, mut window) = open(&server, &[("cart.py", code)], "chat", 100).await;
+    let (_place, mut window) = open(&server, &[("cart.py", code)], 100).await;
     window.says("The total of a cart is wrong. Mend it.").await;
     window.shows("[y]es, once").await;
     capture(&mut window)
@@ -67,9 +67,10 @@ async fn narrow() -> String {
                 Shall I mend it?";
     let run = json!({"command": "sh test.sh"}).to_string();
     let server = MockServer::start([asks_for("bash", &run), answer(text)]).await;
-    let (_place, mut window) = open(&server, &[("test.sh", test)], "chat --allow bash", 60).await;
+    let (_place, mut window) = open(&server, &[("test.sh", test)], 60).await;
     window.says("Run the tests and tell me in a few words what is wrong.").await;
-    window.shows("Shall I mend it?").await;
+    window.shows("[y]es, once").await;
+    answers(&mut window, "y", "Shall I mend it?").await;
     window.hides("Esc stops").await;
     capture(&mut window)
 }
@@ -79,7 +80,7 @@ async fn wide_characters() -> String {
     let table = "| 商品 | 价格 | |\n|---|---:|---|\n| 苹果 | 3.50 € | 🍎 |\n| パン | 2.80 € | 🍞 |\n| 치즈 | 14.20 € | 🧀 |\n\n\
                  合计 **20.50 €**，今天已付款 ✅";
     let server = MockServer::start([answer(table)]).await;
-    let (_place, mut window) = open(&server, &[], "chat", 60).await;
+    let (_place, mut window) = open(&server, &[], 60).await;
     window.says("把购物车列成表 🛒").await;
     window.shows("✅").await;
     window.hides("Esc stops").await;

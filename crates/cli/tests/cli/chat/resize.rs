@@ -7,10 +7,12 @@ use serde_json::json;
 use super::{consent::answers, window::Window};
 use crate::setup::{Place, answer, asks_for, chunk, text};
 
-/// Runs the conversation, and continues it as often as it is suspended.
+/// Runs the conversation, and continues it as often as it is suspended: 148 says that the signal `TSTP` did it. A shell
+/// leaves a loop whose program is suspended, so there is none.
 const SHELL: &str = "\
-    set -m; \"$0\" \"$@\"; n=0; \
-    while [ -n \"$(jobs -s)\" ]; do n=$((n + 1)); echo \"shell $n\"; fg; done; echo \"code $?\"";
+    set -m; n=0; \
+    again() { [ $code = 148 ] || return; n=$((n + 1)); echo \"shell $n\"; fg; code=$?; again; }; \
+    \"$0\" \"$@\"; code=$?; again; echo \"code $code\"";
 
 /// A person whose window changes.
 struct Person {
@@ -153,9 +155,6 @@ impl Person {
         answers(&mut self.window, if is_yes { "y" } else { "n" }, &end).await;
         self.rest().await;
         assert_eq!(self.place.path(&name).exists(), is_yes, "{}", self.window.all());
-        if is_yes {
-            self.lines.push(format!("  1 +{content}"));
-        }
         self.lines.push(end);
     }
 

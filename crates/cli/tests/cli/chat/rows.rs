@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::{
     basics::{halves, messages},
+    jobs::asks_for_all,
     window::Window,
 };
 use crate::setup::{Place, answer, asks_for, chunk, text};
@@ -67,29 +68,33 @@ async fn message_in_a_full_window_comes_with_a_warning_and_a_compaction() {
     ])
     .await;
     let place = Place::with_server(&server);
-    let long: String = (1..=1_200).map(|n| format!("line {n} of a file with many lines of text\n")).collect();
-    std::fs::write(place.path("long.txt"), long).expect("a file");
+    for (name, lines) in [("long.txt", 1_900), ("more.txt", 1_400)] {
+        let text: String =
+            (1..=lines).map(|n| format!("line {n} of a file with many lines of text\n")).collect();
+        std::fs::write(place.path(name), text).expect("a file");
+    }
     let name = format!("openai-compatible@{}/v1:mock", server.url());
     set(&place, &format!("[models.{name:?}]\ncontext_window = 40000\n"));
     let mut window = Window::open(&place, "chat");
-    window.says("Read the file.").await;
+    window.says("Read long.txt.").await;
     window.shows("It is long.").await;
     window.hides("Esc stops").await;
     assert!(window.screen().contains(" · 92 %"), "{}", window.screen());
-    window.says("And now?").await;
+    window.says("Read @more.txt ").await;
     window.shows("It is shorter now.").await;
     let all = window.all();
     assert!(all.contains("the context window is 92 % full"), "{all}");
     let (_, sizes) = all.split_once("conversation compacted: ").unwrap_or_else(|| panic!("{all}"));
-    let sizes: Vec<u64> = sizes
-        .lines()
-        .next()
-        .into_iter()
-        .flat_map(|line| line.split(' '))
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let words = sizes.lines().next().into_iter().flat_map(|line| line.split(' '));
+    let sizes: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
     let [before, after] = sizes[..] else { panic!("two sizes: {all}") };
     assert!(after < before, "{all}");
-    assert!(messages(&server, 2).iter().any(|(role, text)| role == "tool" && !text.contains("line 1000 of")));
+    // The results are shortened, and the message is not.
+    let length = |request, role| -> usize {
+        let all = messages(&server, request).into_iter().filter(|(other, _)| other == role);
+        all.map(|(_, text)| text.len()).sum()
+    };
+    assert!(length(2, "tool") < length(1, "tool"), "{} of {}", length(2, "tool"), length(1, "tool"));
+    assert!(messages(&server, 2).iter().any(|(_, text)| text.contains("line 1400 of")));
     server.assert_paired();
 }
