@@ -61,17 +61,17 @@ fn counted(words: &str, tokens: u32) -> MockResponse {
 // spec: CL-13
 #[tokio::test]
 async fn message_in_a_full_window_comes_with_a_warning_and_a_compaction() {
+    let part = |n| ("read_file", json!({"path": "long.txt", "start_line": n, "end_line": n + 199}));
     let server = MockServer::start([
-        asks_for("read_file", r#"{"path": "long.txt"}"#),
+        asks_for_all("I read its parts.", &(1..=20).map(part).collect::<Vec<_>>()),
         counted("It is long.", 37_000),
         answer("It is shorter now."),
     ])
     .await;
     let place = Place::with_server(&server);
-    for (name, lines) in [("long.txt", 1_900), ("more.txt", 1_400)] {
-        let text: String =
-            (1..=lines).map(|n| format!("line {n} of a file with many lines of text\n")).collect();
-        std::fs::write(place.path(name), text).expect("a file");
+    for (name, lines) in [("long.txt", 300), ("more.txt", 1_400)] {
+        let line = |n| format!("line {n} of a file with many lines of text\n");
+        std::fs::write(place.path(name), (1..=lines).map(line).collect::<String>()).expect("a file");
     }
     let name = format!("openai-compatible@{}/v1:mock", server.url());
     set(&place, &format!("[models.{name:?}]\ncontext_window = 40000\n"));
@@ -90,11 +90,12 @@ async fn message_in_a_full_window_comes_with_a_warning_and_a_compaction() {
     let [before, after] = sizes[..] else { panic!("two sizes: {all}") };
     assert!(after < before, "{all}");
     // The results are shortened, and the message is not.
-    let length = |request, role| -> usize {
+    let length = |request, role: &str| -> usize {
         let all = messages(&server, request).into_iter().filter(|(other, _)| other == role);
         all.map(|(_, text)| text.len()).sum()
     };
-    assert!(length(2, "tool") < length(1, "tool"), "{} of {}", length(2, "tool"), length(1, "tool"));
+    let (long, short) = (length(1, "tool"), length(2, "tool"));
+    assert!(short < long, "{short} of {long}");
     assert!(messages(&server, 2).iter().any(|(_, text)| text.contains("line 1400 of")));
     server.assert_paired();
 }
