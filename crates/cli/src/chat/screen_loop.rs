@@ -11,8 +11,7 @@ use archon::{
     },
 };
 use archon_terminal::{
-    Action, Candidate, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status,
-    Support, Work,
+    Action, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status, Support, Work,
 };
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},

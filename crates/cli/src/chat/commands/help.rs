@@ -1,4 +1,4 @@
-//! `/help`: the commands, the signs of drafts, and the person's own commands.
+//! `/help`: the commands, the signs of drafts, keys, and the person's own commands.
 
 use super::entries;
 use crate::{app::App, chat::custom_commands::Found, output::Look, text::visible_path};
@@ -20,6 +20,13 @@ const SIGNS: &[(&str, &str)] = &[
     ("#TEXT", "Store a text in the memory"),
 ];
 
+/// The keys that no shell has, as they are by default.
+const KEYS: &[(&str, &str)] = &[
+    ("Shift+Tab", "Go to the next mode: ask, accept edits, plan"),
+    ("Ctrl+S", "Send the draft to the run at work, which reads it in its next request"),
+    ("Esc Esc", "Go back to your last message, and with each further Esc to the one before"),
+];
+
 /// The number of columns of the first column.
 const FIRST: usize = 28;
 
@@ -29,7 +36,7 @@ pub(super) fn print(app: &App, own: &Found) {
         let name = format!("/{} {}", entry.name, entry.arguments);
         app.note(row(name.trim_end(), &entry.about));
     }
-    SIGNS.iter().for_each(|(sign, about)| app.note(row(sign, about)));
+    SIGNS.iter().chain(KEYS).for_each(|(sign, about)| app.note(row(sign, about)));
     for (file, why) in &own.problems {
         app.output.note(Look::Warning, format!("{}: {why}", visible_path(file)));
     }

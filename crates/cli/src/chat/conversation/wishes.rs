@@ -36,7 +36,7 @@ impl Conversation {
     }
 
     /// Stores a mode in the session. The first run of a session begins with it.
-    async fn store(&self, mode: SessionMode) -> Result<(), RunError> {
+    async fn store(&mut self, mode: SessionMode) -> Result<(), RunError> {
         match self.session.as_ref().filter(|_| self.run.is_some()) {
             Some(session) => self.runs.set_mode(session, None, mode).await,
             None => Ok(()),

@@ -45,9 +45,10 @@ impl Talk {
         if let Some(warning) = commands::warning(self.transcript.cells().meter()) {
             self.transcript.note(Look::Warning, &warning);
         }
+        let work = self.work();
         match self.earlier.take() {
             Some(earlier) => self.outbox.message_from(earlier, text),
-            None => self.outbox.message(text, when_busy, self.work()),
+            None => self.outbox.message(text, when_busy, work),
         }
     }
 

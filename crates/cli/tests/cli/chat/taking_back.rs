@@ -25,7 +25,8 @@ async fn server() -> MockServer {
 
 #[tokio::test]
 async fn undo_asks_first_and_leaves_what_the_person_changed() {
-    let place = Place::with_server(&server().await);
+    let server = server().await;
+    let place = Place::with_server(&server);
     let mut window = window(&place).await;
     std::fs::write(place.path("theirs"), "by the person").expect("a file");
     window.says("/undo").await;
@@ -48,7 +49,8 @@ async fn undo_asks_first_and_leaves_what_the_person_changed() {
 
 #[tokio::test]
 async fn rewind_takes_back_only_the_last_turns() {
-    let place = Place::with_server(&server().await);
+    let server = server().await;
+    let place = Place::with_server(&server);
     let mut window = window(&place).await;
     window.says("/rewind two").await;
     window.shows("write /rewind N").await;
