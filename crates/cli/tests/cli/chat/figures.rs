@@ -41,11 +41,13 @@ fn processor_time(id: &str) -> Duration {
     TICK * (ticks(11) + ticks(12))
 }
 
-/// The memory that a process has, in kilobytes.
-fn memory(id: &str) -> u64 {
+/// The memory of a process in megabytes: all of it, and without the pages of its file.
+fn memory(id: &str) -> [f64; 2] {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    ["VmRSS:", "RssAnon:"].map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a size");
+        line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
+    })
 }
 
 /// An answer of so many tokens, each behind the gate, and its length in bytes.
@@ -190,11 +192,10 @@ async fn conversation_of_many_cells_keeps_its_memory() {
         window.until(&end, |window| window.screen().contains(&end)).await;
         window.hides("Esc stops").await;
     }
-    let after = memory(&id);
+    let ([all_before, own_before], [all, own]) = (before, memory(&id));
     eprintln!(
-        "memory: {:.1} MB at the beginning, {:.1} MB after {} cells (goal: 40 MB after 10,000)",
-        before as f64 / 1024.0,
-        after as f64 / 1024.0,
+        "memory after {} cells: {all:.1} MB (goal: 40 MB after 10,000), {own:.1} MB of them its own; at the beginning \
+         {all_before:.1} and {own_before:.1} MB",
         rounds * (CALLS + 4)
     );
     window.types("\x04");
