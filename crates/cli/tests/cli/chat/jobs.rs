@@ -224,10 +224,10 @@ async fn question_about_a_long_log_is_answered_from_its_parts() {
 
 // spec: AP-04, R-09
 #[tokio::test]
-async fn refusal_with_a_reason_and_a_message_steer_the_run() {
-    let create = |name: &str| json!({"path": name, "content": "milk\nbread\n"}).to_string();
+async fn refusal_with_a_reason_and_messages_steer_the_run() {
+    let create = |name: &str, content: &str| json!({"path": name, "content": content}).to_string();
     let gate = Gate::new();
-    let function = json!({"name": "write_file", "arguments": create("shopping.txt")});
+    let function = json!({"name": "write_file", "arguments": create("shopping.txt", "milk\n")});
     let call =
         json!({"tool_calls": [{"index": 0, "id": "call_2", "type": "function", "function": function}]});
     let second = MockResponse::events([text("Under another name, then. ")])
@@ -236,10 +236,11 @@ async fn refusal_with_a_reason_and_a_message_steer_the_run() {
         .event(&chunk(&json!({}), Some("tool_calls")))
         .event("[DONE]");
     let server = MockServer::start([
-        asks_for("write_file", &create("notes.txt")),
+        asks_for("write_file", &create("notes.txt", "milk\n")),
         second,
+        asks_for("write_file", &create("shopping.txt", "milk\neggs\n")),
         answer("The list is written."),
-        answer("Milk and bread."),
+        answer("Milk and eggs."),
     ])
     .await;
     let place = Place::with_server(&server);
@@ -256,27 +257,33 @@ async fn refusal_with_a_reason_and_a_message_steer_the_run() {
     assert!(refusal.contains("User cancelled this action") && refusal.contains("The file is shopping.txt."));
     assert!(!place.path("notes.txt").exists());
 
-    // A message during the work waits, and the run reads it after the answer to its question.
+    // One message for the next request (Ctrl+S), and one for the time after the run. Both wait visibly.
+    window.types("Eggs, too.\x13");
+    window.shows("… Eggs, too. · with the next request").await;
     window.says("And read it out.").await;
-    window.shows("… And read it out.").await;
+    window.shows("… And read it out. · after this run").await;
     gate.open();
-    window.shows("? Create 'shopping.txt'").await;
+    // The call that was on its way is not asked about: the model thinks again, with the message.
+    window.shows("| +eggs").await;
     window.shows("[y]es, once").await;
+    assert_eq!(messages(&server, 2).pop(), Some(("user".to_owned(), "Eggs, too.".to_owned())));
     assert!(!place.path("shopping.txt").exists(), "{}", window.all());
-    answers(&mut window, "y", "Milk and bread.").await;
-    window.hides("… And read it out.").await;
-    assert_eq!(read(&place, "shopping.txt"), "milk\nbread\n");
-    assert_eq!(messages(&server, 3).pop(), Some(("user".to_owned(), "And read it out.".to_owned())));
+    answers(&mut window, "y", "Milk and eggs.").await;
+    window.hides("after this run").await;
+    assert_eq!(read(&place, "shopping.txt"), "milk\neggs\n");
+    assert_eq!(messages(&server, 4).pop(), Some(("user".to_owned(), "And read it out.".to_owned())));
     check_once_in_order(
         &mut window,
         &[
             "› Write a shopping list.",
             "? Create 'notes.txt'",
             "Under another name, then.",
+            "› Eggs, too.",
+            "| +eggs",
             "? Create 'shopping.txt'",
             "✓ write_file shopping.txt",
             "The list is written.",
-            "Milk and bread.",
+            "Milk and eggs.",
         ],
     );
     check_once_in_order(&mut window, &["› And read it out."]);
@@ -312,8 +319,7 @@ async fn conversation_goes_back_two_messages_and_takes_another_way() {
     window.says("/back").await;
     window.shows("  2  Write it down.").await;
     window.says("/back 2").await;
-    // Two messages and three answers.
-    window.shows("5 messages and answers are left behind").await;
+    window.shows("messages, answers and results are left behind").await;
     window.until("the draft", |window| window.screen().contains("› Write it down.")).await;
     assert_eq!(server.requests().len(), 4, "the message is not sent before it is changed");
     window.types("\x15No, not blue.\r");

@@ -99,3 +99,26 @@ async fn message_in_a_full_window_comes_with_a_warning_and_a_compaction() {
     assert!(messages(&server, 2).iter().any(|(_, text)| text.contains("line 1400 of")));
     server.assert_paired();
 }
+
+// spec: OB-12
+#[tokio::test]
+async fn verbose_log_has_each_request_and_the_tokens_of_each_turn() {
+    let server =
+        MockServer::start([asks_for("read_file", r#"{"path": "notes.txt"}"#), answer("I have read it.")])
+            .await;
+    let place = Place::with_server(&server);
+    std::fs::write(place.path("notes.txt"), "a line of some notes\n".repeat(60)).expect("a file");
+    let mut window = Window::open(&place, "chat -vv");
+    window.says("Read notes.txt.").await;
+    window.shows("I have read it.").await;
+    window.types("\x04");
+    window.ends().await;
+    assert!(!window.all().contains("request: "), "{}", window.all());
+    let log = std::fs::read_to_string(place.data().join("logs/chat.log")).expect("a log");
+    let tools = server.requests()[0].body["tools"].as_array().expect("tools").len();
+    for messages in [1, 3] {
+        let line = log.lines().find(|line| line.contains(&format!("request: {messages} messages with ")));
+        assert!(line.is_some_and(|line| line.contains(&format!(" tokens, {tools} tools"))), "{log}");
+    }
+    assert!(log.contains("Token usage: ") && log.contains(" tokens]"), "{log}");
+}
