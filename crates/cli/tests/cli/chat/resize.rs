@@ -63,12 +63,7 @@ impl Person {
         match self.chance.below(5) {
             0 => {}
             1 => self.suspend().await,
-            2 => {
-                self.window.types("a draft");
-                self.window.until("the draft", |window| window.screen().contains("› a draft")).await;
-                self.window.types("\x15");
-                self.window.hides("a draft").await;
-            }
+            2 => self.draft().await,
             _ => {
                 for _ in 0..=self.chance.below(3) {
                     let mut any = |from, to| from + u16::try_from(self.chance.below(to)).expect("a size");
@@ -86,7 +81,16 @@ impl Person {
         self.window.shows(&line).await;
         self.lines.push(line);
         self.window.until("the conversation", |window| window.is_raw()).await;
-        self.window.until("the draft", |window| window.screen().contains('›')).await;
+        // A key is one from now on: Ctrl+U and Ctrl+D are not those of a terminal for lines.
+        self.draft().await;
+    }
+
+    /// Types something and erases it.
+    async fn draft(&mut self) {
+        self.window.types("a draft");
+        self.window.until("the draft", |window| window.screen().contains("› a draft")).await;
+        self.window.types("\x15");
+        self.window.hides("a draft").await;
     }
 
     /// An answer that streams: each line in two pieces, so that no whole line is in the live area.

@@ -50,7 +50,7 @@ async fn work_of_another_agent_is_nested_below_its_call_until_it_is_complete() {
 }
 
 /// An answer to a request of so many tokens.
-fn counted(words: &str, tokens: u32) -> MockResponse {
+fn answer_with_usage(words: &str, tokens: u32) -> MockResponse {
     let usage = json!({"prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10});
     let count = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock", "choices": [],
                        "usage": usage});
@@ -64,7 +64,7 @@ async fn message_in_a_full_window_comes_with_a_warning_and_a_compaction() {
     let part = |n| ("read_file", json!({"path": "long.txt", "start_line": n, "end_line": n + 199}));
     let server = MockServer::start([
         asks_for_all("I read its parts.", &(1..=20).map(part).collect::<Vec<_>>()),
-        counted("It is long.", 37_000),
+        answer_with_usage("It is long.", 37_000),
         answer("It is shorter now."),
     ])
     .await;

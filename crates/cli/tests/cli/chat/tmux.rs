@@ -109,7 +109,7 @@ fn line(number: usize) -> String {
 }
 
 /// An answer whose lines wait at the gate now and then.
-fn gated(gate: &Gate) -> MockResponse {
+fn answer_with_gates(gate: &Gate) -> MockResponse {
     let add = |response: MockResponse, number: usize| {
         let response = if number % BETWEEN == 0 { response.wait(gate) } else { response };
         response.event(&text(&format!("{}\n\n", line(number))))
@@ -122,7 +122,7 @@ fn gated(gate: &Gate) -> MockResponse {
 async fn answer_that_streams_through_resizes_is_once_in_the_history_of_tmux() {
     for columns in [80, 60] {
         let gate = Gate::new();
-        let server = MockServer::start([gated(&gate)]).await;
+        let server = MockServer::start([answer_with_gates(&gate)]).await;
         let place = Place::with_server(&server);
         let Some(pane) = Pane::open(&place, columns).await else { return };
         pane.shows("· mock ·").await;
