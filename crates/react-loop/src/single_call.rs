@@ -84,6 +84,9 @@ pub(crate) async fn answer(
     context: &Context,
 ) -> RecordBody {
     let mode = machine.config().tool_mode;
+    let (messages, tools) = (request.messages.iter().count(), request.tools.len());
+    let tokens = machine.window().usage().tokens;
+    tracing::debug!(run = %context.run, "request: {messages} messages with {tokens} tokens, {tools} tools");
     let mut deltas = Deltas::new(command, attempt, context);
     let provider = driver.provider_of(machine);
     let answer = match provider {

@@ -122,8 +122,7 @@ impl Display {
     /// # Errors
     /// The terminal is lost.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
-        self.tty.give_back();
-        self.tty.take()?;
+        self.tty.take_again()?;
         self.screen.redraw();
         Ok(())
     }

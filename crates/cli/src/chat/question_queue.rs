@@ -1,6 +1,6 @@
 //! The questions of a conversation: the one on the screen, those that wait behind it, and those that were answered.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use archon::types::{Answer, ApprovalRequest, Decision, Timestamp};
 use archon_terminal::{Cells, Input, Question, QuestionKey};
@@ -23,6 +23,9 @@ pub(crate) struct QuestionQueue {
     waiting: VecDeque<Waiting>,
     /// The ids of the logged questions that were answered here.
     answered: Vec<String>,
+    /// The ids of the logged questions whose calls are printed. A question goes away and comes back while its run reads
+    /// a message.
+    printed: HashSet<String>,
     /// True from an answer until the run goes on. Until then its other questions are not shown, because it may ask
     /// them again.
     is_answering: bool,
@@ -87,11 +90,12 @@ impl QuestionQueue {
     /// Lets the questions be asked again whose answers had no effect.
     pub(crate) fn ask_again(&mut self) {
         self.answered.clear();
+        self.printed.clear();
         self.is_answering = false;
     }
 
-    /// Keeps the question on the screen while it is open, and otherwise takes the next one; returns it if it is new.
-    /// Logged questions are asked only while no run works.
+    /// Keeps the question on the screen while it is open, and otherwise takes the next one; returns it if its call is not
+    /// printed yet. Logged questions are asked only while no run works.
     pub(crate) fn choose(&mut self, cells: &Cells, is_at_rest: bool) -> Option<&ApprovalRequest> {
         let is_open = match &self.current {
             Some(Current { tool: Some(tool), .. }) => !tool.is_closed(),
@@ -105,7 +109,10 @@ impl QuestionQueue {
             return None;
         }
         self.current = self.next(cells, is_at_rest);
-        self.current().map(Question::request)
+        let Current { question, tool } = self.current.as_ref()?;
+        let request = question.request();
+        // A question of a tool comes only once.
+        (tool.is_some() || self.printed.insert(request.request_id.clone())).then_some(request)
     }
 
     fn next(&mut self, cells: &Cells, is_at_rest: bool) -> Option<Current> {

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use archon_terminal::Size;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+#[cfg(unix)]
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 #[cfg(unix)]
 use super::guard::Guard;
@@ -30,7 +32,7 @@ impl Tty {
             early: 0,
             // The guard has to know the modes from before.
             #[cfg(unix)]
-            guard: rustix::termios::tcgetattr(io::stdin()).ok().and_then(|saved| Guard::start(&saved).ok()),
+            guard: tcgetattr(io::stdin()).ok().and_then(|saved| Guard::start(&saved).ok()),
         };
         tty.take()?;
         // Before raw mode, the terminal counts whole lines only.
@@ -58,6 +60,21 @@ impl Tty {
         enable_raw_mode()?;
         self.is_raw = true;
         Ok(())
+    }
+
+    /// Sets raw mode again, which a shell may have ended. The terminal is not one for lines in between, which would take
+    /// keys such as Ctrl+U for itself.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn take_again(&mut self) -> io::Result<()> {
+        #[cfg(unix)]
+        if self.is_raw {
+            let mut modes = tcgetattr(io::stdin())?;
+            modes.make_raw();
+            return Ok(tcsetattr(io::stdin(), OptionalActions::Now, &modes)?);
+        }
+        self.take()
     }
 
     /// Ends raw mode: the terminal belongs to others.

@@ -2,14 +2,20 @@
 
 mod background;
 mod basics;
+mod captures;
 mod commands;
 mod composer;
 mod consent;
+mod figures;
 mod interrupts;
+mod jobs;
 mod kill;
 mod modes;
 mod plain;
 mod random_kills;
+mod resize;
+mod rows;
 mod steering;
 mod taking_back;
+mod tmux;
 mod window;

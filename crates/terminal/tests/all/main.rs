@@ -1,11 +1,13 @@
 //! Tests of the screen.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and prints what it measures")]
 
 mod cells;
 mod composer;
 mod conversation;
+mod conversation_fuzz;
 mod emulator;
+mod figures;
 mod injection;
 mod inline;
 mod interrupts;
