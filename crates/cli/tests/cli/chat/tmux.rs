@@ -111,7 +111,7 @@ fn line(number: usize) -> String {
 /// An answer whose lines wait at the gate now and then.
 fn answer_with_gates(gate: &Gate) -> MockResponse {
     let add = |response: MockResponse, number: usize| {
-        let response = if number % BETWEEN == 0 { response.wait(gate) } else { response };
+        let response = if number.is_multiple_of(BETWEEN) { response.wait(gate) } else { response };
         response.event(&text(&format!("{}\n\n", line(number))))
     };
     let response = (0..LINES).fold(MockResponse::events::<&str>([]), add);
