@@ -2,13 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use archon_testkit::{Gate, MockServer};
+use archon_testkit::MockServer;
 
-use super::{
-    basics::{halves, messages},
-    window::Window,
-};
-use crate::setup::{Place, answer};
+use super::{basics::messages, window::Window};
+use crate::setup::{Place, answer, asks_for};
 
 /// Opens a conversation whose agent is built.
 async fn window(place: &Place) -> Window {
@@ -44,27 +41,24 @@ async fn escapes_twice(window: &mut Window, then: &str) {
 }
 
 #[tokio::test]
-async fn message_that_steers_is_read_before_one_that_waits() {
-    let gate = Gate::new();
-    let server = MockServer::start([
-        halves("It be", &gate, "gins."),
-        answer("Steered."),
-        answer("And the other one."),
-    ])
-    .await;
+async fn message_that_steers_skips_the_call_in_question_and_is_read_before_one_that_waits() {
+    let write = asks_for("write_file", r#"{"path": "notes.txt", "content": "hello"}"#);
+    let server = MockServer::start([write, answer("Steered."), answer("And the other one.")]).await;
     let place = Place::with_server(&server);
     let mut window = window(&place).await;
     window.says("Begin.").await;
-    window.shows("It be").await;
+    window.shows("[y]es, once").await;
     window.says("later").await;
     window.shows("… later · after this run").await;
-    window.types("now\x13");
-    window.shows("… now · with the next request").await;
-    gate.open();
+    // Ctrl+S sends it now.
+    window.types("go on\x13");
     answers(&mut window, "And the other one.").await;
-    assert_eq!(texts(&server, 1), ["Begin.", "It begins.", "now"]);
-    assert_eq!(texts(&server, 2), ["Begin.", "It begins.", "now", "Steered.", "later"]);
     window.hides("after this run").await;
+    let sent = texts(&server, 2);
+    assert!(texts(&server, 1).ends_with(&["go on".to_owned()]), "{:?}", texts(&server, 1));
+    assert!(sent.ends_with(&["go on", "Steered.", "later"].map(str::to_owned)), "{sent:?}");
+    assert!(!place.path("notes.txt").exists());
+    server.assert_paired();
 }
 
 #[tokio::test]
@@ -81,7 +75,7 @@ async fn compact_without_enough_to_sum_up_says_so_and_asks_no_model() {
     answers(&mut window, "too short to be compacted").await;
     assert_eq!(server.requests().len(), 1);
     window.says("/context").await;
-    window.shows("/compact does it now").await;
+    window.shows("compacted by itself").await;
     assert!(window.all().contains("results of tools"), "{}", window.all());
     window.says("Why?").await;
     window.shows("Air.").await;
