@@ -3,6 +3,7 @@
 mod answer;
 mod asked;
 mod call;
+mod call_text;
 mod child;
 mod end;
 mod message;

@@ -1,8 +1,9 @@
 //! Formats a record as one line: sequence number, time, content.
 
 use archon::types::{
-    AgentId, AssistantMessage, Claim, Content, GoalVerdict, Member, Message, PlanDiff, PlanRecord, Record,
-    RecordBody, SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult, WorkspaceSnapshot, format_money,
+    AgentId, AssistantMessage, Claim, Content, GoalVerdict, Member, Message, ParallelChoice, PlanDiff,
+    PlanRecord, Record, RecordBody, SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult,
+    WorkspaceSnapshot, format_money,
 };
 
 use crate::text::one_line;
@@ -62,10 +63,7 @@ fn about(body: &RecordBody) -> String {
             let runs: Vec<_> = branches.iter().map(|branch| branch.run.as_str()).collect();
             one_line(&runs.join(", "), SHOWN)
         }
-        RecordBody::ParallelFinished(choice) => match choice.selected {
-            Some(index) => format!("{} chose branch {index}", choice.strategy),
-            None => format!("{} chose no branch", choice.strategy),
-        },
+        RecordBody::ParallelFinished(choice) => choice_line(choice),
         RecordBody::Plan(record) => one_line(&about_plan(record), 2 * SHOWN),
         RecordBody::Team(record) => one_line(&about_team(record), 2 * SHOWN),
         RecordBody::LimitReached(limit) => limit.to_string(),
@@ -79,6 +77,13 @@ fn about(body: &RecordBody) -> String {
             format!("{:?}, {} turns: {}", outcome.status, outcome.turns, one_line(why, SHOWN))
         }
         of_a_call => about_call(of_a_call),
+    }
+}
+
+fn choice_line(choice: &ParallelChoice) -> String {
+    match choice.selected {
+        Some(index) => format!("{} chose branch {index}", choice.strategy),
+        None => format!("{} chose no branch", choice.strategy),
     }
 }
 

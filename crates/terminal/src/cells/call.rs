@@ -2,7 +2,11 @@
 
 use archon_types::{CallId, Json, Timestamp, ToolCall, ToolResult, ToolResultStatus, metadata, one_line};
 
-use super::{child::ChildCalls, plan::PlanCell};
+use super::{
+    call_text::{CHARACTERS, argument_of, name_of},
+    child::ChildCalls,
+    plan::PlanCell,
+};
 use crate::{
     diff::diff_rows,
     row::{Row, width},
@@ -56,8 +60,6 @@ pub enum CallState {
 /// The maximum number of shown lines of an output, and of a difference.
 const LINES: usize = 5;
 const DIFF_LINES: usize = 20;
-/// The maximum number of characters of a line of an output that are kept, and of the argument.
-const CHARACTERS: usize = 400;
 
 impl CallCell {
     pub(crate) fn new(id: CallId, call: &ToolCall) -> Self {
@@ -211,31 +213,4 @@ fn duration(ms: u64) -> String {
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
     }
-}
-
-/// Returns the name of the tool that a call is for, as one line.
-pub(super) fn name_of(call: &ToolCall) -> String {
-    one_line(&call.target().name, CHARACTERS)
-}
-
-/// Returns the argument of a call that says the most, as one line.
-pub(super) fn argument_of(call: &ToolCall) -> String {
-    let call = call.target();
-    match &call.malformed {
-        Some(malformed) => one_line(&malformed.text, CHARACTERS),
-        None => one_line(&argument(&call.arguments), CHARACTERS),
-    }
-}
-
-/// Names of arguments that say what a call is about; models send arguments in any order.
-const TELLING: [&str; 8] = ["command", "path", "file", "pattern", "query", "url", "task", "name"];
-
-/// Returns the argument that says the most: one with a telling name, or the first that is a text, or all.
-fn argument(arguments: &Json) -> String {
-    let Some(named) = arguments.as_object() else { return arguments.to_string() };
-    let telling = TELLING.iter().filter_map(|name| named.get(*name)).find_map(Json::as_str);
-    if let Some(text) = telling.or_else(|| named.values().find_map(Json::as_str)) {
-        return text.to_owned();
-    }
-    if named.is_empty() { String::new() } else { arguments.to_string() }
 }

@@ -10,7 +10,7 @@ use crate::{
 
 use super::{
     CellId, Cells,
-    call::{argument_of, name_of},
+    call_text::{argument_of, name_of},
 };
 
 /// What stands before the line of a call of a child run.

@@ -23,8 +23,9 @@ use tokio::{
 
 use super::{
     Cage,
+    guarded::Owner,
     run::{End, Ended, attend, guarded, pump},
-    start::{Owner, start},
+    start::start,
 };
 
 /// Maximum number of bytes of unread output; older output is dropped.

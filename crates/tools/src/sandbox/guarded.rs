@@ -15,8 +15,16 @@ use super::{
     Access, Cage,
     compare::Before,
     control::{Denied, MOST, Places, find},
-    start::Owner,
 };
+
+/// The owner of a command's processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The call that starts the command: the processes end with it, and the command's input is empty.
+    Call,
+    /// This process: the command runs on after the call, and has an input.
+    Process,
+}
 
 /// Time after which killed processes have probably ended.
 const DYING: Duration = Duration::from_millis(200);

@@ -21,8 +21,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{
     Cage,
-    guarded::Guarded,
-    start::{Owner, Started, kill, start, terminate},
+    guarded::{Guarded, Owner},
+    start::{Started, kill, start, terminate},
     watch::{self, Beyond, Watch},
 };
 

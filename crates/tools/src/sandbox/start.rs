@@ -19,7 +19,12 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::process::{Child, ChildStdin};
 
-use super::{Cage, guarded::Guarded, search_path::search_path, watch::Watch};
+use super::{
+    Cage,
+    guarded::{Guarded, Owner},
+    search_path::search_path,
+    watch::Watch,
+};
 #[cfg(target_os = "linux")]
 use super::{kernel::Restrictions, mounts::Maker};
 use archon_process::{self as process, KeptGroup, RUN_VARIABLE};
@@ -28,15 +33,6 @@ use archon_process::{self as process, KeptGroup, RUN_VARIABLE};
 /// GiB.
 #[cfg(target_os = "linux")]
 const RESERVED: u64 = 12 << 30;
-
-/// The owner of a command's processes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// The call that starts the command: the processes end with it, and the command's input is empty.
-    Call,
-    /// This process: the command runs on after the call, and has an input.
-    Process,
-}
 
 /// A running command. Dropping it kills its process group.
 pub(super) struct Started {
