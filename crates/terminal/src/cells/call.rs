@@ -1,6 +1,6 @@
 //! A tool call: one line, and the beginning or the end of its output.
 
-use archon_types::{CallId, Json, Timestamp, ToolCall, ToolResult, ToolResultStatus, metadata, one_line};
+use archon_types::{CallId, Json, Timestamp, ToolCall, ToolResult, ToolResultStatus, metadata};
 
 use super::{
     call_text::{CHARACTERS, argument_of, name_of},
