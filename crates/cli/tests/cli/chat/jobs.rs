@@ -80,9 +80,9 @@ async fn failing_test_is_found_mended_and_run_again() {
     assert!(output.contains("2 + 3 is -1") && output.contains("exit code 1"), "{output}");
 
     // The edit is asked about with its difference.
-    window.shows("| +echo $(($1 + $2))").await;
+    window.shows("| 1 +echo $(($1 + $2))").await;
     window.shows("[y]es, once").await;
-    assert!(window.all().contains("| -echo $(($1 - $2))"), "{}", window.all());
+    assert!(window.all().contains("| 1 -echo $(($1 - $2))"), "{}", window.all());
     assert!(window.screen().contains("? Edit 'sum.sh'"), "{}", window.screen());
     assert_eq!(read(&place, "sum.sh"), "echo $(($1 - $2))\n", "nothing is written before the answer");
     assert!(last_result(&server, 2).contains("echo $(($1 - $2))"));
@@ -102,10 +102,8 @@ async fn failing_test_is_found_mended_and_run_again() {
             "I run the test first.",
             "2 + 3 is -1",
             "It subtracts.",
-            "| -echo $(($1 - $2))",
-            "| +echo $(($1 + $2))",
-            "1 -echo $(($1 - $2))",
-            "1 +echo $(($1 + $2))",
+            "| 1 -echo $(($1 - $2))",
+            "| 1 +echo $(($1 + $2))",
             "  one test passed",
             "The test passes: the script adds now.",
         ],
@@ -138,12 +136,12 @@ async fn name_is_changed_across_files_in_one_turn() {
     for name in ["a.rs", "b.rs", "c.rs"] {
         assert_eq!(all.matches(&format!("✓ read_file {name}")).count(), 1, "{all}");
     }
-    window.shows("| +fn sum() {}").await;
+    window.shows("| 1 +fn sum() {}").await;
     window.shows("[y]es, once").await;
-    answers(&mut window, "y", "| +let b = sum();").await;
+    answers(&mut window, "y", "| 1 +let b = sum();").await;
     assert_eq!(read(&place, "b.rs"), files[1].1, "each question is about one file");
     window.shows("for this [s]ession").await;
-    answers(&mut window, "s", "| +let c = sum();").await;
+    answers(&mut window, "s", "| 1 +let c = sum();").await;
     window.shows("[y]es, once").await;
     answers(&mut window, "y", "Previewed 3 file modification(s) above").await;
 
@@ -156,10 +154,10 @@ async fn name_is_changed_across_files_in_one_turn() {
         &mut window,
         &[
             "I change them.",
-            "| +fn sum() {}",
-            "| +let b = sum();",
+            "| 1 +fn sum() {}",
+            "| 1 +let b = sum();",
             "yes, from now on: edit_file(b.rs)",
-            "| +let c = sum();",
+            "| 1 +let c = sum();",
             "Previewed 3 file modification(s) above",
             "1 +let renamed = sum();",
             "It has its new name in three files.",
@@ -264,7 +262,7 @@ async fn refusal_with_a_reason_and_messages_steer_the_run() {
     window.shows("… And read it out. · after this run").await;
     gate.open();
     // The call that was on its way is not asked about: the model thinks again, with the message.
-    window.shows("| +eggs").await;
+    window.shows("| 2 +eggs").await;
     window.shows("[y]es, once").await;
     assert_eq!(messages(&server, 2).pop(), Some(("user".to_owned(), "Eggs, too.".to_owned())));
     assert!(!place.path("shopping.txt").exists(), "{}", window.all());
@@ -279,7 +277,7 @@ async fn refusal_with_a_reason_and_messages_steer_the_run() {
             "? Create 'notes.txt'",
             "Under another name, then.",
             "› Eggs, too.",
-            "| +eggs",
+            "| 2 +eggs",
             "? Create 'shopping.txt'",
             "✓ write_file shopping.txt",
             "The list is written.",

@@ -150,7 +150,7 @@ impl Person {
         self.server.push(asks_for("write_file", &json!({"path": name, "content": content}).to_string()));
         self.server.push(answer(&end));
         self.say().await;
-        let line = format!("  | +{content}");
+        let line = format!("  | 1 +{content}");
         self.window.shows(&line).await;
         self.lines.push(line);
         self.disturb().await;
