@@ -10,11 +10,7 @@ const STATICS: &[(&str, &str, &str)] = &[
     ("crates/cli/src/ask.rs", "TURN", "there is one terminal"),
     ("crates/local-model/src/llama/library.rs", "OPENED", "a library is loaded once by the system"),
     ("crates/local-model/src/llama/linked.rs", "STARTED", "a library is set up once"),
-    (
-        "crates/process/src/server_process.rs",
-        "SERVERS",
-        "processes belong to the whole process that started them",
-    ),
+    ("crates/process/src/kept_group.rs", "KEPT", "processes belong to the whole process that started them"),
     ("crates/process/src/orphans.rs", "DONE", "what a dead process left is removed once"),
     ("crates/memory/src/rank/words.rs", "STOP_WORDS", "a list of words that does not change"),
     ("crates/tools/src/control.rs", "REASONS", "a list of file names that does not change"),

@@ -68,6 +68,7 @@ async fn archon_alone_at_a_terminal_opens_a_conversation() {
     window.says("hi").await;
     window.shows("Hello.").await;
     // An empty draft and no run: the conversation ends.
+    window.hides("the model works").await;
     window.types("\x03");
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
 }

@@ -96,9 +96,9 @@ async fn escape_twice_takes_the_last_message_and_once_more_the_one_before() {
     escapes_twice(&mut window, "2 messages, answers and results are left behind").await;
     window.types("\x1b");
     window.shows("4 messages, answers and results are left behind").await;
-    // The file is attached again.
+    // The message does not say who wrote the name of the file, so it is not attached again.
     window.types(" And then?\r");
     window.shows("Dark.").await;
     let sent = texts(&server, 2);
-    assert!(sent.len() == 1 && sent[0].contains("And then?") && sent[0].contains("at night"), "{sent:?}");
+    assert!(sent.len() == 1 && sent[0].contains("And then?") && !sent[0].contains("at night"), "{sent:?}");
 }
