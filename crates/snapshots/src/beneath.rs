@@ -19,7 +19,7 @@ use crate::tree::Kind;
 /// A folder that is held open.
 pub(crate) struct Folder(OwnedFd);
 
-/// What the system says of a file: if it is the same later, the file was not changed.
+/// The stamp of a file in the file system: if it is the same later, the file was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// The time of the last change of the content, in nanoseconds since the Unix epoch.
@@ -30,7 +30,7 @@ pub(crate) struct Stamp {
     pub(crate) inode: u64,
 }
 
-/// What a name in a folder stands for.
+/// The kind of a name in a folder.
 pub(crate) struct Found {
     pub(crate) kind: Kind,
     /// The lowest 9 bits of the mode.

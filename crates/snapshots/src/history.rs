@@ -1,4 +1,4 @@
-//! What a session has undone, so that it can be redone.
+//! The undos of each session, so that they can be redone.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! What the store knows of each file of the workspace, so that an unchanged file is not read again.
+//! The index: the stamp and the hash of each file of the workspace, so that an unchanged file is not read again.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Index(HashMap<Vec<u8>, Known>);
 
-/// What is known of a file or link.
+/// The entry of a file or link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) stamp: Stamp,
@@ -119,7 +119,7 @@ fn is_before(time: i64, began: i64) -> bool {
 mod tests {
     use super::*;
 
-    fn known(modified: i64) -> Known {
+    fn entry_modified_at(modified: i64) -> Known {
         let stamp = Stamp { modified, changed: modified, size: 3, inode: 7 };
         Known { stamp, size: 3, hash: hash(b"abc") }
     }
@@ -128,7 +128,8 @@ mod tests {
     fn read_after_write_returns_the_settled_files_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index");
-        let (old, new, whole) = (known(5), known(9_950_000_001), known(9_000_000_000));
+        let (old, new, whole) =
+            (entry_modified_at(5), entry_modified_at(9_950_000_001), entry_modified_at(9_000_000_000));
         let found = [(b"old".to_vec(), old), (b"new".to_vec(), new), (b"whole".to_vec(), whole)];
         Index::write(&path, &found, 10_000_000_000).unwrap();
         let index = Index::read(&path);
@@ -142,7 +143,7 @@ mod tests {
     fn read_of_a_damaged_index_returns_an_empty_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index");
-        Index::write(&path, &[(b"a".to_vec(), known(5))], 10_000_000_000).unwrap();
+        Index::write(&path, &[(b"a".to_vec(), entry_modified_at(5))], 10_000_000_000).unwrap();
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();

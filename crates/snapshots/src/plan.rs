@@ -1,4 +1,4 @@
-//! What an undo will do: three states of each path are compared, before the work, after it, and now.
+//! Plans an undo: compares three states of each path, before the work, after it, and now.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,7 +41,7 @@ impl Step {
     }
 }
 
-/// What an undo or a redo did, or will do. Paths are relative to the workspace.
+/// The result or the preview of an undo or a redo. Paths are relative to the workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
@@ -49,7 +49,7 @@ pub struct Restored {
     pub written: Vec<PathBuf>,
     /// Files, links and folders that are removed, because they did not exist.
     pub removed: Vec<PathBuf>,
-    /// What is left as it is, although the work changed it.
+    /// The paths that stay as they are, although the work changed them.
     pub left: Vec<Left>,
 }
 
@@ -167,11 +167,11 @@ impl Plan {
         let (removed, written): (Vec<Change>, Vec<Change>) =
             self.changes().into_iter().partition(|(_, _, wanted)| wanted.is_none());
         let paths = |changes: Vec<Change>| changes.into_iter().map(|(path, ..)| path).collect();
-        Restored { written: paths(written), removed: paths(removed), left: self.left_paths() }
+        Restored { written: paths(written), removed: paths(removed), left: self.paths_to_leave() }
     }
 
     /// Returns what is left as it is.
-    pub(crate) fn left_paths(&self) -> Vec<Left> {
+    pub(crate) fn paths_to_leave(&self) -> Vec<Left> {
         let left = self.left.iter();
         left.map(|(path, why)| Left { path: path.clone(), why: (*why).to_owned() }).collect()
     }

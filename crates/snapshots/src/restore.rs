@@ -21,7 +21,7 @@ impl Restore<'_> {
     /// Carries out a plan. What cannot be changed is left, with the reason.
     pub(crate) fn run(&self, plan: &Plan) -> Restored {
         let changes = plan.changes();
-        let mut restored = Restored { left: plan.left_paths(), ..Restored::default() };
+        let mut restored = Restored { left: plan.paths_to_leave(), ..Restored::default() };
         // Files before the folders that they are in.
         for (path, now, wanted) in changes.iter().rev() {
             let Some(now) = now.filter(|now| wanted.is_none_or(|wanted| wanted.kind != now.kind)) else {
@@ -30,7 +30,7 @@ impl Restore<'_> {
             match self.remove(path, &now) {
                 Ok(()) if wanted.is_none() => restored.removed.push(path.clone()),
                 Ok(()) => {}
-                Err(error) => restored.left.push(left_after(path, &error)),
+                Err(error) => restored.left.push(failure_at(path, &error)),
             }
         }
         restored.removed.reverse();
@@ -38,7 +38,7 @@ impl Restore<'_> {
             let Some(wanted) = wanted else { continue };
             match self.put(path, now.as_ref(), wanted) {
                 Ok(()) => restored.written.push(path.clone()),
-                Err(error) => restored.left.push(left_after(path, &error)),
+                Err(error) => restored.left.push(failure_at(path, &error)),
             }
         }
         self.set_modes(&changes, &mut restored);
@@ -81,7 +81,7 @@ impl Restore<'_> {
             let Some(wanted) = wanted.filter(Entry::is_folder) else { continue };
             let set = self.root.parent_of(path).and_then(|(folder, name)| folder.set_mode(name, wanted.mode));
             if let Err(error) = set {
-                restored.left.push(left_after(path, &error));
+                restored.left.push(failure_at(path, &error));
                 restored.written.retain(|written| written != path);
             }
         }
@@ -99,7 +99,7 @@ impl Restore<'_> {
     }
 }
 
-fn left_after(path: &Path, error: &io::Error) -> Left {
+fn failure_at(path: &Path, error: &io::Error) -> Left {
     let why = match error.kind() {
         io::ErrorKind::DirectoryNotEmpty => {
             "it holds files that no snapshot has, such as ignored ones".to_owned()

@@ -230,7 +230,7 @@ impl Snapshots {
         }
         let known: Vec<&Files> =
             states.iter().flat_map(|(before, after)| [before].into_iter().chain(after)).collect();
-        let kept = self.store.kept_snapshots();
+        let kept = self.store.list_kept();
         let taken = self.scan(&known)?;
         let (now, stamps) = (self.objects.files(&taken.id)?, stamps(&taken.found));
         let mut plan = Plan::new(now.clone());
@@ -302,7 +302,7 @@ impl Snapshots {
 
     /// Adds a snapshot to those that are kept, as the latest. `began` is `None` if it was not taken now.
     fn keep(&self, id: SnapshotId, began: Option<i64>) -> Result<(), SnapshotError> {
-        let mut kept = self.store.kept_snapshots();
+        let mut kept = self.store.list_kept();
         let place = kept.iter().position(|kept| kept.id == id);
         let now = || nanoseconds((self.now)());
         let mut latest =
@@ -315,7 +315,7 @@ impl Snapshots {
 
     /// Prunes the store if it has too much. An undo does not, because it needs what the oldest snapshots have.
     fn prune_if_full(&self) -> Result<(), SnapshotError> {
-        let kept = self.store.kept_snapshots();
+        let kept = self.store.list_kept();
         let size: u64 = kept.iter().map(|kept| kept.added).sum();
         let is_full = kept.len() > self.limits.kept.saturating_add(SLACK) || size > self.max_bytes();
         if is_full { self.prune_locked() } else { Ok(()) }
@@ -327,7 +327,7 @@ impl Snapshots {
     }
 
     fn prune_locked(&self) -> Result<(), SnapshotError> {
-        let all = self.store.kept_snapshots();
+        let all = self.store.list_kept();
         let mut needed: HashSet<Hash> = Index::read(&self.store.index()).hashes().collect();
         let size_of = |hashes: &HashSet<Hash>| hashes.iter().map(|hash| self.objects.size(hash)).sum::<u64>();
         let of_index = size_of(&needed);

@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// Returns the snapshots that are kept, the oldest first.
-    pub(crate) fn kept_snapshots(&self) -> Vec<Kept> {
+    pub(crate) fn list_kept(&self) -> Vec<Kept> {
         let text = fs::read_to_string(self.folder.join("kept")).unwrap_or_default();
         text.lines().filter_map(Kept::parse).collect()
     }

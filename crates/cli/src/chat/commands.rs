@@ -149,7 +149,7 @@ const COMMANDS: &[Command] = &[
     command("exit", &["quit"], "", "End the conversation", Work::Exit),
 ];
 
-/// What a command can see of the conversation.
+/// The view of the conversation that a command has.
 pub(crate) struct Situation<'a> {
     pub(crate) app: &'a App,
     pub(crate) meter: &'a Meter,
@@ -165,7 +165,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) requests: &'a UnboundedSender<Request>,
 }
 
-/// What is left to do after a command.
+/// The next step after a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Nothing: the command prints what it finds.

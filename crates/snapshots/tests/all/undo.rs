@@ -7,7 +7,7 @@ use std::{
 
 use archon_snapshots::{Limits, SnapshotError, Step};
 
-use crate::world::{World, left_paths, states};
+use crate::world::{World, paths_that_stay, states};
 
 #[test]
 fn undo_of_every_kind_of_change_restores_the_files() {
@@ -62,7 +62,7 @@ fn undo_after_an_edit_of_the_person_leaves_the_file() {
     assert_eq!((world.text("theirs"), world.text("ours")), ("3".into(), "1".into()));
     assert_eq!(world.text("new/by_person"), "3");
     assert!(!world.has("new/by_tool"));
-    assert_eq!(left_paths(&restored), ["new", "theirs"]);
+    assert_eq!(paths_that_stay(&restored), ["new", "theirs"]);
     assert_eq!(restored.left.last().unwrap().why, "it was changed after that");
 }
 
@@ -90,7 +90,7 @@ fn undo_of_two_turns_keeps_what_the_person_did_between_them() {
     let restored = world.undo(&[first, second]);
     assert_eq!((world.text("a"), world.text("b")), ("by the person".into(), "1".into()));
     assert!(!world.has("c"));
-    assert_eq!(left_paths(&restored), ["a"]);
+    assert_eq!(paths_that_stay(&restored), ["a"]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn undo_of_a_turn_that_was_cut_off_leaves_later_changes() {
     let restored = world.undo(&[Step::new("1", before, None).with_end(ended)]);
     assert_eq!((world.text("ours"), world.text("deleted")), ("1".into(), "1".into()));
     assert_eq!(world.text("theirs"), "by the person");
-    assert_eq!(left_paths(&restored), ["new", "theirs"]);
+    assert_eq!(paths_that_stay(&restored), ["new", "theirs"]);
     assert!(restored.left[0].why.contains("cut off"), "{restored:?}");
 }
 
@@ -217,7 +217,7 @@ fn undo_of_a_new_gitignore_restores_what_it_ignores() {
     let restored = world.undo(&[step]);
     assert_eq!(world.text("a.tmp"), "1");
     assert!(!world.has(".gitignore"));
-    assert_eq!(left_paths(&restored), ["b.tmp"], "no snapshot has it, and it is ignored no longer");
+    assert_eq!(paths_that_stay(&restored), ["b.tmp"], "no snapshot has it, and it is ignored no longer");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn undo_of_a_removed_gitignore_leaves_what_was_ignored() {
     let step = world.turn("1", |world| world.remove(".gitignore"));
     let restored = world.undo(&[step]);
     assert!(world.has("a.tmp") && world.has("build/x") && world.has(".gitignore"));
-    assert_eq!(left_paths(&restored), ["a.tmp", "build", "build/x"]);
+    assert_eq!(paths_that_stay(&restored), ["a.tmp", "build", "build/x"]);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn undo_of_a_file_that_was_moved_from_an_ignored_place_leaves_it() {
         world.write("new", "2");
     });
     let restored = world.undo(&[step]);
-    assert_eq!(left_paths(&restored), ["env.bak"]);
+    assert_eq!(paths_that_stay(&restored), ["env.bak"]);
     assert!(restored.left[0].why.contains("moved here"), "{restored:?}");
     assert_eq!((world.text("env.bak"), world.text("known")), (".env".into(), "known".into()));
     assert!(!world.has("moved") && !world.has("new"));
@@ -262,7 +262,7 @@ fn undo_of_a_folder_with_ignored_files_keeps_the_folder() {
     });
     let restored = world.undo(&[step]);
     assert!(!world.has("new/a") && world.has("new/a.log"));
-    assert_eq!(left_paths(&restored), ["new"]);
+    assert_eq!(paths_that_stay(&restored), ["new"]);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn undo_through_a_link_that_took_the_place_of_a_folder_writes_nothing_outside() 
     let outside = states(&world.outside);
     let restored = world.undo(&[step]);
     assert_eq!(states(&world.outside), outside);
-    assert_eq!(left_paths(&restored), ["folder/a"]);
+    assert_eq!(paths_that_stay(&restored), ["folder/a"]);
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn undo_after_a_content_was_damaged_and_found_has_it_again() {
         damage(&world, if path == "a" { "the same content" } else { "none" });
         later.undo("session", &[Step::new(path, before, Some(after))]).unwrap()
     };
-    assert_eq!(left_paths(&undo_of_removed("a")), ["a"]);
+    assert_eq!(paths_that_stay(&undo_of_removed("a")), ["a"]);
     assert!(undo_of_removed("b").left.is_empty());
     assert_eq!(world.text("b"), "the same content");
 }
@@ -324,7 +324,7 @@ fn undo_with_a_damaged_content_leaves_the_file() {
     damage(&world, "first content");
     let restored = world.undo(&[step]);
     assert_eq!(world.text("a"), "2");
-    assert_eq!(left_paths(&restored), ["a"]);
+    assert_eq!(paths_that_stay(&restored), ["a"]);
 }
 
 #[test]

@@ -132,6 +132,6 @@ fn collect(folder: &Path, below: &Path, states: &mut States) {
     }
 }
 
-pub(crate) fn left_paths(restored: &Restored) -> Vec<String> {
+pub(crate) fn paths_that_stay(restored: &Restored) -> Vec<String> {
     restored.left.iter().map(|left| left.path.display().to_string()).collect()
 }

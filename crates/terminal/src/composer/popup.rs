@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::theme::Theme;
 
-    fn shown(popup: &mut Popup, width: usize, most: usize) -> Vec<String> {
+    fn row_texts(popup: &mut Popup, width: usize, most: usize) -> Vec<String> {
         let rows = popup.rows(&Page::new(width, Theme::new(false)), most);
         rows.iter().map(|row| row.text().trim_end().to_owned()).collect()
     }
@@ -121,7 +121,7 @@ mod tests {
             Popup::new(entries.map(|(label, detail)| (label.to_owned(), detail.to_owned())).to_vec());
         popup.down();
         assert_eq!(
-            shown(&mut popup, 40, 9),
+            row_texts(&mut popup, 40, 9),
             ["  /help          shows all", "▸ /long-command", "  /x\\u{1b}[2J    escaped"]
         );
         for width in 1..40 {
@@ -133,17 +133,17 @@ mod tests {
     #[test]
     fn selection_moves_in_a_circle_and_stays_on_the_screen() {
         let mut popup = Popup::new((0..9).map(|n| (n.to_string(), String::new())).collect());
-        assert_eq!(shown(&mut popup, 20, 9).len(), MOST_ROWS);
+        assert_eq!(row_texts(&mut popup, 20, 9).len(), MOST_ROWS);
         popup.up();
-        assert_eq!(shown(&mut popup, 20, 3), ["  6", "  7", "▸ 8"]);
+        assert_eq!(row_texts(&mut popup, 20, 3), ["  6", "  7", "▸ 8"]);
         popup.down();
-        assert_eq!(shown(&mut popup, 20, 3), ["▸ 0", "  1", "  2"]);
+        assert_eq!(row_texts(&mut popup, 20, 3), ["▸ 0", "  1", "  2"]);
         (0..3).for_each(|_| popup.down());
-        assert_eq!(shown(&mut popup, 20, 3), ["  1", "  2", "▸ 3"]);
-        assert_eq!(shown(&mut popup, 20, 0), Vec::<String>::new());
+        assert_eq!(row_texts(&mut popup, 20, 3), ["  1", "  2", "▸ 3"]);
+        assert_eq!(row_texts(&mut popup, 20, 0), Vec::<String>::new());
         let mut empty = Popup::default();
         empty.up();
         empty.down();
-        assert_eq!(shown(&mut empty, 20, 3), Vec::<String>::new());
+        assert_eq!(row_texts(&mut empty, 20, 3), Vec::<String>::new());
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn composer_with(text: &str) -> Composer {
 }
 
 /// Returns the draft with a bar at the caret.
-pub(crate) fn shown(composer: &Composer) -> String {
+pub(crate) fn draft_text(composer: &Composer) -> String {
     let mut text = composer.draft().text;
     text.insert(composer.caret(), '|');
     text
@@ -60,7 +60,7 @@ fn keys_edit_the_draft() {
         ("a<S-Left>b", "b|a"),
         ("a<Tab>b<C-q><A-x>c", "abc|"),
     ] {
-        assert_eq!(shown(&composer_with(keys)), expected, "{keys}");
+        assert_eq!(draft_text(&composer_with(keys)), expected, "{keys}");
     }
 }
 
@@ -82,7 +82,7 @@ fn text_of_a_key_with_modifiers_is_only_what_alt_gr_writes() {
 #[test]
 fn new_line_comes_by_four_keys() {
     for keys in ["a<S-Enter>b", "a<A-Enter>b", "a<C-j>b", "a\\<Enter>b"] {
-        assert_eq!(shown(&composer_with(keys)), "a\nb|", "{keys}");
+        assert_eq!(draft_text(&composer_with(keys)), "a\nb|", "{keys}");
     }
 }
 
@@ -94,7 +94,7 @@ fn enter_behind_a_backslash_sends_if_the_backslash_is_meant() {
         let action = apply(&mut Composer::default(), keys);
         assert!(matches!(&action, Action::Send(draft) if draft.text == sent), "{keys}: {action:?}");
     }
-    assert_eq!(shown(&composer_with("a\\<Left><Enter><S-Enter>")), "\n|");
+    assert_eq!(draft_text(&composer_with("a\\<Left><Enter><S-Enter>")), "\n|");
 }
 
 // spec: CL-02
@@ -212,9 +212,9 @@ fn ctrl_c_clears_a_draft_that_undo_gives_back() {
     let mut composer = composer_with("some text<C-c>");
     assert!(composer.is_empty());
     apply(&mut composer, "<C-7>");
-    assert_eq!(shown(&composer), "some text|");
+    assert_eq!(draft_text(&composer), "some text|");
     assert_eq!(composer.interrupt(at(900), Work::Model), Interrupt::CancelRun);
-    assert_eq!(shown(&composer), "some text|");
+    assert_eq!(draft_text(&composer), "some text|");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn undo_takes_back_a_word_a_paste_or_a_kill_at_a_time() {
     let mut composer = composer_with("one two<P: three><C-w><Home>x");
     for expected in ["|one two ", "one two three|", "one two|", "one |", "|", "|"] {
         apply(&mut composer, "<C-_>");
-        assert_eq!(shown(&composer), expected);
+        assert_eq!(draft_text(&composer), expected);
     }
 }
 
@@ -230,9 +230,9 @@ fn undo_takes_back_a_word_a_paste_or_a_kill_at_a_time() {
 fn replace_can_be_taken_back() {
     let mut composer = composer_with("draft");
     composer.replace(Draft::typed("!other"));
-    assert_eq!((shown(&composer).as_str(), composer.draft().kind), ("!other|", DraftKind::Shell));
+    assert_eq!((draft_text(&composer).as_str(), composer.draft().kind), ("!other|", DraftKind::Shell));
     apply(&mut composer, "<C-/>");
-    assert_eq!(shown(&composer), "draft|");
+    assert_eq!(draft_text(&composer), "draft|");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn up_at_the_first_row_shows_older_drafts_and_down_returns() {
         ("<C-_>", "|a\nb"),
     ] {
         apply(&mut composer, key);
-        assert_eq!(shown(&composer), expected, "{key}");
+        assert_eq!(draft_text(&composer), expected, "{key}");
     }
     let mut composer = Composer::default();
     composer.remember(Draft::message("/from a log"));
@@ -381,7 +381,7 @@ fn random_keys_keep_the_caret_at_a_boundary_and_undo_returns() {
                 cursor.is_boundary(&draft.text, 0),
                 Ok(true),
                 "seed {seed}, {input:?}: {}",
-                shown(&composer)
+                draft_text(&composer)
             );
             assert!(!draft.text.contains('\r'), "seed {seed}");
             match action {
@@ -420,12 +420,12 @@ fn check_rows(composer: &mut Composer, width: usize, seed: u64) {
         }
     }
     let draft = composer.draft().text;
-    let shown = |text: &str| Span::new(text, Style::PLAIN);
+    let span = |text: &str| Span::new(text, Style::PLAIN);
     // On a page that is wide enough for each character, no row is cut.
-    if draft.graphemes(true).all(|grapheme| shown(grapheme).width() <= width - 3) {
+    if draft.graphemes(true).all(|grapheme| span(grapheme).width() <= width - 3) {
         let (rows, _) = composer.rows(&page(width), usize::MAX);
         let letters = |text: &str| text.replace([' ', '›'], "");
         let all: String = rows.iter().map(|row| letters(&row.text())).collect();
-        assert_eq!(all, letters(shown(&draft).text()), "seed {seed}, {width}");
+        assert_eq!(all, letters(span(&draft).text()), "seed {seed}, {width}");
     }
 }

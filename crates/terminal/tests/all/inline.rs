@@ -27,7 +27,7 @@ fn show(screen: &mut Inline<Emulator>, committed: &[&str], live: &[&str], caret_
     screen.frame(&Frame { committed: &committed, live: &live, caret, caret_is_real, size }).unwrap();
 }
 
-fn shown(screen: &Inline<Emulator>) -> Vec<String> {
+fn screen_rows(screen: &Inline<Emulator>) -> Vec<String> {
     screen.out().screen().into_iter().filter(|row| !row.is_empty()).collect()
 }
 
@@ -36,10 +36,10 @@ fn frame_appends_committed_rows_above_the_live_area() {
     let mut screen = screen();
     show(&mut screen, &[], &["> ", "status"], false);
     show(&mut screen, &["one", "two"], &["> draft", "status"], false);
-    assert_eq!(shown(&screen), ["one", "two", "> draft", "status"]);
+    assert_eq!(screen_rows(&screen), ["one", "two", "> draft", "status"]);
     assert_eq!(screen.out().cursor(), (2, 0), "the cursor rests at the origin");
     show(&mut screen, &["three"], &["> draft", "status"], false);
-    assert_eq!(shown(&screen), ["one", "two", "three", "> draft", "status"]);
+    assert_eq!(screen_rows(&screen), ["one", "two", "three", "> draft", "status"]);
     check_sequences(&screen.out().bytes);
 }
 
@@ -64,9 +64,9 @@ fn frame_with_one_changed_row_writes_only_its_end() {
     show(&mut screen, &[], &[long, "the tail of an answer grows", "> ", "status"], false);
     let written = String::from_utf8(screen.out().bytes[before..].to_vec()).unwrap();
     assert!(written.contains(" grows") && !written.contains("the tail"), "{written:?}");
-    assert_eq!(shown(&screen), [long, "the tail of an answer grows", ">", "status"]);
+    assert_eq!(screen_rows(&screen), [long, "the tail of an answer grows", ">", "status"]);
     show(&mut screen, &[], &[long, "short", "> x", "status"], false);
-    assert_eq!(shown(&screen), [long, "short", "> x", "status"]);
+    assert_eq!(screen_rows(&screen), [long, "short", "> x", "status"]);
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn frame_with_a_mark_over_an_unchanged_letter_draws_both() {
     let mut screen = screen();
     show(&mut screen, &[], &["ex", "> ", "status"], false);
     show(&mut screen, &[], &["e\u{301}x", "> ", "status"], false);
-    assert_eq!(shown(&screen), ["e\u{301}x", ">", "status"]);
+    assert_eq!(screen_rows(&screen), ["e\u{301}x", ">", "status"]);
     show(&mut screen, &[], &["ex", "> ", "status"], false);
-    assert_eq!(shown(&screen), ["ex", ">", "status"]);
+    assert_eq!(screen_rows(&screen), ["ex", ">", "status"]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn frame_with_a_real_caret_puts_the_cursor_there_and_finds_the_origin_again() {
     show(&mut screen, &[], &["tail", "> abc", "status"], true);
     assert_eq!(screen.out().cursor(), (2, 5));
     show(&mut screen, &["two"], &["> abc", "status"], false);
-    assert_eq!(shown(&screen), ["one", "two", "> abc", "status"]);
+    assert_eq!(screen_rows(&screen), ["one", "two", "> abc", "status"]);
     assert!(screen.out().is_cursor_hidden());
 }
 
@@ -95,11 +95,11 @@ fn frame_with_a_real_caret_puts_the_cursor_there_and_finds_the_origin_again() {
 fn frame_with_a_live_area_that_is_too_high_keeps_the_rows_with_the_caret() {
     let mut screen = screen();
     show(&mut screen, &[], &["1", "2", "3", "4", "> x", "status"], false);
-    assert_eq!(shown(&screen), ["3", "4", "> x", "status"], "a third of 12 rows");
+    assert_eq!(screen_rows(&screen), ["3", "4", "> x", "status"], "a third of 12 rows");
     let live = rows(&["> x", "1", "2", "3", "4", "5"]);
     let caret = Some(Place { row: 0, column: 3 });
     screen.frame(&Frame { committed: &[], live: &live, caret, caret_is_real: false, size: SIZE }).unwrap();
-    assert_eq!(shown(&screen), ["> x", "1", "2", "3"]);
+    assert_eq!(screen_rows(&screen), ["> x", "1", "2", "3"]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn frame_draws_the_caret_over_the_character_at_its_place() {
         screen.frame(&frame).unwrap();
         let written = String::from_utf8(screen.out().bytes[before..].to_vec()).unwrap();
         assert!(written.contains(&format!("\x1b[0;7m{reversed}\x1b[0m")), "{column}: {written:?}");
-        assert_eq!(shown(&screen), ["日本x"]);
+        assert_eq!(screen_rows(&screen), ["日本x"]);
     }
 }
 
@@ -122,7 +122,7 @@ fn frame_draws_the_caret_over_the_character_at_its_place() {
 fn frame_clips_rows_that_are_wider_than_the_terminal() {
     let mut screen = screen();
     show(&mut screen, &[], &[&"x".repeat(200), "> ", "status"], false);
-    assert_eq!(shown(&screen), [&"x".repeat(39), ">", "status"]);
+    assert_eq!(screen_rows(&screen), [&"x".repeat(39), ">", "status"]);
 }
 
 #[test]
@@ -131,13 +131,13 @@ fn leave_erases_the_live_area_and_ends_every_mode_once() {
     show(&mut screen, &["one"], &["tail", "> x", "status"], true);
     assert!(screen.out().marks_pastes());
     screen.leave().unwrap();
-    assert_eq!((shown(&screen), screen.out().cursor()), (vec!["one".to_owned()], (1, 0)));
+    assert_eq!((screen_rows(&screen), screen.out().cursor()), (vec!["one".to_owned()], (1, 0)));
     assert!(!screen.out().marks_pastes() && !screen.out().is_cursor_hidden());
     let before = screen.out().bytes.len();
     screen.leave().unwrap();
     assert_eq!(screen.out().bytes.len(), before, "the second time nothing is written");
     show(&mut screen, &["two"], &["> x", "status"], false);
-    assert_eq!(shown(&screen), ["one", "two", "> x", "status"]);
+    assert_eq!(screen_rows(&screen), ["one", "two", "> x", "status"]);
     assert!(screen.out().marks_pastes(), "the next frame begins the modes again");
 }
 
@@ -154,7 +154,7 @@ fn frame_with_a_row_for_the_terminal_to_break_writes_one_line() {
     let code = Row { wrap: archon_terminal::Wrap::Terminal, ..Row::new("c".repeat(60), Style::PLAIN) };
     let frame = Frame { committed: &[code], live: &[], caret: None, caret_is_real: false, size: SIZE };
     screen.frame(&frame).unwrap();
-    assert_eq!(shown(&screen), ["c".repeat(40), "c".repeat(20)]);
+    assert_eq!(screen_rows(&screen), ["c".repeat(40), "c".repeat(20)]);
     let written = String::from_utf8(screen.out().bytes.clone()).unwrap();
     assert!(written.contains(&"c".repeat(60)), "copied as one line");
 }

@@ -4,7 +4,7 @@ use archon_terminal::{Action, Candidate, Composer, Draft, DraftKind, Interrupt, 
 use archon_testkit::{Chance, cases, first_seed};
 
 use crate::{
-    composer::{apply, page, random_input, shown},
+    composer::{apply, draft_text, page, random_input},
     typing::{at, inputs},
 };
 
@@ -70,7 +70,7 @@ fn enter_sends_a_command_and_waits_for_the_words_of_another() {
         let mut composer = composer();
         let action = apply(&mut composer, keys);
         let expected = sent.map_or(Action::Redraw, |sent| Action::Send(Draft::typed(sent)));
-        assert_eq!((action, shown(&composer).as_str()), (expected, left), "{keys}");
+        assert_eq!((action, draft_text(&composer).as_str()), (expected, left), "{keys}");
     }
 }
 
@@ -91,7 +91,7 @@ fn sign_for_files_lists_files_and_takes_their_paths() {
     ] {
         let mut composer = composer();
         apply(&mut composer, keys);
-        assert_eq!(shown(&composer), expected, "{keys}");
+        assert_eq!(draft_text(&composer), expected, "{keys}");
     }
 }
 
@@ -161,7 +161,7 @@ fn search_takes_a_draft_with_enter_and_leaves_the_draft_with_escape() {
         let action = apply(&mut composer, keys);
         assert_ne!(action, Action::Nothing, "{keys}");
         assert!(!composer.is_searching(), "{keys}");
-        assert_eq!((shown(&composer).as_str(), composer.draft().kind), (expected, kind), "{keys}");
+        assert_eq!((draft_text(&composer).as_str(), composer.draft().kind), (expected, kind), "{keys}");
         assert!(composer.popup(&page(60), 6).len() <= 1, "{keys}");
     }
 }

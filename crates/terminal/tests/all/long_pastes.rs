@@ -4,7 +4,7 @@ use archon_terminal::{Action, Composer, Draft, DraftKind, Input, Place, Row, Wor
 use archon_testkit::{Chance, cases, first_seed};
 
 use crate::{
-    composer::{apply, composer_with, page, random_input, shown},
+    composer::{apply, composer_with, draft_text, page, random_input},
     typing::at,
 };
 
@@ -72,7 +72,7 @@ fn long_paste_is_erased_killed_and_undone_as_one_character() {
     ] {
         let mut composer = with_paste();
         apply(&mut composer, keys);
-        assert_eq!(shown(&composer), expected, "{keys}");
+        assert_eq!(draft_text(&composer), expected, "{keys}");
     }
 }
 

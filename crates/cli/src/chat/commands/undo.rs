@@ -17,7 +17,7 @@ use crate::{
     undo::{OUT_OF_REACH, failed, of_run, report, rows},
 };
 
-/// What is taken back.
+/// The changes to take back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// The last run that changed something.
@@ -28,7 +28,7 @@ pub(super) enum Way {
     Redo,
 }
 
-/// What a command will take back.
+/// A run with its changes to take back.
 struct Found {
     undo: Undo,
     records: Vec<Arc<Record>>,

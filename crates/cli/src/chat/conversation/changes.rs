@@ -1,4 +1,4 @@
-//! What a person changes about a conversation by commands: its session, its model, the way it goes; and the lines that
+//! Changes of a conversation by commands of a person: its session, its model, its course; and the lines that
 //! the person runs in it.
 
 use archon::{

@@ -1,4 +1,4 @@
-//! What a conversation finds of its session when it is opened, or when it goes over to another one.
+//! Reads the session of a conversation that is opened, or that goes over to another session.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
 };
 
-/// What was found of a session.
+/// A session as it was read.
 pub(super) struct Found {
     pub(super) session: Option<SessionId>,
     pub(super) history: History,
@@ -43,7 +43,7 @@ impl Found {
     }
 }
 
-/// What a conversation goes on from.
+/// The state from which a conversation goes on.
 pub(super) struct Beginning {
     pub(super) session: Option<SessionId>,
     pub(super) newest: Option<RunHead>,

@@ -87,7 +87,7 @@ async fn wide_characters() -> String {
     capture(&mut window)
 }
 
-/// What a capture has in common with one of another version, and on a machine without a sandbox.
+/// The part of a capture that is the same in other versions, and on a machine without a sandbox.
 fn common(capture: &str) -> String {
     let version = concat!("archon ", env!("CARGO_PKG_VERSION"));
     let row = |row: &str| match row.strip_prefix("archon ").and_then(|rest| rest.split_once(' ')) {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::setup::{Place, answer, asks_for};
 
-/// What the person waits for, and the keys that come then.
+/// A text that the person waits for, and the keys that follow.
 const STEPS: &[(&str, &str)] = &[
     ("›", "Colour of the sky?\r"),
     ("Blue.", "Write notes.\r"),

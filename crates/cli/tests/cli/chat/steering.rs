@@ -1,4 +1,4 @@
-//! What a person does while a run works or between runs: steers it, compacts, and goes back with Esc.
+//! Steering a run, compacting the conversation, and going back with Esc.
 
 use std::time::{Duration, Instant};
 
