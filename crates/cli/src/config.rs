@@ -5,6 +5,7 @@
 
 mod agents;
 mod agreed;
+mod chat;
 #[cfg(feature = "setup")]
 mod edit;
 mod file;
@@ -33,6 +34,9 @@ use agents::Agents;
 pub(crate) use agreed::Agreements;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use agreed::sha256;
+pub(crate) use chat::ChatSettings;
+#[cfg(feature = "chat")]
+pub(crate) use chat::Notify;
 #[cfg(feature = "setup")]
 pub(crate) use edit::Edit;
 #[cfg(test)]
@@ -171,6 +175,8 @@ settings! {
     /// `enter`, `tab`, `backtab`, `backspace`, `delete`, `left`, `right`, `up`, `down`, `home`, `end`, `pageup`,
     /// `pagedown` or `esc`, also behind `ctrl+`, `alt+` or `shift+`. Not in a project's settings.
     keys: Keys,
+    /// The look of a conversation on the terminal, and its notices. Not in a project's settings.
+    chat: ChatSettings,
 }
 
 /// Implements [`FromText`] for settings that have no form as a text; the error says where to set them.
@@ -190,6 +196,7 @@ only_in_files! {
     Agents: "agents can be set only in a file, under [agents.NAME]",
     Servers: "servers can be set only in a file, under [mcp.NAME]",
     Keys: "keys can be set only in a file, under [keys]",
+    ChatSettings: "theme and notices can be set only in a file, under [chat]",
 }
 
 /// The origin of a setting.

@@ -24,6 +24,11 @@ pub const END_PASTE: &str = "\x1b[?2004l";
 /// Asks for keys that can be told apart, with the keyboard protocol of kitty.
 pub(crate) const BEGIN_KITTY_KEYS: &str = "\x1b[>1u";
 pub(crate) const END_KITTY_KEYS: &str = "\x1b[<u";
+/// Rings the terminal's bell. It moves no cursor and changes no mode, so it may be written between two frames.
+pub const BELL: &str = "\x07";
+/// Begins the text of a notice on the desktop, which ends with [`BELL`].
+/// See <https://iterm2.com/documentation-escape-codes.html>.
+pub(crate) const BEGIN_NOTICE: &str = "\x1b]9;";
 pub(crate) const ERASE_TO_END_OF_ROW: &str = "\x1b[K";
 pub(crate) const ERASE_BELOW: &str = "\x1b[J";
 /// Erases the cursor's row and everything below it. It erases from the second column first, because tmux keeps
@@ -101,6 +106,7 @@ fn color_code(color: Color, base: u8) -> String {
         Color::Blue => 4,
         Color::Magenta => 5,
         Color::Cyan => 6,
+        Color::Indexed(number) => return format!(";{};5;{number}", base + 8),
         Color::Rgb(red, green, blue) => return format!(";{};2;{red};{green};{blue}", base + 8),
     };
     format!(";{}", base + number)
@@ -114,13 +120,13 @@ mod tests {
     fn spans_have_the_codes_of_their_styles() {
         let style = Style {
             color: Some(Color::Rgb(1, 2, 3)),
-            background: Some(Color::Red),
+            background: Some(Color::Indexed(124)),
             is_bold: true,
             is_italic: true,
             ..Style::PLAIN
         };
         let mut bytes = Bytes::default();
         bytes.spans(&[Span::new("a", Style::PLAIN), Span::new("b", style)]);
-        assert_eq!(String::from_utf8(bytes.0).unwrap(), "a\x1b[0;1;3;38;2;1;2;3;41mb\x1b[0m");
+        assert_eq!(String::from_utf8(bytes.0).unwrap(), "a\x1b[0;1;3;38;2;1;2;3;48;5;124mb\x1b[0m");
     }
 }

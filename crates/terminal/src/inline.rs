@@ -68,7 +68,8 @@ impl<W: Write> Inline<W> {
         &self.out
     }
 
-    /// Returns the output, to write to it. Write only after [`leave`](Screen::leave), and end with a line end.
+    /// Returns the output, to write to it. Write only after [`leave`](Screen::leave), and end with a line end; between two
+    /// frames only [`BELL`](crate::BELL) or a [`desktop_notice`](crate::desktop_notice).
     pub fn out_mut(&mut self) -> &mut W {
         &mut self.out
     }

@@ -12,7 +12,7 @@
 //! | answer | [`AnswerCell`] | Markdown with colored code; a row is committed as soon as no later text can change it |
 //! | list of a plan | [`PlanCell`], [`PlanStep`] | the steps that the newest call of `update_plan` names; live while the run works |
 //! | difference | [`diff_rows`] | the rows of a unified diff, with line numbers and the words that differ |
-//! | page | [`Page`], [`Theme`], [`Background`] | the width and the styles that rows are made for |
+//! | page | [`Page`], [`Theme`], [`ThemeName`], [`Background`] | the width and the styles that rows are made for |
 //! | printed | [`Printed`] | how much of the cells is committed to the scrollback |
 //! | screen | [`Screen`], [`Frame`], [`Inline`] | writes frames: committed rows once, the live area again and again |
 //! | support | [`Support`] | what the terminal can do |
@@ -24,6 +24,7 @@
 //! | question | [`Question`], [`QuestionKey`] | a question of a run, and the keys that answer it |
 //! | interrupts | [`Interrupts`] | what Ctrl+C means |
 //! | work | [`Work`] | what the conversation does now |
+//! | notice | [`Notifier`], [`Notice`] | a bell, or a text on the desktop, for a person who looks elsewhere |
 //!
 //! *Invariant*: the same records give the same rows, live and later; a committed row is written once; text of models
 //! and tools never reaches the output unescaped.
@@ -67,6 +68,7 @@ mod interrupts;
 mod key;
 mod keymap;
 mod markdown;
+mod notifier;
 mod printed;
 mod question;
 mod row;
@@ -77,7 +79,7 @@ mod theme;
 mod work;
 mod wrap;
 
-pub use ansi::END_PASTE;
+pub use ansi::{BELL, END_PASTE};
 pub use attached::AttachedFile;
 pub use cells::{
     AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter,
@@ -85,12 +87,13 @@ pub use cells::{
 };
 pub use diff::diff_rows;
 pub use inline::Inline;
+pub use notifier::{Notice, Notifier, desktop_notice};
 pub use printed::Printed;
 pub use row::{Place, Row, Size, Span, Wrap};
 pub use screen::{Frame, Screen};
 pub use status::Status;
 pub use support::Support;
-pub use theme::{Background, Color, Look, Page, Style, Theme};
+pub use theme::{Background, Color, Look, Page, Style, Theme, ThemeName};
 
 // Keys.
 pub use composer::{Action, Candidate, Composer, Draft, DraftKind};

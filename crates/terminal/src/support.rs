@@ -3,7 +3,7 @@
 use crate::{
     ansi,
     row::Size,
-    theme::{Background, Theme},
+    theme::{Background, Theme, ThemeName},
 };
 
 /// The abilities of the terminal.
@@ -68,10 +68,20 @@ impl Support {
         self.is_terminal && self.has_utf8 && is_large
     }
 
-    /// Returns the theme for the terminal.
+    /// Returns the theme for the terminal: [`ThemeName::Auto`].
     pub fn theme(&self) -> Theme {
-        let theme = Theme::new(self.has_colors);
-        let theme = if self.has_true_color { theme.with_true_color(self.background) } else { theme };
+        self.theme_named(ThemeName::Auto)
+    }
+
+    /// Returns the theme with this name for the terminal. Without colors, all are [`ThemeName::Mono`].
+    pub fn theme_named(&self, name: ThemeName) -> Theme {
+        let fixed = |background| (Theme::for_background(background), background);
+        let (theme, background) = match name {
+            ThemeName::Dark if self.has_colors => fixed(Background::Dark),
+            ThemeName::Light if self.has_colors => fixed(Background::Light),
+            _ => (Theme::new(self.has_colors && name == ThemeName::Auto), self.background),
+        };
+        let theme = if self.has_true_color { theme.with_true_color(background) } else { theme };
         if self.has_utf8 { theme } else { theme.with_ascii_signs() }
     }
 

@@ -1,6 +1,10 @@
 //! Styles of texts by their meaning, and the page that rows are made for.
 
-/// A color. Those of the terminal's own palette can be read on a light and on a dark background.
+mod name;
+
+pub use name::ThemeName;
+
+/// A color. Those of the terminal's own palette are chosen by the terminal, mostly to fit its background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Color {
@@ -16,6 +20,8 @@ pub enum Color {
     Magenta,
     /// The palette's cyan.
     Cyan,
+    /// A color by its number among 256. From 16 on, the numbers have the same colors in all terminals.
+    Indexed(u8),
     /// A color by its parts of red, green and blue, for terminals with true color.
     Rgb(u8, u8, u8),
 }
@@ -118,14 +124,18 @@ pub enum Look {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     colors: Colors,
+    /// The background for which differences have backgrounds of their own, in true color.
+    differences: Option<Background>,
     is_ascii: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Colors {
     None,
+    /// Those of the terminal's palette.
     Palette,
-    True(Background),
+    /// Those that can be read on this background.
+    For(Background),
 }
 
 /// The background of the terminal.
@@ -143,7 +153,13 @@ impl Theme {
     /// have; without, looks differ by bold, faint and reversed letters.
     pub const fn new(has_colors: bool) -> Self {
         let colors = if has_colors { Colors::Palette } else { Colors::None };
-        Self { colors, is_ascii: false }
+        Self { colors, differences: None, is_ascii: false }
+    }
+
+    /// Creates the theme for a terminal with this background and 256 colors. It uses none that the terminal can change,
+    /// and each has a contrast of at least 4.5 to 1 on usual backgrounds of this kind.
+    pub const fn for_background(background: Background) -> Self {
+        Self { colors: Colors::For(background), ..Self::new(true) }
     }
 
     /// Uses true color for the backgrounds of differences. A theme without colors stays without.
@@ -157,7 +173,7 @@ impl Theme {
     pub const fn with_true_color(self, background: Background) -> Self {
         match self.colors {
             Colors::None => self,
-            _ => Self { colors: Colors::True(background), ..self },
+            _ => Self { differences: Some(background), ..self },
         }
     }
 
@@ -188,17 +204,41 @@ impl Theme {
             Look::Keyword => Style::in_color(Color::Magenta),
             Look::Caret => Style { is_reversed: true, ..Style::PLAIN },
         };
-        match (self.colors, look) {
+        let style = match (self.colors, look) {
             // Nothing else tells it from the words around it.
             (Colors::None, Look::Code) => Style::PLAIN.bold(),
             (Colors::None, _) => Style { color: None, ..style },
             (Colors::Palette, _) => style,
-            (Colors::True(background), _) => background.style(look, style),
+            (Colors::For(background), _) => background.readable(style),
+        };
+        match self.differences {
+            Some(background) => background.style(look, style),
+            None => style,
         }
     }
 }
 
 impl Background {
+    /// Returns the style with the color of its kind that can be read on this background. Faint letters become gray: each
+    /// terminal has another idea of faint.
+    const fn readable(self, style: Style) -> Style {
+        let [red, green, yellow, blue, magenta, cyan, gray] = match self {
+            Self::Dark => [210, 114, 221, 111, 176, 80, 247],
+            Self::Light => [124, 22, 94, 19, 90, 24, 241],
+        };
+        let number = match style.color {
+            Some(Color::Red) => red,
+            Some(Color::Green) => green,
+            Some(Color::Yellow) => yellow,
+            Some(Color::Blue) => blue,
+            Some(Color::Magenta) => magenta,
+            Some(Color::Cyan) => cyan,
+            None if style.is_dim => gray,
+            _ => return style,
+        };
+        Style { color: Some(Color::Indexed(number)), is_dim: false, ..style }
+    }
+
     /// Returns the style of a look in true color. The letters have a color of their own, so that they can be read
     /// also if the background of the terminal is not what its environment tells.
     const fn style(self, look: Look, other: Style) -> Style {
@@ -258,28 +298,4 @@ impl Page {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn style_without_colors_keeps_bold_and_faint() {
-        let style = Theme::new(false).style(Look::Error);
-        assert!(style.color.is_none() && style.is_bold);
-        assert!(Theme::new(false).style(Look::Dim).is_dim);
-        let theme = Theme::new(false).with_true_color(Background::Dark);
-        assert_eq!(theme.style(Look::Added), Style::PLAIN);
-        assert_ne!(theme.style(Look::AddedPart), theme.style(Look::Added));
-    }
-
-    // spec: CL-09
-    #[test]
-    fn style_of_differences_in_true_color_has_the_backgrounds_of_its_terminal() {
-        let of = |background, look| Theme::new(true).with_true_color(background).style(look).background;
-        assert_eq!(of(Background::Dark, Look::Removed), Some(Color::Rgb(60, 25, 25)));
-        assert_eq!(of(Background::Dark, Look::Added), Some(Color::Rgb(25, 60, 25)));
-        assert_eq!(of(Background::Dark, Look::AddedPart), Some(Color::Rgb(60, 60, 25)));
-        assert_ne!(of(Background::Light, Look::Added), of(Background::Dark, Look::Added));
-        assert_eq!(of(Background::Dark, Look::Plain), None);
-        assert_eq!(Theme::new(true).style(Look::Added).background, None);
-    }
-}
+mod tests;

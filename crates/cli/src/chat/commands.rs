@@ -14,11 +14,12 @@ mod reports;
 mod review;
 mod rosters;
 mod sessions;
+mod theme;
 #[cfg(all(unix, feature = "undo"))]
 mod undo;
 
 use archon::types::{Collection, SessionId, SessionMode, nearest};
-use archon_terminal::{Candidate, Meter};
+use archon_terminal::{Candidate, Meter, ThemeName};
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use self::{help::Entry, reports::warning};
@@ -65,6 +66,7 @@ enum Work {
     Review,
     Status,
     Stop,
+    Theme,
     Tools,
     #[cfg(all(unix, feature = "undo"))]
     Undo(undo::Way),
@@ -145,6 +147,7 @@ const COMMANDS: &[Command] = &[
         "List the permission rules, or remove a stored one",
         Work::Permissions,
     ),
+    command("theme", &[], "[NAME]", "List the themes, or use one from now on", Work::Theme),
     command("export", &[], "[FILE]", "Write the conversation into a file, as Markdown", Work::Export),
     command("exit", &["quit"], "", "End the conversation", Work::Exit),
 ];
@@ -159,6 +162,7 @@ pub(crate) struct Situation<'a> {
     /// The collection that the conversation recalls memories from.
     pub(crate) memory: Option<&'a Collection>,
     pub(crate) is_sandboxed: bool,
+    pub(crate) theme: ThemeName,
     /// True if no run works and none waits with a question.
     #[cfg(all(unix, feature = "undo"))]
     pub(crate) is_at_rest: bool,
@@ -172,6 +176,8 @@ pub(crate) enum Step {
     Done,
     /// Sends this message to the agent.
     Message(String),
+    /// Uses this theme.
+    Theme(ThemeName),
     /// Ends the conversation.
     Leave,
     /// Shows why the command does nothing, and lets the draft be changed.
@@ -244,6 +250,7 @@ fn begin(work: Work, arguments: &str, situation: &Situation<'_>) -> Step {
         Work::Undo(way) => return undo::run(way, arguments, situation),
         Work::Diff => diff::print(situation),
         Work::Export => export::run(arguments, situation),
+        Work::Theme => return theme::run(arguments, situation),
         Work::Review => return Step::Message(review::message(arguments)),
         Work::Exit => return Step::Leave,
     }
@@ -329,6 +336,7 @@ mod tests {
             session: None,
             memory: None,
             is_sandboxed: false,
+            theme: ThemeName::Auto,
             #[cfg(all(unix, feature = "undo"))]
             is_at_rest: true,
             requests: &requests,
@@ -359,6 +367,15 @@ mod tests {
         assert!(requests.is_empty());
         let (Step::Refuse(why), _) = run_alone("xyzzyx") else { panic!("it is run") };
         assert!(!why.contains("Did you mean"), "{why}");
+    }
+
+    // spec: CL-02
+    #[test]
+    fn run_of_a_theme_that_is_none_names_the_nearest_one_or_all() {
+        for (name, advice) in [("drak", "did you mean /theme dark?"), ("pink", "auto, dark, light, mono")] {
+            let (Step::Refuse(why), _) = run_alone(&format!("theme {name}")) else { panic!("it is used") };
+            assert!(why.contains("there is no theme") && why.contains(advice), "{why}");
+        }
     }
 
     #[test]

@@ -5,10 +5,13 @@ use std::{
     time::Duration,
 };
 
-use archon_terminal::{Frame, Inline, Page, Place, Row, Screen, Size, Support};
+use archon_terminal::{
+    BELL, Frame, Inline, Page, Place, Row, Screen, Size, Support, ThemeName, desktop_notice,
+};
 use tokio::time::Instant;
 
 use super::tty::{self, Tty};
+use crate::config::{ChatSettings, Notify};
 
 /// The least time between two frames, unless a key was pressed.
 const FRAME: Duration = Duration::from_millis(33);
@@ -20,6 +23,8 @@ pub(crate) struct Display {
     tty: Tty,
     screen: Inline<Box<dyn Write>>,
     support: Support,
+    theme: ThemeName,
+    notify: Notify,
     drawn_at: Instant,
     typed_at: Option<Instant>,
     is_dirty: bool,
@@ -30,11 +35,13 @@ impl Display {
     ///
     /// # Errors
     /// Standard output is closed.
-    pub(crate) fn new(tty: Tty, support: Support) -> io::Result<Self> {
+    pub(crate) fn new(tty: Tty, support: Support, settings: ChatSettings) -> io::Result<Self> {
         Ok(Self {
             tty,
             screen: Inline::new(tty::output()?, support),
             support,
+            theme: settings.theme.unwrap_or_default().into(),
+            notify: settings.notify.unwrap_or_default(),
             drawn_at: Instant::now(),
             typed_at: None,
             is_dirty: false,
@@ -43,7 +50,32 @@ impl Display {
 
     /// Returns the page for a terminal of this size.
     pub(crate) fn page(&self, size: Size) -> Page {
-        Page::new(size.width(), self.support.theme())
+        Page::new(size.width(), self.support.theme_named(self.theme))
+    }
+
+    /// Returns the name of the theme.
+    pub(crate) fn theme(&self) -> ThemeName {
+        self.theme
+    }
+
+    /// Uses another theme from the next frame on. Committed rows stay as they are.
+    pub(crate) fn set_theme(&mut self, theme: ThemeName) {
+        self.theme = theme;
+    }
+
+    /// Gives the person a notice, in the way of the settings; the desktop shows the text.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn notify(&mut self, text: &str) -> io::Result<()> {
+        let bytes = match self.notify {
+            Notify::Bell => BELL.to_owned(),
+            Notify::Osc9 => desktop_notice(text),
+            Notify::Off => return Ok(()),
+        };
+        let out = self.screen.out_mut();
+        out.write_all(bytes.as_bytes())?;
+        out.flush()
     }
 
     /// Notes that the person pressed a key.

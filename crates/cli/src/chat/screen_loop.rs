@@ -1,6 +1,7 @@
 //! The loop of a conversation on a screen: applies keys and news, and draws frames.
 
 mod drafts;
+mod notices;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -11,7 +12,8 @@ use archon::{
     },
 };
 use archon_terminal::{
-    Action, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status, Support, Work,
+    Action, Composer, Draft, DraftKind, Input, Interrupt, Look, Notifier, QuestionKey, Scope, Status,
+    Support, Work,
 };
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},
@@ -71,7 +73,8 @@ pub(crate) async fn converse(
     let (notes, texts) = unbounded_channel();
     let (lists, files) = unbounded_channel();
     let early = EarlyInput::new(tty.early_bytes());
-    let display = Display::new(tty, support).map_err(cannot)?;
+    let settings = app.config.settings.chat.unwrap_or_default();
+    let display = Display::new(tty, support, settings).map_err(cannot)?;
     let outbox = Outbox::new(requests);
     let consent = Consent {
         approver: Arc::new(ScreenApprover::new(waiting)),
@@ -141,6 +144,7 @@ struct Talk {
     earlier: Option<Earlier>,
     /// The time at which Esc was pressed without a draft and without a run.
     escaped_at: Option<Timestamp>,
+    notifier: Notifier,
     ending: Option<Ending>,
 }
 
@@ -184,6 +188,7 @@ impl Talk {
             mode: SessionMode::default(),
             earlier: None,
             escaped_at: None,
+            notifier: Notifier::new(SystemClock.now()),
             ending: None,
         }
     }
@@ -210,6 +215,7 @@ impl Talk {
             if let Some(exit) = self.ending.as_ref().and_then(|ending| ending.exit(self.is_at_work())) {
                 return Ok(exit);
             }
+            self.give_notice();
             if (is_urgent || self.display.is_due()) && self.draw().is_err() {
                 self.outbox.request(Request::Cancel);
                 return Ok(Exit::HungUp);
@@ -220,7 +226,7 @@ impl Talk {
     /// Returns the time of the next thing that is due; `None` if nothing is.
     fn due(&self) -> Option<Instant> {
         let end = self.ending.as_ref().map(|ending| ending.at);
-        self.display.due().into_iter().chain(end).min()
+        self.display.due().into_iter().chain(end).chain(self.notice_due()).min()
     }
 
     fn handle(&mut self, happening: Happening) -> Result<(), Stop> {
@@ -248,6 +254,7 @@ impl Talk {
 
     fn input(&mut self, input: Input, at: Timestamp) -> Result<(), Stop> {
         self.display.note_key();
+        self.notifier.note_key(at);
         let has_draft = !self.composer.is_empty() || self.composer.is_searching();
         match self.questions.apply(&input, at, has_draft) {
             Some(QuestionKey::Decided(answer, scope)) => self.decide(answer, scope),

@@ -11,11 +11,14 @@ mod interrupts;
 mod jobs;
 mod kill;
 mod modes;
+mod notices;
 mod plain;
 mod random_kills;
 mod resize;
 mod rows;
 mod steering;
 mod taking_back;
+#[cfg(feature = "setup")]
+mod themes;
 mod tmux;
 mod window;

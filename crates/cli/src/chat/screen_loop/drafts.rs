@@ -36,6 +36,10 @@ impl Talk {
         match step {
             // What is printed follows.
             Step::Done => self.transcript.note(Look::Dim, &draft.text),
+            Step::Theme(theme) => {
+                self.display.set_theme(theme);
+                self.transcript.note(Look::Dim, &draft.text);
+            }
             // The text of a command's file names no files, and its arguments do.
             Step::Message(text) => {
                 self.message(PersonMessage { text, own_words: own_words(&draft) }, when_busy)
@@ -68,6 +72,7 @@ impl Talk {
             session: self.session.as_ref(),
             memory: self.memory.as_ref(),
             is_sandboxed: self.is_sandboxed,
+            theme: self.display.theme(),
             #[cfg(all(unix, feature = "undo"))]
             is_at_rest: matches!(self.work(), Work::Idle | Work::Composing),
             requests: self.outbox.requests(),

@@ -11,7 +11,7 @@ use super::{
 use crate::setup::{Place, answer, asks_for, chunk, text};
 
 /// Writes the settings of a person.
-fn set(place: &Place, settings: &str) {
+pub(super) fn set(place: &Place, settings: &str) {
     let folder = place.path(".config/archon");
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("archon.toml"), settings).expect("settings");
