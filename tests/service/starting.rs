@@ -6,7 +6,7 @@ use archon::{
     OutcomeStatus, SessionId,
     types::{
         AnswerRuns, Content, Message, MoreLimits, RunError, RunFilter, RunKind, RunStarted, RunStatus,
-        StartRun, StartRuns, Started, Timestamp, UserMessage, WhenBusy,
+        StartRun, StartRuns, Started, Timestamp, UserMessage, WhenBusy, received_messages,
     },
 };
 use archon_testkit::Ended;
@@ -142,10 +142,13 @@ async fn message_to_a_busy_session_is_refused_queued_or_branched() {
     assert!(matches!(&refused, RunError::SessionBusy { run, .. } if *run == first.run), "{refused}");
     let queued = runs.start(next.clone().when_busy(WhenBusy::Queue)).await.unwrap();
     assert_eq!((&queued.run, queued.how), (&first.run, Started::Queued));
+    assert_eq!((queued.message_ids.len(), first.message_ids.len()), (1, 0));
     let branch = runs.start(next.when_busy(WhenBusy::Branch)).await.unwrap();
     assert_ne!(branch.run, first.run);
     world.open_gate();
     assert_eq!(runs.reply(&first.run).await.ended().last_text(), Some("done: and then?"));
+    let received = received_messages(&world.log(&first.run).await);
+    assert!(received.contains(&queued.message_ids[0]), "{received:?}");
     assert_eq!(runs.reply(&branch.run).await.ended().status, OutcomeStatus::Finished);
 }
 

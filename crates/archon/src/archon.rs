@@ -103,8 +103,16 @@ impl Archon {
     }
 
     pub(crate) async fn post(&self, run: &RunId, request: InboxRequest) -> Result<(), RunError> {
-        let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request);
+        self.post_entry(run, self.inbox_entry(request)).await
+    }
+
+    pub(crate) async fn post_entry(&self, run: &RunId, entry: InboxEntry) -> Result<(), RunError> {
         Ok(archon_react_loop::post(&*self.journal, run, entry).await?)
+    }
+
+    /// Returns a request to a run, with a new id.
+    pub(crate) fn inbox_entry(&self, request: InboxRequest) -> InboxEntry {
+        InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request)
     }
 
     /// Returns the newest run of a session, or of all sessions (without child runs): the run whose log was

@@ -7,12 +7,13 @@ use std::{
 };
 
 use archon::{
-    providers::{ModelRef, RecordingProvider, ReplayProvider},
+    providers::{ModelRef, RecordingProvider, ReplayProvider, SetupError},
     types::Provider,
 };
 
 use crate::{
     chosen::{Chosen, PREFIX},
+    exit::Exit,
     failure::Failure,
     output::Output,
 };
@@ -23,7 +24,7 @@ pub(crate) enum Cassette {
     /// Models are called, without a recording.
     #[default]
     None,
-    /// Models are called, and their calls are recorded in this file, which is created for the first model.
+    /// Models are called, and their calls are recorded in this file. The recording begins with the first model.
     Recording(PathBuf, Arc<Mutex<Option<RecordingProvider>>>),
     /// No model is called: the answers come from a cassette.
     Replaying(ReplayProvider),
@@ -56,6 +57,11 @@ impl Cassette {
         Ok(Self::Replaying(replay.with_id(ID)))
     }
 
+    /// Returns true if no model is called.
+    pub(crate) fn is_replay(&self) -> bool {
+        matches!(self, Self::Replaying(_))
+    }
+
     /// Returns the replay for the model with this name, or for the first recorded model; `None` if models
     /// are called.
     pub(crate) fn instead(&self, name: Option<&str>) -> Option<Result<Chosen, Failure>> {
@@ -78,9 +84,7 @@ impl Cassette {
         let mut recorded = |inner: Arc<dyn Provider>| -> Result<Arc<dyn Provider>, Failure> {
             let recording = match &*first {
                 Some(first) => first.also_record(inner),
-                None => RecordingProvider::create(inner, path).map_err(|e| {
-                    Failure::failed(e.to_string(), "give a file that can be written: --record FILE")
-                })?,
+                None => RecordingProvider::create(inner, path).map_err(unwritable)?,
             };
             first.get_or_insert_with(|| recording.clone());
             Ok(Arc::new(recording))
@@ -88,6 +92,20 @@ impl Cassette {
         chosen.provider = recorded(chosen.provider)?;
         chosen.keys = chosen.keys.into_iter().map(recorded).collect::<Result<_, _>>()?;
         Ok(chosen)
+    }
+
+    /// Puts the recording in the place of the cassette if the command ended with an answer, a question or a
+    /// limit. Otherwise an earlier cassette stays. Returns the result of the command.
+    pub(crate) fn finish(&self, result: Result<Exit, Failure>, output: &Output) -> Result<Exit, Failure> {
+        let Self::Recording(path, recording) = self else { return result };
+        let recording = recording.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(recording) = &*recording else { return result };
+        if let Ok(Exit::Finished | Exit::Suspended | Exit::Limit | Exit::NotAllowed) = result {
+            recording.finish().map_err(unwritable)?;
+        } else {
+            output.warn(format!("nothing was recorded, and {} is as it was", path.display()));
+        }
+        result
     }
 
     /// Writes a warning about recorded calls that were not used.
@@ -99,6 +117,10 @@ impl Cassette {
             output.warn(format!("{} recorded calls of {path} were not used", replay.unused_calls()));
         }
     }
+}
+
+fn unwritable(error: SetupError) -> Failure {
+    Failure::failed(error.to_string(), "give a file that can be written: --record FILE")
 }
 
 /// Returns the model's name without its provider.

@@ -212,7 +212,7 @@ impl Command {
         let result = self.run_with(app, whole).await;
         crate::mcp::close(app).await;
         app.cassette.warn_of_unused_calls(&app.output);
-        result
+        app.cassette.finish(result, &app.output)
     }
 
     async fn run_with(self, app: &App, whole: fn() -> clap::Command) -> Result<Exit, Failure> {

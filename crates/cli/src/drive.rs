@@ -256,10 +256,14 @@ fn report_outcome(
         }
         _ => {
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
-            let advice = failure.filter(|f| what.contains(&f.message)).map_or_else(
-                || format!("archon runs show {} shows what happened", outcome.run),
-                |f| format!("{}; then: {resume}", advice(f.code)),
-            );
+            let advice = match failure.filter(|f| what.contains(&f.message)) {
+                Some(_) if app.cassette.is_replay() => {
+                    "to record it again, give the same command with --record FILE in place of --replay FILE"
+                        .to_owned()
+                }
+                Some(f) => format!("{}; then: {resume}", advice(f.code)),
+                None => format!("archon runs show {} shows what happened", outcome.run),
+            };
             return Err(Failure::new(exit, one_line(&what, SHOWN), advice));
         }
     }

@@ -1,4 +1,14 @@
 //! The command `archon`: parses the command line, runs a command, and returns its exit code.
+//!
+//! Use it to run agents from a terminal or a script. A program of your own depends on `archon-agents` instead.
+//!
+//! # Example
+//!
+//! ```sh
+//! archon init                                 # chooses a provider, tries its key and keeps it
+//! archon run "What is 12% of 350?"
+//! archon                                      # a conversation; `/help` lists its commands
+//! ```
 
 mod app;
 mod args;

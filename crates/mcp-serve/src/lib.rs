@@ -4,6 +4,8 @@
 //! [`RunService`](archon_types::RunService): it is in the journal, passes the guards of its agent, and can be
 //! looked at, answered and resumed like every other run.
 //!
+//! Use this crate without the facade to offer the runs of a service of your own to MCP clients.
+//!
 //! | concept | file |
 //! |---|---|
 //! | [`Server`], and the tools and agents that it offers | `server.rs`, `offer.rs` |
@@ -48,6 +50,8 @@
 //! server.serve_stdio(CancellationToken::new()).await
 //! # }
 //! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod call;
 mod client_calls;

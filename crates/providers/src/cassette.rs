@@ -37,6 +37,10 @@ use crate::{scrub::Scrubber, tap::Heard};
 /// The version of the format that is written and read.
 pub(crate) const VERSION: u64 = 1;
 
+/// The ways to record a cassette, for advice after "record the cassette: ".
+pub(crate) const HOW_TO_RECORD: &str =
+    "with `RecordingProvider` in a program, with `--record FILE` on the command line";
+
 /// Returns the first line of a cassette.
 pub(crate) fn header() -> String {
     format!("{}\n", json!({ "cassette": VERSION }))
@@ -159,7 +163,11 @@ fn differ(path: &str, recorded: &Json, asked: &Json) -> Option<String> {
         (Json::Array(old), Json::Array(new)) => (0..old.len().max(new.len()))
             .find_map(|at| missing_or_differ(&format!("{path}[{at}]"), old.get(at), new.get(at))),
         (old, new) if old == new => None,
-        (old, new) => Some(format!("{path}: recorded {}, asked {}", shown(old), shown(new))),
+        (old, new) => {
+            let (old, new) = (old.to_string(), new.to_string());
+            let same = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
+            Some(format!("{path}: recorded {}, asked {}", around(&old, same), around(&new, same)))
+        }
     }
 }
 
@@ -174,13 +182,21 @@ fn missing_or_differ(path: &str, recorded: Option<&Json>, asked: Option<&Json>) 
 
 /// Returns a value as text of at most 120 characters.
 fn shown(value: &Json) -> String {
+    around(&value.to_string(), 0)
+}
+
+/// Returns at most 120 characters of a text: those around the character with this number.
+fn around(text: &str, place: usize) -> String {
     const LONGEST: usize = 120;
-    let mut text = value.to_string();
-    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
-        text.truncate(end);
-        text.push('…');
+    const BEFORE: usize = 40;
+    let (length, skipped) = (text.chars().count(), place.saturating_sub(BEFORE));
+    if length <= LONGEST {
+        return text.to_owned();
     }
-    text
+    let part: String = text.chars().skip(skipped).take(LONGEST).collect();
+    let before = if skipped > 0 { "…" } else { "" };
+    let after = if skipped + LONGEST < length { "…" } else { "" };
+    format!("{before}{part}{after}")
 }
 
 /// Returns the events; consecutive deltas of one text are joined if a secret spans them.

@@ -132,3 +132,11 @@ fn differences_are_named_by_their_path() {
         assert_eq!(difference(&recorded, &asked).as_deref(), expected, "{asked}");
     }
 }
+
+#[test]
+fn difference_far_inside_a_long_text_shows_the_place() {
+    let text = |end: &str| json!({ "system": "a".repeat(200) + end });
+    let same = "a".repeat(40);
+    let expected = format!("system: recorded …{same}x\", asked …{same}y\"");
+    assert_eq!(difference(&text("x"), &text("y")), Some(expected));
+}

@@ -1,9 +1,17 @@
 //! Errors of the configuration of a provider, before any request.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use crate::cassette::HOW_TO_RECORD;
 
 /// An error that prevents the creation of a provider.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// If `main` or a test returns this error, the program prints its [`Debug`](fmt::Debug) form: the same sentence,
+/// and for a cassette the advice in brackets.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
     /// The base URL is not an `http` or `https` URL with a host.
@@ -84,6 +92,17 @@ pub enum SetupError {
 impl SetupError {
     pub(crate) fn cassette(path: &Path, reason: String) -> Self {
         Self::Cassette { path: path.to_owned(), reason }
+    }
+}
+
+impl fmt::Debug for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cassette { .. } => {
+                write!(f, "{self} (check the path, or record the cassette: {HOW_TO_RECORD})")
+            }
+            _ => write!(f, "{self}"),
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use archon_types::{
@@ -21,31 +21,68 @@ use crate::{
 
 /// A provider whose calls are recorded in a file.
 ///
+/// The calls are kept in `FILE.new` until [`finish`](Self::finish) puts them in the place of `FILE`. So a
+/// recording that failed, or that nobody finished, leaves an earlier cassette as it was.
+///
 /// Texts that look like a key are replaced by `****` before they are written, and so are the
 /// [secrets](Provider::secrets) of the provider and those that were passed to [`hide`](Self::hide). A call
 /// is written when it ends; a call that is cancelled or dropped is not written. If the file cannot be
 /// written, the call fails with an error, so that no call is lost silently.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("calls.jsonl");
+/// use std::sync::Arc;
+///
+/// use archon_providers::{RecordingProvider, ReplayProvider, ScriptedProvider};
+///
+/// let recording = RecordingProvider::create(Arc::new(ScriptedProvider::new([])), &path)?;
+/// // Give a clone of `recording` to an agent, and let the agent work. Then:
+/// recording.finish()?;
+/// assert_eq!(ReplayProvider::open(&path)?.unused_calls(), 0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RecordingProvider {
     inner: Arc<dyn Provider>,
     path: PathBuf,
-    file: Arc<Mutex<fs::File>>,
+    draft: Arc<Draft>,
     scrubber: Scrubber,
 }
 
+/// A cassette that is not finished. The last provider that records to it removes its file.
+struct Draft {
+    path: PathBuf,
+    /// `None` if the recording was finished.
+    file: Mutex<Option<fs::File>>,
+}
+
 impl RecordingProvider {
-    /// Records the calls of `inner` in a new cassette, which replaces an existing one.
+    /// Records the calls of `inner` in a new cassette. [`finish`](Self::finish) puts it in the place of this
+    /// file.
     ///
     /// # Errors
     /// [`SetupError::Cassette`] if the file cannot be written.
     pub fn create(inner: Arc<dyn Provider>, path: impl Into<PathBuf>) -> Result<Self, SetupError> {
         let path = path.into();
-        let file = fs::File::create(&path).and_then(|mut file| {
-            file.write_all(header().as_bytes())?;
-            Ok(file)
-        });
-        let file = file.map_err(|e| SetupError::cassette(&path, e.to_string()))?;
-        Ok(Self { inner, path, file: Arc::new(Mutex::new(file)), scrubber: Scrubber::default() })
+        let draft = Draft::create(&path).map_err(|e| unwritable(&path, &e))?;
+        Ok(Self { inner, path, draft: Arc::new(draft), scrubber: Scrubber::default() })
+    }
+
+    /// Puts the recorded calls in the place of the cassette, which replaces an existing one. Calls of the
+    /// model that end later fail. To finish again does nothing.
+    ///
+    /// # Errors
+    /// [`SetupError::Cassette`] if the file cannot be written.
+    pub fn finish(&self) -> Result<(), SetupError> {
+        let mut file = self.draft.lock();
+        if file.is_some() {
+            fs::rename(&self.draft.path, &self.path).map_err(|e| unwritable(&self.path, &e))?;
+            *file = None;
+        }
+        Ok(())
     }
 
     /// Replaces this secret by `****` wherever it occurs.
@@ -59,7 +96,7 @@ impl RecordingProvider {
         Self { inner, ..self.clone() }
     }
 
-    /// Returns the path of the cassette.
+    /// Returns the path of the cassette, which has the recorded calls after [`finish`](Self::finish).
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -76,14 +113,42 @@ impl RecordingProvider {
         let scrubber = self.scrubber.clone().and(self.inner.secrets());
         let can = self.inner.capabilities(&request.model);
         let line = cassette::line(&request_json(request, &scrubber), heard, &can, &scrubber);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // One write for each line, so that a crash rarely leaves half a line.
-        file.write_all(line.as_bytes()).map_err(|e| {
-            ProviderError::Other(
-                format!("the cassette {} cannot be written: {e}", self.path.display()).into(),
-            )
-        })
+        let written = match &mut *self.draft.lock() {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => Err(io::Error::other("the recording was finished before this call ended")),
+        };
+        written.map_err(|e| ProviderError::Other(unwritable(&self.path, &e).to_string().into()))
     }
+}
+
+impl Draft {
+    fn create(cassette: &Path) -> io::Result<Self> {
+        if cassette.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let mut path = cassette.as_os_str().to_owned();
+        path.push(".new");
+        let mut file = fs::File::create(&path)?;
+        file.write_all(header().as_bytes())?;
+        Ok(Self { path: path.into(), file: Mutex::new(Some(file)) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<fs::File>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.lock().is_some() {
+            // A file that stays is replaced by the next recording.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> SetupError {
+    SetupError::cassette(path, format!("the file cannot be written: {error}"))
 }
 
 impl Provider for RecordingProvider {

@@ -13,7 +13,7 @@ use archon_types::{
 
 use crate::{
     Events,
-    cassette::{self, Call, difference, request_json},
+    cassette::{self, Call, HOW_TO_RECORD, difference, request_json},
     error::SetupError,
     scrub::Scrubber,
     tap::played,
@@ -23,7 +23,8 @@ use crate::{
 ///
 /// Each call of the cassette is replayed once, for the first equal request, so concurrent calls may come in
 /// any order. A request that was not recorded fails with a [`ProviderError::Other`]; the error shows the
-/// difference from the next call of the cassette, or that no call is left. Clones share the cassette.
+/// difference from the next call of the cassette, or that no call is left, and how to record again. Clones
+/// share the cassette.
 ///
 /// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each call;
 /// for a model with abilities other than the default, also `"can":{…}`. Requests are compared in their
@@ -46,7 +47,8 @@ impl ReplayProvider {
     /// [`SetupError::Cassette`] if the file cannot be read or is not a cassette of a known version.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SetupError> {
         let path = path.into();
-        let text = fs::read_to_string(&path).map_err(|e| SetupError::cassette(&path, e.to_string()))?;
+        let text = fs::read_to_string(&path)
+            .map_err(|e| SetupError::cassette(&path, format!("the file cannot be read: {e}")))?;
         let calls = cassette::read(&text).map_err(|what| SetupError::cassette(&path, what))?;
         let mut models: Vec<(String, Capabilities)> = Vec::new();
         for call in &calls {
@@ -112,15 +114,16 @@ impl ReplayProvider {
         }
         let path = self.path.display();
         let next = calls.iter().enumerate().find_map(|(at, call)| Some((at + 1, call.as_ref()?)));
-        Err(ProviderError::Other(match next {
-            None => format!("{path} has no answer left: all its {} calls were replayed", calls.len()).into(),
+        let problem = match next {
+            None => format!("{path} has no answer left: all its {} calls were replayed", calls.len()),
             Some((number, call)) => {
                 // Equal requests were replayed above, so there is a difference.
                 let difference = difference(&call.request, &asked).unwrap_or_default();
                 format!("{path} has no answer to this request; from call {number} it differs at {difference}")
-                    .into()
             }
-        }))
+        };
+        let advice = format!("if you changed it on purpose, record the cassette again: {HOW_TO_RECORD}");
+        Err(ProviderError::Other(format!("{problem}; {advice}").into()))
     }
 }
 

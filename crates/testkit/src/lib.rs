@@ -38,6 +38,8 @@
 //! assert_eq!(SeededIds::new(7).fresh("run"), "run_00070001");
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod chance;
 mod clock;
 mod ended;

@@ -7,6 +7,22 @@ use archon_types::{Context, Json, Subject, ToolResult, ToolSpec};
 ///
 /// A guard cannot wait for a person; an [`Approver`](archon_types::Approver) can. [`FnGuard`] makes a guard
 /// of a closure.
+///
+/// ```
+/// use archon_tools::{CallGuard, GuardedCall};
+///
+/// /// Refuses calls with very long arguments.
+/// struct ShortArguments;
+///
+/// impl CallGuard for ShortArguments {
+///     fn before(&self, call: &GuardedCall<'_>) -> Result<(), String> {
+///         match call.arguments.to_string().len() {
+///             0..=10_000 => Ok(()),
+///             _ => Err("The arguments are too long.".to_owned()),
+///         }
+///     }
+/// }
+/// ```
 pub trait CallGuard: Send + Sync {
     /// Checks a call before a person is asked to approve it. The call's arguments are valid, and no
     /// permission rule denies the call.

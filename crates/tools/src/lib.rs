@@ -1,6 +1,9 @@
 //! Tools: making tools of functions, the registry that holds them, and the engine that runs calls of a model
 //! through guards.
 //!
+//! Use this crate alone to run tool calls in a loop of your own, with checked arguments, permissions, time limits and
+//! a sandbox.
+//!
 //! | concept | file |
 //! |---|---|
 //! | [`tool`], a function as a tool | `macro_support.rs`, and the crate `archon-macros` |

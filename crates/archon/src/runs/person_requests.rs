@@ -171,8 +171,7 @@ impl Runs {
         let archon = self.archon();
         let unsupported = JournalError::Unsupported { action: "deliver messages to runs" };
         let inbox = archon.journal.inbox().ok_or(unsupported)?;
-        let entry = InboxEntry::new(archon.ids.fresh("in"), archon.clock.now(), request);
-        Ok(inbox.post(run, entry).await?)
+        Ok(inbox.post(run, archon.inbox_entry(request)).await?)
     }
 
     /// Returns the agent of a loop, or the service's own agent for a run of another kind.

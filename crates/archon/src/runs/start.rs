@@ -8,7 +8,7 @@ use std::{
 
 use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
-    AgentMessage, BoxFuture, Content, Context, Event, InboxRequest, JournalError, Message, MoreLimits,
+    AgentMessage, BoxFuture, Content, Context, Event, Inbox, InboxRequest, JournalError, Message, MoreLimits,
     Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent, RunError, RunFilter,
     RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, SessionMode, StartRun,
     StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
@@ -327,18 +327,15 @@ impl Runs {
         prompts: &[AgentMessage],
         when_busy: WhenBusy,
     ) -> Result<Option<StartedRun>, RunError> {
-        let inbox = self.archon().journal.inbox();
-        let waiting = async || match &inbox {
-            Some(inbox) => inbox.waiting(run).await,
-            None => Ok(Vec::new()),
-        };
-        let before: BTreeSet<_> = waiting().await?.into_iter().map(|entry| entry.id).collect();
+        let archon = self.archon();
+        let mut ids = Vec::new();
         for message in prompts.iter().cloned() {
-            let request = match when_busy {
+            let entry = archon.inbox_entry(match when_busy {
                 WhenBusy::Steer => InboxRequest::Steer { message },
                 _ => InboxRequest::FollowUp { message },
-            };
-            match self.archon().post(run, request).await {
+            });
+            ids.push(entry.id.clone());
+            match archon.post_entry(run, entry).await {
                 Err(
                     RunError::Refused(RunRefused::Ended { .. })
                     | RunError::Journal(JournalError::UnknownRun { .. }),
@@ -349,27 +346,28 @@ impl Runs {
         let head = self.head(run).await?;
         let session = head.session.unwrap_or_else(|| SessionId::new(""));
         let mut queued = StartedRun::new(run.clone(), session.clone(), Started::Queued);
+        queued.message_ids.clone_from(&ids);
         if when_busy == WhenBusy::Steer && head.status == RunStatus::Suspended {
             self.resume_for_inbox(run).await?;
             queued.how = Started::Resumed;
             return Ok(Some(queued));
         }
-        let (Some(inbox), true, Some(tenant)) = (&inbox, head.status.has_ended(), head.tenant) else {
+        let (Some(inbox), true, Some(tenant)) =
+            (archon.journal.inbox(), head.status.has_ended(), head.tenant)
+        else {
             return Ok(Some(queued));
         };
         for _ in 0..MOST_LOOKS {
-            let unread = waiting().await?.into_iter().any(|entry| !before.contains(&entry.id));
-            if !unread {
+            if unread(&*inbox, run, &ids).await?.is_empty() {
                 return Ok(Some(queued));
             }
             match self.begin_unread(&session, &tenant).await? {
                 Some(begun) => queued = begun,
                 // Another caller has started the next run, and may be about to take the messages.
-                None => self.archon().clock.sleep_until(self.archon().clock.now() + POLL / 10).await,
+                None => archon.clock.sleep_until(archon.clock.now() + POLL / 10).await,
             }
         }
-        let unread = waiting().await?.into_iter().map(|entry| entry.id).filter(|id| !before.contains(id));
-        inbox.remove(run, &unread.collect::<Vec<_>>()).await?;
+        inbox.remove(run, &unread(&*inbox, run, &ids).await?).await?;
         Ok(None)
     }
 
@@ -382,6 +380,12 @@ impl Runs {
         records.retain(|record| after.is_none_or(|after| record.seq > after));
         Ok(records)
     }
+}
+
+/// Returns those of the messages with these ids that the inbox of the run still has.
+async fn unread(inbox: &dyn Inbox, run: &RunId, ids: &[String]) -> Result<Vec<String>, JournalError> {
+    let waiting = inbox.waiting(run).await?.into_iter().map(|entry| entry.id);
+    Ok(waiting.filter(|id| ids.contains(id)).collect())
 }
 
 /// Returns the outcome of a suspended run. Only the outcome of a loop has the spending of the run so far.

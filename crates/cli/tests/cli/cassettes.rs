@@ -1,6 +1,7 @@
 //! Cassettes: a run is recorded once and replayed without a model, without a key and without a network.
 
-use archon_testkit::MockServer;
+use archon_testkit::{MockResponse, MockServer};
+use serde_json::json;
 
 use crate::setup::{Place, Ran, answer, asks_for};
 
@@ -30,6 +31,7 @@ async fn run_replay_answers_from_the_recorded_cassette_without_a_key() {
     let other = replay("What is 40 + 3?").await;
     assert_eq!(other.code, Some(1), "{other:?}");
     assert!(other.err.contains("from call 1 it differs at messages[0]"), "{other:?}");
+    assert!(other.err.contains("--record FILE in place of --replay FILE"), "{other:?}");
     assert!(other.err.contains("2 recorded calls of"), "{other:?}");
     assert_eq!(server.requests().len(), 2, "nobody is asked");
 }
@@ -49,6 +51,19 @@ async fn run_record_to_a_file_that_is_no_cassette_is_refused_and_leaves_it() {
         "has no recorded calls",
         "--record FILE",
     );
+}
+
+#[tokio::test]
+async fn run_record_that_fails_leaves_the_earlier_cassette() {
+    let refused = MockResponse::json(401, &json!({"error": {"message": "bad key"}}));
+    let server = MockServer::start([answer("good"), refused]).await;
+    let place = Place::with_server(&server);
+    place.archon("run --record calls.jsonl", &["hi"]).await;
+    let before = std::fs::read_to_string(place.path("calls.jsonl")).unwrap();
+    let ran = place.archon("run --record calls.jsonl", &["hi"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("nothing was recorded, and calls.jsonl is as it was"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(place.path("calls.jsonl")).unwrap(), before);
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ async fn replay_provider_answers_recorded_requests_in_any_order() {
     for text in ["a", "b", "c", "a"] {
         recorded.push(all(conversation(&recording, text)).await);
     }
+    recording.finish().unwrap();
 
     let replay = ReplayProvider::open(&path).unwrap().with_id("scripted");
     assert_eq!((replay.id(), replay.unused_calls()), ("scripted", 4));
@@ -34,20 +35,23 @@ async fn replay_provider_answers_recorded_requests_in_any_order() {
     }
     assert_eq!(replay.unused_calls(), 0);
     let error = end(conversation(&replay, "a")).await.unwrap_err().to_string();
-    assert!(error.ends_with("calls.jsonl has no answer left: all its 4 calls were replayed"), "{error}");
+    assert!(error.contains("calls.jsonl has no answer left: all its 4 calls were replayed; "), "{error}");
 }
 
 #[tokio::test]
-async fn a_request_that_was_not_recorded_fails_where_it_differs() {
+async fn replay_provider_request_that_was_not_recorded_fails_with_the_difference_and_advice() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("calls.jsonl");
     let recording = RecordingProvider::create(shared([Step::text("yes")]).1, &path).unwrap();
     end(conversation(&recording, "what is 1+1?")).await.unwrap();
+    recording.finish().unwrap();
     let replay = ReplayProvider::open(&path).unwrap();
     let error = end(conversation(&replay, "what is 1+2?")).await.unwrap_err().to_string();
-    let difference = "from call 1 it differs at messages[0].content[0].text: \
-                      recorded \"what is 1+1?\", asked \"what is 1+2?\"";
-    assert!(error.ends_with(difference), "{error}");
+    let expected = "calls.jsonl has no answer to this request; from call 1 it differs at messages[0].content[0].text: \
+                    recorded \"what is 1+1?\", asked \"what is 1+2?\"; \
+                    if you changed it on purpose, record the cassette again: \
+                    with `RecordingProvider` in a program, with `--record FILE` on the command line";
+    assert!(error.ends_with(expected), "{error}");
     // The recorded call is still there for whoever asks for it.
     assert_eq!(end(conversation(&replay, "what is 1+1?")).await.unwrap().text(), "yes");
 }
@@ -66,6 +70,7 @@ async fn secrets_are_not_written_and_the_replay_does_not_need_them() {
     for prompt in ["canary hunter two?", key] {
         let _ = all(conversation(&recording, prompt)).await;
     }
+    recording.finish().unwrap();
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(!written.contains("canary"), "{written}");
     assert!(!format!("{recording:?}").contains("canary"));
@@ -87,6 +92,7 @@ async fn recording_beside_another_keeps_both_in_one_cassette_without_the_keys_of
     let second = first.also_record(keyed("the second key", "say the second key"));
     end(conversation(&first, "a")).await.unwrap();
     end(conversation(&second, "b")).await.unwrap();
+    second.finish().unwrap();
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(!written.contains("key") && written.contains("say ****"), "{written}");
     let replay = ReplayProvider::open(&path).unwrap();
@@ -153,7 +159,50 @@ async fn recording_provider_does_not_store_cancelled_calls() {
     cancel.cancel();
     end(recording.stream(ask("a"), cancel)).await.unwrap();
     drop(conversation(&recording, "b"));
+    recording.finish().unwrap();
     assert_eq!(ReplayProvider::open(&path).unwrap().unused_calls(), 0);
+}
+
+#[tokio::test]
+async fn recording_provider_without_finish_leaves_the_earlier_cassette() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let record = async |answer: &str| {
+        let recording = RecordingProvider::create(shared([Step::text(answer)]).1, &path).unwrap();
+        end(conversation(&recording, "a")).await.unwrap();
+        recording
+    };
+    record("good").await.finish().unwrap();
+    drop(record("bad").await);
+    let replay = ReplayProvider::open(&path).unwrap();
+    assert_eq!(end(conversation(&replay, "a")).await.unwrap().text(), "good");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else stays");
+}
+
+#[tokio::test]
+async fn recording_provider_call_after_finish_fails_and_finish_again_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let recording = RecordingProvider::create(shared([Step::text("late")]).1, &path).unwrap();
+    recording.finish().unwrap();
+    let error = end(conversation(&recording, "a")).await.unwrap_err().to_string();
+    assert!(error.ends_with("the recording was finished before this call ended"), "{error}");
+    recording.finish().unwrap();
+    assert_eq!(ReplayProvider::open(&path).unwrap().unused_calls(), 0);
+}
+
+#[test]
+fn replay_provider_of_a_missing_file_prints_a_sentence_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let error = ReplayProvider::open(&path).unwrap_err();
+    let expected = format!(
+        "cassette {}: the file cannot be read: No such file or directory (os error 2) \
+         (check the path, or record the cassette: \
+         with `RecordingProvider` in a program, with `--record FILE` on the command line)",
+        path.display()
+    );
+    assert_eq!(format!("{error:?}"), expected);
 }
 
 #[test]

@@ -125,6 +125,21 @@ pub enum DeltaKind {
 /// Receives events in order. The run's own task calls `emit`, so `emit` must return at once.
 ///
 /// A sink for a slow reader may join or drop deltas, but must keep every record.
+///
+/// ```
+/// use archon_types::{Event, Sink};
+///
+/// /// Prints the text of answers while it streams.
+/// struct Printed;
+///
+/// impl Sink for Printed {
+///     fn emit(&self, event: Event) {
+///         if let Some(text) = event.as_text() {
+///             print!("{text}");
+///         }
+///     }
+/// }
+/// ```
 pub trait Sink: Send + Sync {
     /// Receives one event.
     fn emit(&self, event: Event);

@@ -103,6 +103,31 @@ pub trait LongTerm: Send + Sync {
 }
 
 /// Converts texts into vectors; similar texts have close vectors.
+///
+/// ```
+/// use archon_types::{BoxFuture, Embedder, MemoryError};
+///
+/// /// One dimension for each vowel.
+/// struct Vowels;
+///
+/// impl Embedder for Vowels {
+///     fn id(&self) -> &str {
+///         "vowels-1"
+///     }
+///
+///     fn dimensions(&self) -> usize {
+///         5
+///     }
+///
+///     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+///         let vector = |text: &String| -> Vec<f32> {
+///             "aeiou".chars().map(|vowel| text.matches(vowel).count() as f32).collect()
+///         };
+///         let vectors: Vec<Vec<f32>> = texts.iter().map(vector).collect();
+///         Box::pin(async move { Ok(vectors) })
+///     }
+/// }
+/// ```
 pub trait Embedder: Send + Sync {
     /// Returns the id of the model and its version. Only vectors of embedders with the same id are compared.
     fn id(&self) -> &str;

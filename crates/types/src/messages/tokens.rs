@@ -9,6 +9,21 @@ use super::{content::Content, message::Message};
 
 /// Counts tokens. The same text must always give the same count, because a run that is replayed must count as
 /// it did before.
+///
+/// ```
+/// use archon_types::TokenCounter;
+///
+/// /// Counts three bytes as one token.
+/// struct ThreeBytes;
+///
+/// impl TokenCounter for ThreeBytes {
+///     fn count(&self, text: &str) -> u64 {
+///         (text.len() as u64 / 3).max(1)
+///     }
+/// }
+///
+/// assert_eq!(ThreeBytes.count("six bytes"), 3);
+/// ```
 pub trait TokenCounter: Send + Sync {
     /// Returns the number of tokens of a text, at least 1.
     fn count(&self, text: &str) -> u64;

@@ -15,6 +15,29 @@ use crate::{
 use super::context::Context;
 
 /// Selects one of the branches of a parallel loop that have an answer.
+///
+/// ```
+/// use archon_types::{BoxFuture, BranchVerdict, Context, Evaluation, EvaluationError, EvaluationStrategy};
+///
+/// /// Selects the branch with the shortest answer.
+/// struct Shortest;
+///
+/// impl EvaluationStrategy for Shortest {
+///     fn name(&self) -> &str {
+///         "shortest"
+///     }
+///
+///     fn evaluate<'a>(
+///         &'a self,
+///         evaluation: Evaluation<'a>,
+///         _context: &'a Context,
+///     ) -> BoxFuture<'a, Result<BranchVerdict, EvaluationError>> {
+///         let lengths = evaluation.branches.iter().map(|branch| branch.outcome.last_text().map_or(0, str::len));
+///         let shortest = lengths.enumerate().min_by_key(|(_, length)| *length).map_or(0, |(at, _)| at);
+///         Box::pin(async move { Ok(BranchVerdict::select(shortest)) })
+///     }
+/// }
+/// ```
 pub trait EvaluationStrategy: Send + Sync {
     /// Returns the short lower-case name of the strategy, for logs.
     fn name(&self) -> &str;

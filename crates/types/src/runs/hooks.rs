@@ -16,6 +16,19 @@ use crate::{
 
 /// Watches a run and may stop parts of it. By default every method changes nothing. Write the methods as
 /// `async fn`; [`FnHooks`] wraps closures.
+///
+/// ```
+/// use archon_types::{Hooks, ToolCall};
+///
+/// /// Skips all calls of tools that delete something.
+/// struct NothingIsDeleted;
+///
+/// impl Hooks for NothingIsDeleted {
+///     async fn before_tool(&self, call: &ToolCall) -> bool {
+///         !call.name.starts_with("delete")
+///     }
+/// }
+/// ```
 pub trait Hooks: Send + Sync {
     /// Called before the run begins. `messages` is the conversation that the run continues, and `index` the
     /// number of the run in its conversation, from 0. `false` ends the run before its first turn.
@@ -277,6 +290,23 @@ impl Hooks for FnHooks {
 }
 
 /// Checks prompts before the model reads them. Filters run in order, before the first request.
+///
+/// ```
+/// use archon_types::{BoxFuture, InputFilter, InputVerdict, Message};
+///
+/// /// Rejects messages that are not questions.
+/// struct OnlyQuestions;
+///
+/// impl InputFilter for OnlyQuestions {
+///     fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict> {
+///         let verdict = match message.text().ends_with('?') {
+///             true => InputVerdict::Pass,
+///             false => InputVerdict::Reject("Ask a question.".to_owned()),
+///         };
+///         Box::pin(std::future::ready(verdict))
+///     }
+/// }
+/// ```
 pub trait InputFilter: Send + Sync {
     /// Returns the verdict on one message of a prompt.
     fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict>;

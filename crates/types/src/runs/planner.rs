@@ -21,6 +21,22 @@ use super::context::Context;
 
 /// Turns a goal into a task with subtasks: with a model, from a template or with a script. Write the methods
 /// as `async fn`; [`FnPlanner`] wraps a closure.
+///
+/// ```
+/// use archon_types::{PlanError, Planner, PlanningContext, SubTask, Task};
+///
+/// /// Plans the same two steps for every goal.
+/// struct TwoSteps;
+///
+/// impl Planner for TwoSteps {
+///     async fn create_plan(&self, goal: &str, _context: &PlanningContext) -> Result<Task, PlanError> {
+///         Ok(Task::new("two-steps", goal).with_subtasks(vec![
+///             SubTask::new("search", "Search for sources"),
+///             SubTask::new("write", "Write a summary of the sources").after(["search"]),
+///         ]))
+///     }
+/// }
+/// ```
 pub trait Planner: Send + Sync {
     /// Makes a plan for the goal.
     ///

@@ -353,6 +353,10 @@ pub struct StartedRun {
     pub session: SessionId,
     /// The way in which the service got the run.
     pub how: Started,
+    /// The ids of the messages that wait in the inbox of the run, in the order of the prompts. The run has a
+    /// message once its log has an [`InboxMessageReceived`](crate::RecordBody::InboxMessageReceived) with the
+    /// id. Empty if the prompts began the run.
+    pub message_ids: Vec<String>,
 }
 
 /// The way in which a service got a run.
@@ -390,7 +394,7 @@ pub struct Fork {
 impl StartedRun {
     /// Creates the result for a run that was started, resumed or found.
     pub fn new(run: RunId, session: SessionId, how: Started) -> Self {
-        Self { run, session, how }
+        Self { run, session, how, message_ids: Vec::new() }
     }
 }
 

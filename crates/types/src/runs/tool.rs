@@ -27,6 +27,38 @@ use super::{
 ///
 /// The future is boxed, unlike that of an [`Approver`](crate::Approver), because tools are stored as `Arc<dyn
 /// Tool>`. `#[tool]` and `FnTool` take an `async fn` or a closure, and box the future.
+///
+/// ```
+/// use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+///
+/// /// Counts the characters of a text.
+/// struct CountCharacters(ToolSpec);
+///
+/// impl Tool for CountCharacters {
+///     fn spec(&self) -> &ToolSpec {
+///         &self.0
+///     }
+///
+///     fn call<'a>(
+///         &'a self,
+///         arguments: Json,
+///         _context: &'a ToolContext,
+///     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+///         Box::pin(async move {
+///             let count = arguments["text"].as_str().unwrap_or_default().chars().count();
+///             Ok(ToolResult::success(count.to_string().as_str()))
+///         })
+///     }
+/// }
+///
+/// let schema = serde_json::json!({
+///     "type": "object",
+///     "properties": { "text": { "type": "string" } },
+///     "required": ["text"],
+/// });
+/// let tool = CountCharacters(ToolSpec::new("count_characters", "Counts the characters of a text.", schema));
+/// assert_eq!(tool.spec().name, "count_characters");
+/// ```
 pub trait Tool: Send + Sync {
     /// Returns the tool's name, description, schema and annotations, which must not change after
     /// registration.

@@ -122,6 +122,24 @@ impl fmt::Display for CallId {
 }
 
 /// The source of new ids: random and time-sortable in production, seeded in tests.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use archon_types::Ids;
+///
+/// /// Numbers, for tests.
+/// #[derive(Default)]
+/// struct Counted(AtomicU64);
+///
+/// impl Ids for Counted {
+///     fn fresh(&self, prefix: &str) -> String {
+///         format!("{prefix}_{}", self.0.fetch_add(1, Ordering::Relaxed))
+///     }
+/// }
+///
+/// assert_eq!(Counted::default().fresh("run"), "run_0");
+/// ```
 pub trait Ids: Send + Sync {
     /// Returns a new id: `prefix`, an underscore and a unique part.
     fn fresh(&self, prefix: &str) -> String;

@@ -93,6 +93,26 @@ pub mod iso8601 {
 }
 
 /// The source of the time: the system's clock in production, a virtual one in tests.
+///
+/// ```
+/// use archon_types::{BoxFuture, Clock, Timestamp};
+///
+/// /// A clock for tests that stands still.
+/// struct Noon;
+///
+/// impl Clock for Noon {
+///     fn now(&self) -> Timestamp {
+///         Timestamp::from_millis(1_700_000_000_000)
+///     }
+///
+///     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
+///         if deadline <= self.now() {
+///             return Box::pin(std::future::ready(()));
+///         }
+///         Box::pin(std::future::pending())
+///     }
+/// }
+/// ```
 pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
