@@ -49,7 +49,8 @@ pub(crate) use source::Source;
 pub(crate) use trust::{Asks, asks, refusals, remedy};
 use value::FromText;
 pub(crate) use value::{
-    Detail, EmbedderChoice, LocalServers, Mode, Money, Span, Thinking, ToolExecution, ToolSelection,
+    Detail, EditingKeys, EmbedderChoice, LocalServers, Mode, Money, Span, Thinking, ToolExecution,
+    ToolSelection,
 };
 
 /// Declares the settings once; the file's keys, the environment variables and the merge are generated from
@@ -171,6 +172,9 @@ settings! {
     /// `enter`, `tab`, `backtab`, `backspace`, `delete`, `left`, `right`, `up`, `down`, `home`, `end`, `pageup`,
     /// `pagedown` or `esc`, also behind `ctrl+`, `alt+` or `shift+`. Not in a project's settings.
     keys: Keys,
+    /// The keys that edit the draft of a conversation: `emacs` (those that shells have) or `vi` (the same, with the
+    /// modes of vi); by default `emacs`. Not in a project's settings.
+    editing: EditingKeys,
 }
 
 /// Implements [`FromText`] for settings that have no form as a text; the error says where to set them.

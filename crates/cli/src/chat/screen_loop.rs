@@ -38,6 +38,7 @@ use super::{
 };
 use crate::{
     app::{App, Consent},
+    config::EditingKeys,
     exit::Exit,
     failure::Failure,
     output::{self, Capture},
@@ -156,9 +157,13 @@ impl Talk {
         lists: UnboundedSender<FileList>,
     ) -> Self {
         let folder = toolset::folder(app);
-        // The settings were checked when they were read.
-        let keymap = app.config.settings.keys.as_ref().and_then(|keys| keys.keymap().ok());
+        let settings = &app.config.settings;
+        // They were checked when they were read.
+        let keymap = settings.keys.as_ref().and_then(|keys| keys.keymap().ok());
         let mut composer = Composer::new(keymap.unwrap_or_default());
+        if settings.editing == Some(EditingKeys::Vi) {
+            composer = composer.with_vi_keys();
+        }
         composer.set_commands(commands::candidates(app));
         Self {
             app: app.clone(),
@@ -321,6 +326,7 @@ impl Talk {
         let status = Status {
             meter: without_model.as_ref().unwrap_or_else(|| cells.meter()),
             model: &self.model,
+            vi: self.composer.vi_mode(),
             mode: self.mode,
             work: self.work(),
             branch: self.branch.as_deref(),

@@ -115,6 +115,16 @@ pub(crate) enum EmbedderChoice {
     Local,
 }
 
+/// The keys that edit a draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EditingKeys {
+    /// The keys that shells have
+    Emacs,
+    /// The same, with the modes of vi
+    Vi,
+}
+
 /// The amount of thinking before an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -292,6 +302,7 @@ parsed_by! {
     Thinking: "`off`, `minimal`, `low`, `medium` or `high` is needed",
     Detail: "`brief`, `standard` or `full` is needed",
     EmbedderChoice: "`none`, `hash` or `local` is needed",
+    EditingKeys: "`emacs` or `vi` is needed",
 }
 
 impl FromText for String {
