@@ -36,7 +36,7 @@ pub(crate) use agreed::Agreements;
 pub(crate) use agreed::sha256;
 pub(crate) use chat::ChatSettings;
 #[cfg(feature = "chat")]
-pub(crate) use chat::Notify;
+pub(crate) use chat::{EditingKeys, Notify};
 #[cfg(feature = "setup")]
 pub(crate) use edit::Edit;
 #[cfg(test)]
@@ -175,7 +175,7 @@ settings! {
     /// `enter`, `tab`, `backtab`, `backspace`, `delete`, `left`, `right`, `up`, `down`, `home`, `end`, `pageup`,
     /// `pagedown` or `esc`, also behind `ctrl+`, `alt+` or `shift+`. Not in a project's settings.
     keys: Keys,
-    /// The look of a conversation on the terminal, and its notices. Not in a project's settings.
+    /// The look of a conversation on the terminal, its notices and its editing keys. Not in a project's settings.
     chat: ChatSettings,
 }
 
@@ -196,7 +196,7 @@ only_in_files! {
     Agents: "agents can be set only in a file, under [agents.NAME]",
     Servers: "servers can be set only in a file, under [mcp.NAME]",
     Keys: "keys can be set only in a file, under [keys]",
-    ChatSettings: "theme and notices can be set only in a file, under [chat]",
+    ChatSettings: "theme, notices and editing can be set only in a file, under [chat]",
 }
 
 /// The origin of a setting.

@@ -320,9 +320,11 @@ const OF_FEATURES: &[(&str, &str, bool)] = &[
 /// Returns the tools that this build does not have, each with the remedy.
 pub(crate) fn missing() -> BTreeMap<String, String> {
     let missing = OF_FEATURES.iter().filter(|(.., is_built)| !is_built);
-    missing
-        .map(|(name, feature, _)| ((*name).to_owned(), format!("build with `--features {feature}`")))
-        .collect()
+    let way = |feature: &str| match feature {
+        "git" if !cfg!(unix) => "use Linux or macOS".to_owned(),
+        feature => format!("build with `--features {feature}`"),
+    };
+    missing.map(|(name, feature, _)| ((*name).to_owned(), way(feature))).collect()
 }
 
 /// Returns the error for a tool that this build does not have.

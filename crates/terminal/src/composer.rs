@@ -11,6 +11,7 @@ mod long_paste;
 mod piece;
 mod popup;
 mod search;
+mod vi;
 
 use archon_types::Timestamp;
 
@@ -21,10 +22,12 @@ use self::{
     lines::{Label, Lines, columns_beside},
     piece::{Piece, STAND_IN},
     search::Search,
+    vi::Vi,
 };
 pub use self::{
     draft::{Draft, DraftKind},
     popup::Candidate,
+    vi::ViMode,
 };
 use crate::{
     interrupts::{Interrupt, Interrupts},
@@ -81,6 +84,8 @@ pub enum Action {
 #[derive(Clone, Debug, Default)]
 pub struct Composer {
     keymap: Keymap,
+    /// The state of vi keys; `None` without them.
+    vi: Option<Vi>,
     buffer: Buffer,
     history: History,
     interrupts: Interrupts,
@@ -117,8 +122,32 @@ impl Composer {
         Self { keymap, ..Self::default() }
     }
 
+    /// Adds vi keys. A draft begins in insert mode, and Esc goes to normal mode, in which characters are commands. All
+    /// other keys stay as in the keymap, except Ctrl+R in normal mode.
+    ///
+    /// ```
+    /// use archon_terminal::{Composer, Draft, Input, Key, KeyCode, Keymap, ViMode, Work};
+    /// use archon_types::Timestamp;
+    ///
+    /// let mut composer = Composer::new(Keymap::default()).with_vi_keys();
+    /// composer.replace(Draft::typed("one two"));
+    /// for key in [Key::plain(KeyCode::Escape), Key::char('d'), Key::char('b')] {
+    ///     composer.apply(Input::Key(key), Timestamp::from_millis(0), Work::Idle);
+    /// }
+    /// assert_eq!((composer.vi_mode(), composer.draft()), (Some(ViMode::Normal), Draft::typed("one o")));
+    /// ```
+    pub fn with_vi_keys(self) -> Self {
+        Self { vi: Some(Vi::default()), ..self }
+    }
+
     /// Applies an input that was read at this time, while the conversation does `work`.
     pub fn apply(&mut self, input: Input, at: Timestamp, work: Work) -> Action {
+        let action = self.apply_input(input, at, work);
+        self.rest_caret();
+        action
+    }
+
+    fn apply_input(&mut self, input: Input, at: Timestamp, work: Work) -> Action {
         if let Some(action) = self.apply_to_search(&input, at, work) {
             return action;
         }
@@ -131,6 +160,9 @@ impl Composer {
             }
             Input::Key(key) => key,
         };
+        if let Some(action) = self.apply_to_vi(&key, work) {
+            return action;
+        }
         if let Some(action) = self.apply_to_completion(&key) {
             return action;
         }
@@ -160,7 +192,10 @@ impl Composer {
         if meaning == Interrupt::ClearDraft {
             match is_search {
                 true => self.close_lists(),
-                false => self.replace(Draft::default()),
+                false => {
+                    self.replace(Draft::default());
+                    self.begin_insert();
+                }
             }
         }
         meaning
@@ -170,6 +205,7 @@ impl Composer {
     pub fn replace(&mut self, draft: Draft) {
         self.close_lists();
         self.edit(|buffer| buffer.set(draft.into_piece()));
+        self.rest_caret();
     }
 
     /// Adds a draft to the history as the newest one, such as a message of an earlier part of the conversation.
@@ -181,6 +217,11 @@ impl Composer {
     pub fn draft(&self) -> Draft {
         let kind = DraftKind::of(self.buffer.piece());
         Draft { text: self.buffer.whole(), kind, pasted: self.buffer.pasted_parts() }
+    }
+
+    /// Returns the mode of vi keys; `None` without them.
+    pub fn vi_mode(&self) -> Option<ViMode> {
+        self.vi.as_ref().map(Vi::mode)
     }
 
     /// Returns true while letters go to a search in the history.
@@ -265,6 +306,7 @@ impl Composer {
         self.close_lists();
         self.history.add(Entry { draft: draft.clone(), piece });
         self.view = View { columns: self.view.columns, ..View::default() };
+        self.begin_insert();
         Some(action(draft))
     }
 

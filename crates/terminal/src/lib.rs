@@ -96,7 +96,7 @@ pub use support::Support;
 pub use theme::{Background, Color, Look, Page, Style, Theme, ThemeName};
 
 // Keys.
-pub use composer::{Action, Candidate, Composer, Draft, DraftKind};
+pub use composer::{Action, Candidate, Composer, Draft, DraftKind, ViMode};
 pub use interrupts::{Interrupt, Interrupts};
 pub use key::{Input, Key, KeyCode, UnknownKey};
 pub use keymap::{Binding, BoundTwice, Keymap, Motion};

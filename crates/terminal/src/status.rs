@@ -4,6 +4,7 @@ use archon_types::SessionMode;
 
 use crate::{
     cells::Meter,
+    composer::ViMode,
     row::Row,
     theme::{Look, Page},
     work::Work,
@@ -18,8 +19,16 @@ use crate::{
 ///
 /// let meter = Meter::default();
 /// let (mode, branch) = (SessionMode::Plan, Some("main"));
-/// let status =
-///     Status { meter: &meter, model: "gpt-5-mini", mode, work: Work::Model, branch, is_sandboxed: true, questions: 0 };
+/// let status = Status {
+///     meter: &meter,
+///     model: "gpt-5-mini",
+///     vi: None,
+///     mode,
+///     work: Work::Model,
+///     branch,
+///     is_sandboxed: true,
+///     questions: 0,
+/// };
 /// let page = Page::new(79, Theme::new(true));
 /// assert_eq!(status.row(&page).text(), "plan mode · gpt-5-mini · main · sandbox · the model works, Esc stops it");
 /// ```
@@ -29,6 +38,8 @@ pub struct Status<'a> {
     pub meter: &'a Meter,
     /// The model of the next message, for a conversation without a run.
     pub model: &'a str,
+    /// The mode of vi keys; `None` without them.
+    pub vi: Option<ViMode>,
     /// The mode of the session, which the line names unless it is [`SessionMode::Ask`].
     pub mode: SessionMode,
     /// The present work of the conversation.
@@ -51,6 +62,7 @@ impl Status<'_> {
             many => Some(format!("{many} questions wait")),
         };
         let parts = [
+            self.vi.map(|vi| format!("vi: {}", vi.name())),
             mode(self.mode).map(str::to_owned),
             Some(model.to_owned()).filter(|model| !model.is_empty()),
             self.meter.share().map(|share| format!("{share} %")),
@@ -58,7 +70,7 @@ impl Status<'_> {
             self.branch.map(str::to_owned),
             self.is_sandboxed.then(|| "sandbox".to_owned()),
             questions,
-            working(self.work).map(str::to_owned),
+            working(self.work, if self.vi == Some(ViMode::Insert) { "Esc Esc" } else { "Esc" }),
         ];
         let line = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         let line = crate::row::harmless(&line).into_owned();
@@ -74,11 +86,12 @@ fn mode(mode: SessionMode) -> Option<&'static str> {
     }
 }
 
-fn working(work: Work) -> Option<&'static str> {
+/// Returns the work as text, with the keys that stop it.
+fn working(work: Work, keys: &str) -> Option<String> {
     match work {
-        Work::Model => Some("the model works, Esc stops it"),
-        Work::Tools => Some("tools run, Esc stops them"),
-        Work::Elsewhere => Some("a run works in another process"),
+        Work::Model => Some(format!("the model works, {keys} stops it")),
+        Work::Tools => Some(format!("tools run, {keys} stops them")),
+        Work::Elsewhere => Some("a run works in another process".to_owned()),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 //! A command has one line in [`COMMANDS`]. Its work is in a file of its own, or is a request to the conversation. What
 //! it prints goes through the output of the program and reaches no model.
 
+#[cfg(unix)]
 mod background;
 mod call;
 mod diff;
@@ -61,10 +62,12 @@ enum Work {
     Model,
     Permissions,
     Plan,
+    #[cfg(unix)]
     Ps,
     Resume,
     Review,
     Status,
+    #[cfg(unix)]
     Stop,
     Theme,
     Tools,
@@ -138,7 +141,9 @@ const COMMANDS: &[Command] = &[
     command("mcp", &[], "", "List the MCP servers", Work::Mcp),
     command("agents", &[], "", "List the agents that the agent may call", Work::Agents),
     command("tools", &[], "", "List the tools of this conversation", Work::Tools),
+    #[cfg(unix)]
     command("ps", &[], "", "List the commands that run in the background", Work::Ps),
+    #[cfg(unix)]
     command("stop", &[], "N", "Stop a command that runs in the background", Work::Stop),
     command(
         "permissions",
@@ -243,7 +248,9 @@ fn begin(work: Work, arguments: &str, situation: &Situation<'_>) -> Step {
                 return Step::Message(arguments.to_owned());
             }
         }
+        #[cfg(unix)]
         Work::Ps => background::list(situation),
+        #[cfg(unix)]
         Work::Stop => return refused(background::stop(arguments, situation)),
         Work::Back => return refused(messages::back(arguments, situation)),
         #[cfg(all(unix, feature = "undo"))]

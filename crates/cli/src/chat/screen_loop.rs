@@ -1,20 +1,17 @@
 //! The loop of a conversation on a screen: applies keys and news, and draws frames.
 
 mod drafts;
+mod interrupts;
 mod notices;
+mod updates;
 
 use std::{io, sync::Arc, time::Duration};
 
 use archon::{
     SystemClock,
-    types::{
-        Answer, ApprovalSettings, Clock, Collection, Event, SessionId, SessionMode, Timestamp, WhenBusy,
-    },
+    types::{Answer, ApprovalSettings, Clock, Collection, SessionId, SessionMode, Timestamp, WhenBusy},
 };
-use archon_terminal::{
-    Action, Composer, Draft, DraftKind, Input, Interrupt, Look, Notifier, QuestionKey, Scope, Status,
-    Support, Work,
-};
+use archon_terminal::{Action, Composer, Input, Look, Notifier, QuestionKey, Scope, Status, Support, Work};
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},
     time::Instant,
@@ -24,18 +21,16 @@ use super::{
     commands,
     conversation::{self, Opening},
     display::Display,
-    editor::Editing,
     ending::Ending,
-    events::{Request, Update},
+    events::Request,
     files::{FileList, Files},
     history_file::HistoryFile,
-    history_of_session::{History, message_of_person},
     key_reader::KeyReader,
     keys::EarlyInput,
     outbox::{AtWork, Outbox},
     question_queue::QuestionQueue,
     questions::{self, Part, ScreenApprover},
-    sources::{Happening, Signal, Signals, Sources},
+    sources::{Happening, Signals, Sources},
     surroundings,
     transcript::Transcript,
     tty::{self, Tty},
@@ -44,12 +39,12 @@ use super::{
 };
 use crate::{
     app::{App, Consent},
+    config::EditingKeys,
     exit::Exit,
     failure::Failure,
     output::{self, Capture},
     own_file,
     permissions::stored_rules,
-    text::visible_path,
     toolset,
 };
 
@@ -165,9 +160,13 @@ impl Talk {
         lists: UnboundedSender<FileList>,
     ) -> Self {
         let folder = toolset::folder(app);
-        // The settings were checked when they were read.
-        let keymap = app.config.settings.keys.as_ref().and_then(|keys| keys.keymap().ok());
+        let settings = &app.config.settings;
+        // They were checked when they were read.
+        let keymap = settings.keys.as_ref().and_then(|keys| keys.keymap().ok());
         let mut composer = Composer::new(keymap.unwrap_or_default());
+        if settings.chat.unwrap_or_default().editing == Some(EditingKeys::Vi) {
+            composer = composer.with_vi_keys();
+        }
         composer.set_commands(commands::candidates(app));
         Self {
             app: app.clone(),
@@ -286,68 +285,6 @@ impl Talk {
         Ok(())
     }
 
-    /// Reads the drafts of earlier conversations.
-    fn open_history(&mut self) {
-        let (file, drafts) = HistoryFile::open(&self.app.data_dir);
-        drafts.into_iter().for_each(|draft| self.composer.remember(draft));
-        self.history = Some(file);
-    }
-
-    /// Keeps a draft for later conversations. If that fails, a person needs to know it once.
-    fn keep(&mut self, draft: &Draft) {
-        if let Some(Err(e)) = self.history.as_mut().map(|file| file.append(draft)) {
-            self.history = None;
-            let folder = visible_path(&self.app.data_dir);
-            let note = format!(
-                "this draft and those that follow are not kept for later: cannot write history.jsonl in {folder}: {e}. Make the folder writable."
-            );
-            self.transcript.note(Look::Warning, &note);
-        }
-    }
-
-    /// Opens the draft in the person's editor, and waits until that has ended.
-    ///
-    /// # Errors
-    /// The terminal is lost.
-    async fn edit_draft(&mut self, sources: &mut Sources) -> io::Result<()> {
-        let before = self.composer.draft();
-        self.display.give_back()?;
-        let editing = async { Editing::open(&self.app, &before.text)?.text().await };
-        let edited = sources.rest_until(editing).await;
-        self.display.take_again()?;
-        match edited {
-            Ok(text) if text == before.text => {}
-            // A pasted sign stays a part of a message.
-            Ok(text)
-                if before.kind == DraftKind::Message && text.chars().next() == before.text.chars().next() =>
-            {
-                let mut draft = Draft::message(text);
-                if before.pasted.is_empty() {
-                    draft.pasted.clear();
-                }
-                self.composer.replace(draft);
-            }
-            Ok(text) => self.composer.replace(Draft::typed(text)),
-            Err(failure) => self.transcript.note_failure(&failure),
-        }
-        Ok(())
-    }
-
-    fn interrupt(&mut self, meaning: Interrupt) {
-        match meaning {
-            Interrupt::CancelRun => self.cancel(),
-            Interrupt::ClearDraft => self.stay(),
-            Interrupt::Leave => self.leave(Exit::Finished),
-            Interrupt::LeaveAtOnce => self.leave_at_once(),
-        }
-    }
-
-    /// Stops the run. A question that is open is refused, so that the model knows why it was stopped.
-    fn cancel(&mut self) {
-        let request = self.questions.refuse();
-        self.outbox.request(request);
-    }
-
     fn decide(&mut self, answer: Answer, scope: Scope) {
         if scope == Scope::Always {
             questions::remember(&answer, stored_rules(&self.app).as_ref(), &self.app.output);
@@ -355,126 +292,6 @@ impl Talk {
         if let Some(request) = self.questions.answer(answer) {
             self.outbox.request(request);
         }
-    }
-
-    /// Ends the conversation, as soon as a run that works here has stopped.
-    fn leave(&mut self, exit: Exit) {
-        let is_at_work = self.is_at_work();
-        if is_at_work {
-            self.cancel();
-        }
-        self.ending = Some(Ending::new(exit, is_at_work));
-    }
-
-    fn is_at_work(&self) -> bool {
-        self.outbox.is_at_work(self.questions.current().is_some())
-    }
-
-    fn leave_at_once(&mut self) {
-        self.close(false);
-        self.app.output.release();
-        self.app.output.note(output::Look::Plain, "Force exiting due to rapid interrupts!");
-        if let Some(session) = &self.session {
-            self.app.note(format!(
-                "the conversation is kept: {}",
-                surroundings::continue_line(&self.app, session)
-            ));
-        }
-        std::process::exit(Exit::Failed as i32);
-    }
-
-    fn signal(&mut self, signal: Signal) -> Result<(), Stop> {
-        match signal {
-            Signal::Interrupt => {
-                let meaning = self.composer.interrupt(SystemClock.now(), self.work());
-                self.interrupt(meaning);
-            }
-            Signal::Terminate => self.leave(Exit::Interrupted),
-            Signal::HangUp => self.leave(Exit::HungUp),
-            Signal::Continue => self.display.take_again().map_err(|_| Stop::Lost)?,
-        }
-        Ok(())
-    }
-
-    fn update(&mut self, update: Update) -> Result<(), Stop> {
-        match update {
-            Update::History(history) => self.add_history(*history),
-            Update::Ready { model } => {
-                self.transcript.row(surroundings::title(&self.app, &model));
-                (self.model, self.is_model_new) = (model, true);
-            }
-            Update::Anew => self.begin_anew(),
-            Update::Earlier(message) => self.take_earlier(message),
-            Update::Session(session) => self.session = Some(session),
-            Update::Mode(mode) => self.mode = mode,
-            Update::Working { run, is_elsewhere } => {
-                self.questions.go_on();
-                self.is_model_new = false;
-                self.outbox.begin(run, is_elsewhere);
-            }
-            Update::Event(event) => self.event(&event),
-            Update::Rest(failure) => self.rest(failure),
-            Update::NotSent(text, earlier, failure) => {
-                self.outbox.forget(&text);
-                if self.composer.is_empty() {
-                    self.earlier = earlier;
-                    self.composer.replace(Draft::message(text));
-                }
-                self.transcript.note_failure(&failure);
-            }
-            Update::NotRun(line, failure) => {
-                self.outbox.forget(&line);
-                if self.composer.is_empty() {
-                    self.composer.replace(Draft::typed(format!("!{line}")));
-                }
-                self.transcript.note_failure(&failure);
-            }
-            Update::Failed(failure) => {
-                self.questions.ask_again();
-                self.transcript.note_failure(&failure);
-            }
-            Update::Over(failure) => return Err(Stop::Failed(failure)),
-        }
-        Ok(())
-    }
-
-    /// Forgets the conversation, for another one. What is printed stays.
-    fn begin_anew(&mut self) {
-        // What is not printed yet would be lost.
-        let _ = self.draw();
-        self.transcript = Transcript::default();
-        self.questions = QuestionQueue::default();
-        self.outbox.clear();
-        (self.session, self.earlier) = (None, None);
-    }
-
-    fn add_history(&mut self, history: History) {
-        for text in history.records.iter().filter_map(|(_, record)| message_of_person(record)) {
-            self.composer.remember(Draft::message(text));
-        }
-        self.transcript.add_history(&history, self.session.as_ref());
-        if let Some(newest) = history.newest {
-            self.outbox.set_run(newest.run_id);
-        }
-    }
-
-    fn event(&mut self, event: &Event) {
-        if let Event::Record { run, record } = event
-            && Some(run) == self.outbox.run()
-            && let Some(text) = message_of_person(record)
-        {
-            self.outbox.forget(&text);
-        }
-        self.transcript.apply(event);
-    }
-
-    fn rest(&mut self, failure: Option<Failure>) {
-        self.outbox.rest();
-        let Some(failure) = failure else { return };
-        if let Some(run) = self.outbox.run() {
-            self.transcript.stop(run);
-        }
-        self.transcript.note_failure(&failure);
     }
 
     /// Takes the next question if none is open, and shows what it is about.
@@ -515,6 +332,7 @@ impl Talk {
         let status = Status {
             meter: without_model.as_ref().unwrap_or_else(|| cells.meter()),
             model: &self.model,
+            vi: self.composer.vi_mode(),
             mode: self.mode,
             work: self.work(),
             branch: self.branch.as_deref(),

@@ -24,6 +24,10 @@ const TURNS: u32 = 2;
 /// # Errors
 /// [`Failure`] if this machine has no tool that runs commands, or a rule cannot be read.
 pub(crate) async fn agent(app: &App, person: &Person) -> Result<Arc<dyn RunAgent>, Failure> {
+    if !cfg!(unix) {
+        let advice = "run the line in another terminal, or use Linux or macOS";
+        return Err(Failure::usage("no tool runs commands on this system", advice));
+    }
     let tools = toolset::by_name([Person::TOOL].into_iter(), app).await?.tools;
     let rules = app.config.settings.permissions.clone().unwrap_or_default();
     let invalid = |e: archon::tools::ToolSetupError| {

@@ -39,6 +39,7 @@ pub(crate) enum Happening {
 
 /// The signals that a conversation handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "other systems have only interrupts"))]
 pub(crate) enum Signal {
     /// An interrupt that did not come as a key.
     Interrupt,
@@ -138,7 +139,8 @@ impl Signals {
     }
 }
 
-/// The signals of a system where Ctrl+C comes as a key, and a closed terminal ends the process.
+/// The signals of a system where a closed terminal ends the process. Ctrl+C comes as a key, and as an interrupt while
+/// another program has the terminal: caught, it does not end this one.
 #[cfg(not(unix))]
 pub(crate) struct Signals;
 
@@ -151,6 +153,9 @@ impl Signals {
     fn forget_interrupts(&mut self) {}
 
     async fn next(&mut self) -> Signal {
-        std::future::pending().await
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Signal::Interrupt,
+            Err(_) => std::future::pending().await,
+        }
     }
 }

@@ -25,8 +25,13 @@ impl Tty {
     /// Begins raw mode, with a guard that ends it if this process is killed.
     ///
     /// # Errors
-    /// Standard input is no terminal.
+    /// Standard input is no terminal, or the terminal takes no escape sequences.
     pub(crate) fn open() -> io::Result<Self> {
+        // This switches them on.
+        #[cfg(windows)]
+        if !crossterm::ansi_support::supports_ansi() {
+            return Err(io::Error::other("the console takes no escape sequences"));
+        }
         let mut tty = Self {
             is_raw: false,
             early: 0,

@@ -1,4 +1,4 @@
-//! The look of a conversation on the terminal, and its notices, in settings.
+//! The look of a conversation on the terminal, its notices and its editing keys, in settings.
 
 #![cfg_attr(
     not(feature = "chat"),
@@ -18,6 +18,9 @@ pub(crate) struct ChatSettings {
     /// The notice when a question waits or long work has ended, and no key was pressed for 5 seconds: `bell`, `osc9`
     /// (a text on the desktop, for terminals that know OSC 9) or `off`; by default `bell`.
     pub(crate) notify: Option<Notify>,
+    /// The keys that edit the draft: `emacs` (those that shells have) or `vi` (the same, with the modes of vi); by
+    /// default `emacs`.
+    pub(crate) editing: Option<EditingKeys>,
 }
 
 /// The colors of a conversation.
@@ -33,6 +36,16 @@ pub(crate) enum ThemeChoice {
     Light,
     /// None
     Mono,
+}
+
+/// The keys that edit a draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EditingKeys {
+    /// Those that shells have
+    Emacs,
+    /// The same, with the modes of vi
+    Vi,
 }
 
 /// The way in which a person gets notices.

@@ -37,6 +37,8 @@ pub(crate) struct Buffer {
     piece: Piece,
     caret: usize,
     changes: VecDeque<Change>,
+    /// The changes that were taken back since the last other change.
+    undone: Vec<Change>,
     killed: Piece,
     /// The long pastes that one character of the text stands for, by their numbers. They are never removed, since the
     /// changes and the killed text may have them.
@@ -100,6 +102,11 @@ impl Buffer {
         self.caret
     }
 
+    /// Returns the text of the last kill. If it ends with a line end, it is whole lines.
+    pub(crate) fn killed(&self) -> &Piece {
+        &self.killed
+    }
+
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
@@ -133,6 +140,31 @@ impl Buffer {
     /// Replaces a part of the text by a typed one. The ends of the part are boundaries of graphemes.
     pub(crate) fn replace(&mut self, range: Range<usize>, text: &str) {
         self.change(range, Piece::typed(text));
+    }
+
+    /// Keeps a part of the text as a kill does, and leaves it where it is.
+    pub(crate) fn keep(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            (self.killed, self.last) = (self.piece.part(range), Last::Other);
+        }
+    }
+
+    /// Does the same for whole lines; the last one gets a line end.
+    pub(crate) fn keep_lines(&mut self, range: Range<usize>) {
+        (self.killed, self.last) = (self.piece.part(range), Last::Other);
+        self.killed.append(Piece::typed('\n'));
+    }
+
+    /// Inserts the text of the last kill.
+    pub(crate) fn put_killed(&mut self, at: usize) {
+        self.change(at..at, self.killed.clone());
+    }
+
+    /// Inserts killed lines behind the last line.
+    pub(crate) fn append_killed_lines(&mut self) {
+        let mut lines = Piece::typed('\n');
+        lines.append(self.killed.part(0..self.killed.text().len().saturating_sub(1)));
+        self.change(self.text().len()..self.text().len(), lines);
     }
 
     /// Replaces the whole text; the replaced one can be taken back.
@@ -173,9 +205,27 @@ impl Buffer {
             Binding::Move(motion) => self.move_to(self.target(motion)),
             Binding::Erase(motion) => drop(self.erase(motion)),
             Binding::Kill(motion) => self.kill(motion),
-            Binding::Yank => self.change(self.caret..self.caret, self.killed.clone()),
+            Binding::Yank => self.put_killed(self.caret),
             Binding::Undo => self.undo(),
             _ => {}
+        }
+    }
+
+    /// Takes back the last change.
+    pub(crate) fn undo(&mut self) {
+        self.last = Last::Other;
+        if let Some(change) = self.changes.pop_back() {
+            let redo = self.revert(change);
+            self.undone.push(redo);
+        }
+    }
+
+    /// Makes the last change again that was taken back.
+    pub(crate) fn redo(&mut self) {
+        self.last = Last::Other;
+        if let Some(change) = self.undone.pop() {
+            let undo = self.revert(change);
+            self.changes.push_back(undo);
         }
     }
 
@@ -220,12 +270,13 @@ impl Buffer {
         }
     }
 
-    fn undo(&mut self) {
-        self.last = Last::Other;
-        if let Some(Change { at, removed, inserted, caret }) = self.changes.pop_back() {
-            self.put(at..at + inserted, removed);
-            self.move_to(caret);
-        }
+    /// Takes back a change, and returns the one that makes it again.
+    fn revert(&mut self, change: Change) -> Change {
+        let Change { at, removed, inserted, caret } = change;
+        let (length, caret_now) = (removed.text().len(), self.caret);
+        let removed = self.put(at..at + inserted, removed);
+        self.move_to(caret);
+        Change { at, removed, inserted: length, caret: caret_now }
     }
 
     fn change(&mut self, range: Range<usize>, new: Piece) {
@@ -233,6 +284,7 @@ impl Buffer {
         if range.is_empty() && new.text().is_empty() {
             return;
         }
+        self.undone.clear();
         let (at, inserted, caret) = (range.start, new.text().len(), self.caret);
         let removed = self.put(range, new);
         if self.changes.len() == MOST_CHANGES {

@@ -73,6 +73,12 @@ impl Piece {
         })
     }
 
+    /// Returns a copy of a part.
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        let text = self.text.get(range.clone()).unwrap_or_default().to_owned();
+        Self { text, marks: self.marks.get(range).unwrap_or_default().to_vec() }
+    }
+
     /// Replaces a range, and returns what was there.
     pub(crate) fn splice(&mut self, range: Range<usize>, new: Self) -> Self {
         let text = self.text.get(range.clone()).unwrap_or_default().to_owned();

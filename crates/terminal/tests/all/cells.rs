@@ -735,8 +735,16 @@ fn meter_counts_tokens_money_and_the_window() {
     assert_eq!(note.text, "conversation compacted: 1000 to 400 tokens");
     let (meter, branch) = (cells.meter(), Some("main"));
     let mode = SessionMode::Ask;
-    let status =
-        Status { meter, model: "", mode, work: Work::Idle, branch, is_sandboxed: true, questions: 2 };
+    let status = Status {
+        meter,
+        model: "",
+        vi: None,
+        mode,
+        work: Work::Idle,
+        branch,
+        is_sandboxed: true,
+        questions: 2,
+    };
     assert_eq!(status.row(&page(99)).text(), "m · 10 % · $0.71 of 2 · main · sandbox · 2 questions wait");
     let accepting = Status { mode: SessionMode::AcceptEdits, ..status };
     assert!(accepting.row(&page(99)).text().starts_with("edits accepted · m · "));

@@ -99,7 +99,8 @@ fn nothing_of_a_record_reaches_the_terminal_as_a_control_sequence() {
             let mut live = printed.open(&cells, &page, size.live_rows());
             let (meter, questions) = (cells.meter(), cells.questions().count());
             let (branch, mode, work) = (Some(model.as_str()), SessionMode::Plan, Work::Model);
-            let status = Status { meter, model: &model, mode, work, branch, is_sandboxed: true, questions };
+            let (vi, is_sandboxed) = (None, true);
+            let status = Status { meter, model: &model, vi, mode, work, branch, is_sandboxed, questions };
             live.push(status.row(&page));
             let frame = Frame { committed: &committed, live: &live, caret: None, caret_is_real: false, size };
             screen.frame(&frame).unwrap();

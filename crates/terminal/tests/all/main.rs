@@ -18,4 +18,5 @@ mod reflow;
 mod resize_fuzz;
 mod support;
 mod typing;
+mod vi;
 mod work;

@@ -1,4 +1,7 @@
-//! Finished drafts: messages, commands, lines of the shell, and texts to remember.
+//! Drafts: finished ones, which are messages, commands, lines of the shell or texts to remember; those that are kept
+//! for later; and the one that is open in the person's editor.
+
+use std::io;
 
 use archon::types::{Timestamp, WhenBusy};
 use archon_terminal::{Draft, DraftKind, Look, Work};
@@ -8,10 +11,14 @@ use crate::{
     chat::{
         attachments::{PersonMessage, own_words},
         commands::{self, Situation, Step},
+        editor::Editing,
         events::Request,
+        history_file::HistoryFile,
+        sources::Sources,
         way_back::Earlier,
     },
     exit::Exit,
+    text::visible_path,
 };
 
 /// Two presses of Esc in less than this time, in milliseconds, go back to an earlier message.
@@ -110,5 +117,52 @@ impl Talk {
             },
         };
         self.outbox.request(Request::Back(number));
+    }
+
+    /// Reads the drafts of earlier conversations.
+    pub(super) fn open_history(&mut self) {
+        let (file, drafts) = HistoryFile::open(&self.app.data_dir);
+        drafts.into_iter().for_each(|draft| self.composer.remember(draft));
+        self.history = Some(file);
+    }
+
+    /// Keeps a draft for later conversations. If that fails, a person needs to know it once.
+    fn keep(&mut self, draft: &Draft) {
+        if let Some(Err(e)) = self.history.as_mut().map(|file| file.append(draft)) {
+            self.history = None;
+            let folder = visible_path(&self.app.data_dir);
+            let note = format!(
+                "this draft and those that follow are not kept for later: cannot write history.jsonl in {folder}: {e}. Make the folder writable."
+            );
+            self.transcript.note(Look::Warning, &note);
+        }
+    }
+
+    /// Opens the draft in the person's editor, and waits until that has ended.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(super) async fn edit_draft(&mut self, sources: &mut Sources) -> io::Result<()> {
+        let before = self.composer.draft();
+        self.display.give_back()?;
+        let editing = async { Editing::open(&self.app, &before.text)?.text().await };
+        let edited = sources.rest_until(editing).await;
+        self.display.take_again()?;
+        match edited {
+            Ok(text) if text == before.text => {}
+            // A pasted sign stays a part of a message.
+            Ok(text)
+                if before.kind == DraftKind::Message && text.chars().next() == before.text.chars().next() =>
+            {
+                let mut draft = Draft::message(text);
+                if before.pasted.is_empty() {
+                    draft.pasted.clear();
+                }
+                self.composer.replace(draft);
+            }
+            Ok(text) => self.composer.replace(Draft::typed(text)),
+            Err(failure) => self.transcript.note_failure(&failure),
+        }
+        Ok(())
     }
 }

@@ -188,12 +188,37 @@ async fn keys_of_the_settings_replace_the_default_ones() {
 }
 
 #[tokio::test]
+async fn vi_keys_of_the_settings_edit_the_draft_and_the_status_names_their_mode() {
+    let server = MockServer::start([answer("Seven.")]).await;
+    let place = Place::with_server(&server);
+    std::fs::create_dir_all(place.path(".config/archon")).expect("a folder");
+    std::fs::write(place.path(".config/archon/archon.toml"), "[chat]\nediting = \"vi\"\n").expect("a file");
+    let mut window = chat(&place).await;
+    window.shows("vi: insert").await;
+    window.types("count teh apples");
+    window.shows("› count teh apples").await;
+    // Characters right behind Esc would be keys with Alt.
+    window.types("\x1b");
+    window.shows("vi: normal").await;
+    window.types("bbcwthe");
+    window.shows("› count the apples").await;
+    window.shows("vi: insert").await;
+    window.types("\x1b");
+    window.shows("vi: normal").await;
+    window.types("\r");
+    window.shows("Seven.").await;
+    assert_eq!(last_message(&server, 0), "count the apples");
+    window.shows("vi: insert").await;
+}
+
+#[tokio::test]
 async fn wrong_keys_in_the_settings_are_refused_with_their_names() {
     let place = Place::new();
     std::fs::create_dir_all(place.path(".config/archon")).expect("a folder");
     for (settings, parts) in [
         ("[keys]\nsend = \"ctr+s\"\n", &["archon.toml:2: ", "`ctr+s` cannot be bound"][..]),
         ("[keys]\nsned = \"ctrl+s\"\n", &["archon.toml:", "no action `sned`", "did you mean `send`?"]),
+        ("[chat]\nediting = \"vim\"\n", &["archon.toml:2: ", "`vim`", "`emacs` or `vi`"]),
         (
             "[keys]\nsend = \"ctrl+s\"\nundo = \"ctrl+s\"\n",
             &["`ctrl+s` is bound to", "`send`", "`undo`", "remove it"],
