@@ -78,7 +78,7 @@ fn working(work: Work) -> Option<&'static str> {
     match work {
         Work::Model => Some("the model works, Esc stops it"),
         Work::Tools => Some("tools run, Esc stops them"),
-        Work::Elsewhere => Some("a run works in another process"),
+        Work::Elsewhere => Some("watching a run of another process"),
         _ => None,
     }
 }

@@ -18,4 +18,5 @@ mod rows;
 mod steering;
 mod taking_back;
 mod tmux;
+mod watching;
 mod window;
