@@ -255,6 +255,18 @@ async fn watch_twice_gives_every_record_and_a_dropped_watcher_cancels_nothing() 
     }
 }
 
+#[tokio::test]
+async fn works_on_is_true_only_in_the_process_that_works_on_the_run() {
+    let world = World::closed();
+    let (own, other) = (world.process(), world.process());
+    let started = own.start(StartRun::new("Take a step")).await.unwrap();
+    world.tool_entered().await;
+    assert_eq!([own.works_on(&started.run), other.works_on(&started.run)], [true, false]);
+    world.open_gate();
+    own.reply(&started.run).await.ended();
+    assert!(!own.works_on(&started.run));
+}
+
 pub(crate) async fn records(run: &RunId, mut events: archon::types::Watch) -> Vec<u64> {
     let mut seen = Vec::new();
     while let Some(event) = events.next().await {

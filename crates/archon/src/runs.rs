@@ -141,6 +141,13 @@ impl Runs {
         self.with(|inner| inner.source = Some(source))
     }
 
+    /// Returns true while this service works on the run. A run with the status
+    /// [`Running`](archon_types::RunStatus::Running) for which this is false is at work elsewhere, usually in another
+    /// process.
+    pub fn works_on(&self, run: &RunId) -> bool {
+        self.live().contains_key(run)
+    }
+
     /// Returns a changed service. It has no runs under way, because they belong to the service that started
     /// them.
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {

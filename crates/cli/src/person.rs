@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archon::types::{
-    AssistantMessage, BoxStream, CancellationToken, Content, Message, ModelEvent, Provider, ProviderError,
-    Request, StopReason, ToolCall,
+    BoxStream, CancellationToken, Content, Message, ModelEvent, Provider, ProviderError, Request, ToolCall,
 };
 use futures_util::{StreamExt, stream};
 use serde_json::json;
@@ -74,28 +73,18 @@ impl Provider for Person {
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
         let is_message = request.messages.last().is_some_and(|last| matches!(**last, Message::User(_)));
         let line = self.lines().due.take();
-        let (content, stop_reason) = match line {
-            Some(command) => {
-                let call = ToolCall::new("line", Self::TOOL, json!({ "command": command }));
-                (Content::from(call), StopReason::ToolUse)
-            }
-            None if is_message => (Content::text(NOT_READ), StopReason::Stop),
-            None => (Content::text(END), StopReason::Stop),
+        let block = match line {
+            Some(command) => Content::from(ToolCall::new("line", Self::TOOL, json!({ "command": command }))),
+            None if is_message => Content::text(NOT_READ),
+            None => Content::text(END),
         };
-        let answer = AssistantMessage {
-            content: vec![content],
-            stop_reason,
-            model: request.model,
-            provider: Self::ID.to_owned(),
-            ..AssistantMessage::default()
-        };
-        stream::iter([Ok(ModelEvent::Start), Ok(ModelEvent::Done(Box::new(answer)))]).boxed()
+        stream::iter(ModelEvent::answer(Self::ID, request.model, block)).boxed()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use archon::types::{Timestamp, ToolResult};
+    use archon::types::{AssistantMessage, Timestamp, ToolResult};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! The provider behind a client's call: the client has chosen the tool and the arguments, so no model is asked.
 
 use archon_types::{
-    AssistantMessage, BoxStream, CancellationToken, Content, Json, Message, ModelEvent, Provider,
-    ProviderError, Request, StopReason, ToolCall,
+    BoxStream, CancellationToken, Content, Json, Message, ModelEvent, Provider, ProviderError, Request,
+    ToolCall,
 };
 use futures_util::{StreamExt, stream};
 use serde_json::json;
@@ -47,25 +47,15 @@ impl Provider for ClientCalls {
             Message::User(_) => call_in(&message.text()),
             _ => None,
         });
-        let (content, stop_reason) = match call {
-            Some(call) => (Content::from(call), StopReason::ToolUse),
-            None => (Content::text("The call has ended."), StopReason::Stop),
-        };
-        let answer = AssistantMessage {
-            content: vec![content],
-            stop_reason,
-            model: request.model,
-            provider: Self::ID.to_owned(),
-            ..AssistantMessage::default()
-        };
-        stream::iter([Ok(ModelEvent::Start), Ok(ModelEvent::Done(Box::new(answer)))]).boxed()
+        let block = call.map_or_else(|| Content::text("The call has ended."), Content::from);
+        stream::iter(ModelEvent::answer(Self::ID, request.model, block)).boxed()
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
-    use archon_types::Timestamp;
+    use archon_types::{AssistantMessage, Timestamp};
 
     use super::*;
 

@@ -3,28 +3,23 @@
 mod answer;
 mod asked;
 mod call;
+mod call_records;
 mod call_text;
 mod child;
 mod end;
 mod message;
 mod meter;
+mod model_records;
 mod note;
 mod plan;
 mod run;
+mod run_records;
 
 use std::collections::{BTreeSet, HashMap};
 
-use archon_types::{
-    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Delta, DeltaKind,
-    ModelErrorCode, ModelFailure, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunId, RunStarted,
-    Timestamp, ToolResult, WorkspaceSnapshot, one_line,
-};
+use archon_types::{ApprovalRequest, Delta, DeltaKind, Origin, Record, RecordBody, RunId, one_line};
 
-use crate::{
-    row::Row,
-    theme::{Look, Page},
-    work::Work,
-};
+use crate::{row::Row, theme::Page, work::Work};
 
 pub use answer::AnswerCell;
 pub use asked::AskedCell;
@@ -36,7 +31,7 @@ pub use note::Note;
 pub use plan::{PlanCell, PlanStep};
 
 pub use run::CellId;
-use run::{Batch, RunState, Wish};
+use run::RunState;
 
 /// One thing on the screen. A closed cell never changes again.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,291 +273,6 @@ impl Cells {
     fn change_call(&mut self, id: Option<CellId>, change: impl FnOnce(&mut CallCell)) {
         if let Some(CellKind::Call(call)) = id.and_then(|id| self.open_kind(id)) {
             change(call);
-        }
-    }
-}
-
-/// Cells of the records of model calls.
-impl Cells {
-    fn apply_model(&mut self, run: &RunId, record: &Record) {
-        match &record.body {
-            RecordBody::MessageAdded { message, .. } => self.message(run, message),
-            RecordBody::ModelCallStarted { command, attempt, .. } => {
-                self.model_call_started(run, *command, *attempt)
-            }
-            RecordBody::ModelCallFinished { command, message, .. } => {
-                self.model_call_finished(run, *command, message);
-            }
-            RecordBody::ModelCallFailed { attempt, failure, .. } => {
-                self.model_call_failed(run, *attempt, failure)
-            }
-            RecordBody::FallbackSelected { fallback, .. } => {
-                self.meter.fall_back(fallback);
-                self.note(Note::warning(fallback.to_string()));
-            }
-            RecordBody::ModelCallLost { .. } => {
-                self.note(Note::new(Look::Dim, "the last answer was lost: the model is called again"));
-            }
-            RecordBody::CompactionRequested { .. } => self.run(run).compaction = Some(Wish::Open),
-            RecordBody::Compacted(compaction) => {
-                let wish = &mut self.run(run).compaction;
-                *wish = wish.map(|_| Wish::Done);
-                self.meter.compacted(compaction);
-                let (before, after) = (compaction.tokens_before, compaction.tokens_after);
-                self.note(Note::new(
-                    Look::Dim,
-                    format!("conversation compacted: {before} to {after} tokens"),
-                ));
-            }
-            RecordBody::InstructionsRead { .. } => self.note(Note::detail("read the project's instructions")),
-            RecordBody::HintAdded { text } => self.note(Note::detail(one_line(text, SHOWN))),
-            RecordBody::WorkspaceSnapshot(WorkspaceSnapshot { problem: Some(problem), .. }) => {
-                self.note(Note::warning(format!("this run cannot be undone: {}", one_line(problem, SHOWN))));
-            }
-            RecordBody::InputRejected { reason } => {
-                self.note(Note::warning(format!("the message was refused: {}", one_line(reason, SHOWN))));
-            }
-            _ => {}
-        }
-    }
-
-    fn message(&mut self, run: &RunId, message: &AgentMessage) {
-        self.run(run).work = Work::Model;
-        if let Some(cell) = MessageCell::of(message) {
-            self.add(CellKind::Message(cell));
-        }
-    }
-
-    fn model_call_started(&mut self, run: &RunId, command: CommandId, attempt: u32) {
-        self.run(run).work = Work::Model;
-        let known = self.run(run).answer.filter(|(known, _)| *known == command).map(|(_, id)| id);
-        let id = match known {
-            Some(id) => id,
-            None => {
-                let id = self.open(CellKind::Answer(AnswerCell::new(command)));
-                self.run(run).answer = Some((command, id));
-                id
-            }
-        };
-        if let Some(CellKind::Answer(answer)) = self.open_kind(id) {
-            answer.begin(attempt);
-        }
-        if self.order.last() != Some(&id) && !self.is_in_order(id) {
-            self.order.push(id);
-        }
-    }
-
-    /// Returns true if an open answer has its place. Few cells can follow an open answer.
-    fn is_in_order(&self, id: CellId) -> bool {
-        self.order.iter().rev().any(|known| *known == id)
-    }
-
-    fn model_call_finished(&mut self, run: &RunId, command: CommandId, message: &AssistantMessage) {
-        self.meter.model_call_finished(message);
-        let state = self.run(run);
-        state.failure.clear();
-        let answer = state.answer.filter(|(known, _)| *known == command).map(|(_, id)| id);
-        if let Some(id) = answer {
-            if let Some(CellKind::Answer(answer)) = self.open_kind(id) {
-                answer.finish(message);
-                let text = answer.text.clone();
-                self.run(run).last_answer = text;
-            }
-            self.close(id);
-            self.run(run).answer = None;
-        }
-        let count = message.tool_calls().count();
-        self.run(run).batch = (count > 1).then_some(Batch { open: count, differences: 0 });
-        if count > 1 {
-            self.note(Note::new(Look::Dim, "Multiple Operations"));
-        }
-        for (index, call) in (0..).zip(message.tool_calls()) {
-            let call_id = CallId::new(command, index);
-            let cell = self.open(CellKind::Call(Box::new(CallCell::new(call_id, call))));
-            let state = self.run(run);
-            state.calls.insert(call_id, cell);
-            state.work = Work::Tools;
-        }
-    }
-
-    fn model_call_failed(&mut self, run: &RunId, attempt: u32, failure: &ModelFailure) {
-        let answer = self.run(run).answer.map(|(_, id)| id);
-        let is_empty = answer
-            .and_then(|id| self.open_kind(id))
-            .is_some_and(|kind| matches!(kind, CellKind::Answer(answer) if answer.text.is_empty()));
-        // An attempt without text keeps no place, so that notes about it stand before the answer.
-        if is_empty && !failure.had_output && self.order.last().copied() == answer {
-            self.order.pop();
-        }
-        let is_repeated = !failure.had_output && self.run(run).failure == failure.message;
-        if failure.code == ModelErrorCode::Cancelled || is_repeated {
-            return;
-        }
-        self.run(run).failure.clone_from(&failure.message);
-        let void = if failure.had_output { ", its partial answer is void" } else { "" };
-        let what = one_line(&failure.message, SHOWN);
-        self.note(Note::warning(format!("the model call failed (attempt {}{void}): {what}", attempt + 1)));
-    }
-}
-
-/// Cells of the records of tool calls and questions.
-impl Cells {
-    fn apply_call(&mut self, run: &RunId, record: &Record) {
-        match &record.body {
-            RecordBody::ToolCallStarted { call, child_run, .. } => {
-                if let Some(child_run) = child_run {
-                    self.mark_delegation(run, *call, child_run);
-                }
-                self.call_started(run, *call, record.at);
-            }
-            RecordBody::ToolCallFinished { call, result } | RecordBody::ToolCallRefused { call, result } => {
-                self.call_finished(run, *call, result, record.at);
-            }
-            RecordBody::ApprovalRequested { call, request } => self.question_asked(run, *call, request),
-            RecordBody::ApprovalAnswered { call, answer } => self.close_questions(run, *call, Some(answer)),
-            RecordBody::LeaseGranted { call, child_run, .. }
-            | RecordBody::ChildRunCreated { call, child_run } => {
-                self.mark_delegation(run, *call, child_run);
-            }
-            RecordBody::LeaseSettled { call, spent, .. } => self.meter.lease_settled(run, *call, *spent),
-            _ => {}
-        }
-    }
-
-    fn call_started(&mut self, run: &RunId, call: CallId, at: Timestamp) {
-        self.run(run).work = Work::Tools;
-        self.close_questions(run, call, None);
-        let id = self.run(run).calls.get(&call).copied();
-        self.change_call(id, |cell| cell.begin(at));
-    }
-
-    fn call_finished(&mut self, run: &RunId, call: CallId, result: &ToolResult, at: Timestamp) {
-        self.close_questions(run, call, None);
-        let Some(id) = self.run(run).calls.get(&call).copied() else { return };
-        let mut plan = None;
-        let mut is_diff = false;
-        self.change_call(Some(id), |cell| {
-            cell.finish(result, at);
-            (plan, is_diff) = (cell.plan.take().filter(|_| !result.is_error()), cell.is_diff);
-        });
-        if plan.is_some() && plan != self.plan {
-            self.plan.clone_from(&plan);
-            if let (Some(plan), Some(kind)) = (plan, self.open_kind(id)) {
-                *kind = CellKind::Plan(plan);
-            }
-        }
-        self.close(id);
-        self.count_in_batch(run, is_diff);
-    }
-
-    /// Ends a batch of calls with the number of differences, after its last call.
-    fn count_in_batch(&mut self, run: &RunId, is_diff: bool) {
-        let Some(batch) = &mut self.run(run).batch else { return };
-        batch.open = batch.open.saturating_sub(1);
-        batch.differences += usize::from(is_diff);
-        let Batch { open: 0, differences } = *batch else { return };
-        self.run(run).batch = None;
-        if differences > 0 {
-            let text = format!("Previewed {differences} file modification(s) above");
-            self.note(Note::new(Look::Dim, text));
-        }
-    }
-
-    fn question_asked(&mut self, run: &RunId, call: CallId, request: &ApprovalRequest) {
-        for (_, id) in self.run(run).questions.clone() {
-            if let Some(CellKind::Asked(asked)) = self.open_kind(id)
-                && asked.request.request_id == request.request_id
-            {
-                asked.request = request.clone();
-                return;
-            }
-        }
-        let cell = AskedCell { call, request: request.clone(), answer: None };
-        let id = self.open(CellKind::Asked(Box::new(cell)));
-        self.run(run).questions.push((call, id));
-    }
-
-    /// Closes the questions about a call: with their answer, or because the call goes on without one, as after an
-    /// answer to a child run.
-    fn close_questions(&mut self, run: &RunId, call: CallId, answer: Option<&Answer>) {
-        let questions = std::mem::take(&mut self.run(run).questions);
-        let (about, others) = questions.into_iter().partition(|(known, _)| *known == call);
-        self.run(run).questions = others;
-        for (_, id) in about {
-            if let Some(CellKind::Asked(asked)) = self.open_kind(id) {
-                asked.answer = answer.cloned();
-            }
-            self.close(id);
-        }
-    }
-}
-
-/// Cells of the records of a run as a whole.
-impl Cells {
-    fn apply_run(&mut self, run: &RunId, record: &Record) {
-        match &record.body {
-            RecordBody::RunStarted(started) => self.run_started(run, started),
-            RecordBody::Suspended { .. } => self.run(run).work = Work::Asking,
-            RecordBody::Resumed => self.resumed(run),
-            RecordBody::LimitsRaised(more) => {
-                self.meter.limits_raised(more);
-                self.resumed(run);
-            }
-            RecordBody::StoppedByHook { hook } => {
-                self.note(Note::warning(format!("a hook of the program stopped the run ({hook:?})")));
-            }
-            RecordBody::RunFinished(outcome) => self.run_finished(run, outcome),
-            _ => {}
-        }
-    }
-
-    fn run_started(&mut self, run: &RunId, started: &RunStarted) {
-        // A run whose process died may have open cells. Nothing that is shown below may wait for them.
-        let older: Vec<RunId> = self.runs.keys().filter(|known| *known != run).cloned().collect();
-        older.iter().for_each(|older| self.close_all(older));
-        self.meter.run_started(started);
-        self.plan = None;
-        self.run(run).work = Work::Model;
-        self.newest = Some(run.clone());
-    }
-
-    fn resumed(&mut self, run: &RunId) {
-        self.newest = Some(run.clone());
-        let has_calls = self.open_cells().any(|cell| matches!(cell.kind, CellKind::Call(_)));
-        self.run(run).work = if has_calls { Work::Tools } else { Work::Model };
-    }
-
-    fn run_finished(&mut self, run: &RunId, outcome: &Outcome) {
-        self.close_all(run);
-        let state = self.run(run);
-        state.work = Work::Idle;
-        let is_without_answer = matches!(outcome.status, OutcomeStatus::Finished) && outcome.turns == 0;
-        match state.compaction.take().filter(|_| is_without_answer) {
-            Some(Wish::Done) => return,
-            Some(Wish::Open) => {
-                return self.note(Note::new(Look::Dim, "the conversation is too short to be compacted"));
-            }
-            None => {}
-        }
-        let cell = EndCell::of(outcome, &state.last_answer);
-        state.last_answer.clear();
-        if let Some(cell) = cell {
-            self.add(CellKind::End(cell));
-        }
-    }
-
-    /// Closes all cells of a run that works no longer.
-    fn close_all(&mut self, run: &RunId) {
-        let state = self.run(run);
-        state.work = Work::Idle;
-        state.batch = None;
-        let mut open: Vec<CellId> = state.answer.take().map(|(_, id)| id).into_iter().collect();
-        open.extend(std::mem::take(&mut state.calls).into_values());
-        open.extend(std::mem::take(&mut state.questions).into_iter().map(|(_, id)| id));
-        open.sort_unstable();
-        for id in open {
-            self.change_call(Some(id), CallCell::give_up);
-            self.close(id);
         }
     }
 }

@@ -91,7 +91,7 @@ fn working(work: Work, keys: &str) -> Option<String> {
     match work {
         Work::Model => Some(format!("the model works, {keys} stops it")),
         Work::Tools => Some(format!("tools run, {keys} stops them")),
-        Work::Elsewhere => Some("a run works in another process".to_owned()),
+        Work::Elsewhere => Some("watching a run of another process".to_owned()),
         _ => None,
     }
 }

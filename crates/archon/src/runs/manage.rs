@@ -35,7 +35,7 @@ impl ManageRuns for Runs {
         Box::pin(async move {
             let all = RunFilter::all().tenant(tenant.clone());
             for head in self.archon().journal.list(&all).await? {
-                let is_here = self.live().contains_key(&head.run_id);
+                let is_here = self.works_on(&head.run_id);
                 if is_here || head.status == RunStatus::Running {
                     match self.cancel(&head.run_id, "the tenant is erased").await {
                         // The run has ended by itself.

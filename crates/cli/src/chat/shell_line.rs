@@ -8,7 +8,7 @@ use archon::{
     tools::Permissions,
     types::{
         AgentId, AgentMessage, BoxFuture, Context, ContextConfig, ExecutionLimits, MoreLimits, Origin,
-        Outcome, RunAgent, RunError, RunKind, RunSettings, StartRun,
+        Outcome, PLAN_TOOL, RunAgent, RunError, RunKind, RunSettings, StartRun,
     },
 };
 
@@ -19,16 +19,21 @@ const AGENT: &str = "person";
 /// The call of the line, and the answer behind it.
 const TURNS: u32 = 2;
 
-/// Builds the agent that runs the lines of this person.
+/// Builds the agent that runs the lines of this person in a conversation with the agent `conversation`.
 ///
 /// # Errors
 /// [`Failure`] if this machine has no tool that runs commands, or a rule cannot be read.
-pub(crate) async fn agent(app: &App, person: &Person) -> Result<Arc<dyn RunAgent>, Failure> {
+pub(crate) async fn agent(
+    app: &App,
+    person: &Person,
+    conversation: Arc<dyn RunAgent>,
+) -> Result<Arc<dyn RunAgent>, Failure> {
     if !cfg!(unix) {
         let advice = "run the line in another terminal, or use Linux or macOS";
         return Err(Failure::usage("no tool runs commands on this system", advice));
     }
-    let tools = toolset::by_name([Person::TOOL].into_iter(), app).await?.tools;
+    // A hint that plan mode began names the tool that ends it. The model reads it later.
+    let tools = toolset::by_name([Person::TOOL, PLAN_TOOL].into_iter(), app).await?.tools;
     let rules = app.config.settings.permissions.clone().unwrap_or_default();
     let invalid = |e: archon::tools::ToolSetupError| {
         Failure::usage(e.to_string(), "write deny rules as bash(git push:*) or read_file(secrets/**)")
@@ -50,7 +55,7 @@ pub(crate) async fn agent(app: &App, person: &Person) -> Result<Arc<dyn RunAgent
     if let Some(folder) = toolset::folder(app) {
         builder = builder.workspace(folder);
     }
-    Ok(Arc::new(LineAgent { agent: builder.build()?.run_agent(), person: person.clone() }))
+    Ok(Arc::new(LineAgent { agent: builder.build()?.run_agent(), person: person.clone(), conversation }))
 }
 
 /// The agent of lines: gives a line to the run that was started for it, and to no other, for instance not to a run
@@ -58,6 +63,8 @@ pub(crate) async fn agent(app: &App, person: &Person) -> Result<Arc<dyn RunAgent
 struct LineAgent {
     agent: Arc<dyn RunAgent>,
     person: Person,
+    /// The agent of the conversation.
+    conversation: Arc<dyn RunAgent>,
 }
 
 impl RunAgent for LineAgent {
@@ -91,6 +98,16 @@ impl RunAgent for LineAgent {
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
         self.agent.resume(more, context)
     }
+
+    /// Compacts the conversation behind a line with the agent of the conversation, since a line has no model.
+    fn compact<'a>(
+        &'a self,
+        origin: Origin,
+        instructions: Option<String>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        self.conversation.compact(origin, instructions, context)
+    }
 }
 
 /// Returns the request for a run of this line.
@@ -102,27 +119,19 @@ pub(crate) fn request(line: &str) -> StartRun {
 mod tests {
     use archon::{
         Runs, ToolContext,
+        providers::ScriptedProvider,
         store::InMemoryJournal,
         tools::FnTool,
-        types::{Json, StartRuns, ToolResult, ToolSpec},
+        types::{Json, Record, RunStarted, StartRuns, StartedRun, ToolResult, ToolSpec},
     };
     use archon_testkit::Ended;
     use serde_json::json;
 
     use super::*;
 
-    /// The tool calls of a run of the agent of lines with this prompt.
-    async fn calls(runs: &Runs, prompt: &str) -> usize {
-        let started = runs.start(request(prompt)).await.unwrap();
-        runs.reply(&started.run).await.ended();
-        let log = runs.records(&started.run, None).await.unwrap().records;
-        log.iter().filter(|record| record.body.name() == "tool_call_started").count()
-    }
-
-    // spec: CL-03
-    #[tokio::test]
-    async fn line_is_run_once_and_only_by_the_run_that_was_started_for_it() {
-        let (person, journal) = (Person::default(), InMemoryJournal::new());
+    /// The run service of a conversation with the agent `talk`, whose model is never asked.
+    fn runs(person: &Person) -> Runs {
+        let journal = InMemoryJournal::new();
         let spec = ToolSpec::new(Person::TOOL, "Runs a line.", json!({"type": "object"}));
         let bash = FnTool::new(spec, |_: Json, _: ToolContext| async { Ok(ToolResult::success("done")) });
         let agent = Archon::builder()
@@ -132,11 +141,44 @@ mod tests {
             .journal(Arc::new(journal.clone()))
             .build()
             .unwrap();
-        let agent = LineAgent { agent: agent.run_agent(), person: person.clone() };
-        let runs = Runs::over(Arc::new(journal)).unwrap().with_agent(Arc::new(agent));
+        let talk = Archon::builder()
+            .agent_id("talk")
+            .provider(Arc::new(ScriptedProvider::new([])), "none")
+            .journal(Arc::new(journal.clone()))
+            .build()
+            .unwrap();
+        let (agent, conversation) = (agent.run_agent(), talk.run_agent());
+        let lines = LineAgent { agent, person: person.clone(), conversation: conversation.clone() };
+        Runs::over(Arc::new(journal)).unwrap().with_agent(conversation).with_agent(Arc::new(lines))
+    }
+
+    /// Returns the log of a run after its end.
+    async fn log(runs: &Runs, started: &StartedRun) -> Vec<Arc<Record>> {
+        runs.reply(&started.run).await.ended();
+        runs.records(&started.run, None).await.unwrap().records
+    }
+
+    // spec: CL-03
+    #[tokio::test]
+    async fn line_is_run_once_and_only_by_the_run_that_was_started_for_it() {
+        let person = Person::default();
+        let runs = runs(&person);
         person.set_line(Some("ls -l".to_owned()));
-        let found =
-            [calls(&runs, "a message").await, calls(&runs, "ls -l").await, calls(&runs, "ls -l").await];
-        assert_eq!(found, [0, 1, 0]);
+        for (prompt, calls) in [("a message", 0), ("ls -l", 1), ("ls -l", 0)] {
+            let log = log(&runs, &runs.start(request(prompt)).await.unwrap()).await;
+            let found = log.iter().filter(|record| record.body.name() == "tool_call_started").count();
+            assert_eq!(found, calls, "{prompt}: {log:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn compaction_behind_a_line_is_a_run_of_the_conversations_agent() {
+        let person = Person::default();
+        let runs = runs(&person);
+        person.set_line(Some("ls -l".to_owned()));
+        let line = runs.start(request("ls -l").session("s")).await.unwrap();
+        log(&runs, &line).await;
+        let log = log(&runs, &runs.compact(&line.session, None, None).await.unwrap()).await;
+        assert_eq!(RunStarted::of(&log).map(|started| started.agent.as_str()), Some("talk"));
     }
 }

@@ -21,4 +21,5 @@ mod taking_back;
 #[cfg(feature = "setup")]
 mod themes;
 mod tmux;
+mod watching;
 mod window;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Json,
-    messages::{AssistantMessage, Message, Redactor, Transcript},
+    messages::{AssistantMessage, Content, Message, Redactor, StopReason, Transcript},
     tools::ToolSpec,
     values::{ContentHash, Encoded},
 };
@@ -341,6 +341,25 @@ pub enum ModelEvent {
     },
     /// The answer is complete.
     Done(Box<AssistantMessage>),
+}
+
+impl ModelEvent {
+    /// Returns the events of an answer with one block, a text or a tool call, for a provider that asks no model.
+    /// `provider` is the id of the provider, and `model` the model of the request.
+    pub fn answer(provider: &str, model: String, block: Content) -> [Result<Self, ProviderError>; 2] {
+        let stop_reason = match block.as_tool_call() {
+            Some(_) => StopReason::ToolUse,
+            None => StopReason::Stop,
+        };
+        let answer = AssistantMessage {
+            content: vec![block],
+            stop_reason,
+            model,
+            provider: provider.to_owned(),
+            ..AssistantMessage::default()
+        };
+        [Ok(Self::Start), Ok(Self::Done(Box::new(answer)))]
+    }
 }
 
 /// The text of an error, with the HTTP status if there is one. A text converts with `into()`.

@@ -3,16 +3,17 @@
 
 use archon::{
     providers::ModelRef,
-    types::{ManageRuns, SessionId, SessionMode, WhenBusy},
+    types::{ManageRuns, RunStarted, RunStatus, SessionId, WhenBusy},
 };
 
 use super::{
-    Conversation, Which,
-    found::{Beginning, Found},
-    request_of, start,
+    Conversation,
+    found::{Beginning, Found, Which},
+    sending::{request_of, start},
 };
 use crate::{
     app::App,
+    assemble::asks_no_model,
     chat::{
         attachments::PersonMessage,
         events::Update,
@@ -25,26 +26,23 @@ use crate::{
 impl Conversation {
     /// Runs a line of the shell as a run of the session.
     pub(super) async fn run_line(&mut self, line: &str) -> Result<(), Failure> {
-        self.check_rest()?;
+        self.check_idle()?;
         self.check_no_question()?;
-        // The reason why this machine runs no commands.
-        shell_line::agent(&self.app, &self.person).await?;
-        self.person.set_line(Some(line.to_owned()));
-        let mut request = shell_line::request(line);
-        if self.mode == SessionMode::Plan {
-            // The line is the person's own: plan mode holds for the agent.
-            request = request.mode(SessionMode::Ask);
+        if let Some(problem) = self.lines.problem.clone() {
+            return Err(problem);
         }
-        let started = start(&self.runs, self.session.as_ref(), request).await;
+        self.person.set_line(Some(line.to_owned()));
+        let started = start(&self.runs, self.session.as_ref(), shell_line::request(line)).await;
         let started = started.inspect_err(|_| self.person.set_line(None))?;
         self.lines.run = Some(started.run.clone());
-        self.lines.has_other_mode = self.mode != SessionMode::default();
         Ok(self.follow(started).await?)
     }
 
-    /// Returns true while a line works that this person runs.
+    /// Returns true while a line works that a person runs, here or in another process.
     pub(super) fn is_line_at_work(&self) -> bool {
-        self.events.is_some() && self.run.is_some() && self.run == self.lines.run
+        let is_own = self.run.is_some() && self.run == self.lines.run;
+        let is_line = || RunStarted::of(&self.questions).is_some_and(|run| asks_no_model(&run.config));
+        self.events.is_some() && (is_own || is_line())
     }
 
     /// Sends the messages that came while a line ran, once it has ended.
@@ -60,7 +58,7 @@ impl Conversation {
 
     /// Finds an earlier message, for a change of it.
     pub(super) async fn look_back(&mut self, number: usize) -> Result<(), Failure> {
-        self.check_rest()?;
+        self.check_idle()?;
         self.check_no_question()?;
         let messages = match &self.session {
             Some(session) => earlier(&self.runs, session).await?,
@@ -81,7 +79,7 @@ impl Conversation {
         earlier: &Earlier,
         message: &PersonMessage,
     ) -> Result<(), Failure> {
-        self.check_rest()?;
+        self.check_idle()?;
         self.check_no_question()?;
         let request = request_of(&self.app, message).await.instead_of(earlier.place.clone());
         let started = start(&self.runs, self.session.as_ref(), request).await?;
@@ -90,12 +88,12 @@ impl Conversation {
 
     /// Continues in a fork of the newest run.
     pub(super) async fn fork(&mut self) -> Result<(), Failure> {
-        self.check_rest()?;
+        self.check_idle()?;
         let Some(run) = self.run.clone() else {
             return Err(Failure::usage("there is nothing to fork", "send a message first"));
         };
         let fork = self.runs.fork(&run, None).await?;
-        (self.run, self.after) = (Some(fork.run.clone()), None);
+        (self.run, self.after, self.status) = (Some(fork.run.clone()), None, RunStatus::Created);
         self.questions.clear();
         self.app.note(format!("the conversation goes on in the fork {}; {run} stays as it is", fork.run));
         Ok(())
@@ -136,7 +134,7 @@ impl Conversation {
     /// Builds the agents again, for other settings or rules.
     pub(super) async fn use_app(&mut self, app: App) -> Result<(), Failure> {
         self.check_rest()?;
-        if self.is_suspended {
+        if self.is_suspended() {
             let what =
                 "a run of this conversation waits with a question, and its agent stays as it is until then";
             return Err(Failure::usage(what, "answer the question, then give the command again"));
@@ -144,17 +142,28 @@ impl Conversation {
         let found = Found::read(&app, &self.session.clone().map_or(Which::New, Which::Named)).await?;
         let (next, model) =
             Self::build(&app, self.memory.clone(), Beginning::of(&found), self.updates.clone()).await?;
-        let mode = self.mode;
-        *self = next;
-        self.mode = mode;
-        Ok(self.begin(model, None).await?)
+        (self.runs, self.app, self.person) = (next.runs, next.app, next.person);
+        self.lines.problem = next.lines.problem;
+        self.update(Update::Ready { model });
+        Ok(())
     }
 
     /// Checks that no question of the run is open: its calls have no results yet.
     fn check_no_question(&self) -> Result<(), Failure> {
-        match self.is_suspended {
+        match self.is_suspended() {
             true => Err(Failure::usage("a question waits for you", "answer it first, then try again")),
             false => Ok(()),
+        }
+    }
+
+    /// Checks that no run of the session is at work, in whichever process.
+    fn check_idle(&self) -> Result<(), Failure> {
+        match self.events.is_some() && !self.is_here {
+            true => {
+                let what = "a run of another process works in this conversation";
+                Err(Failure::usage(what, "wait for its end, then try again"))
+            }
+            false => self.check_rest(),
         }
     }
 

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use archon::types::{Record, RunConfig, RunHead, SessionId};
+use archon::{
+    Runs,
+    types::{Record, RunConfig, RunError, RunFilter, RunHead, SessionId, StartRuns},
+};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Which, is_of_question};
+use super::answers::is_of_question;
 use crate::{
     app::App,
     chat::{
@@ -14,6 +17,38 @@ use crate::{
     },
     failure::Failure,
 };
+
+/// The session of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// A new session.
+    New,
+    /// The session of the run that was written last.
+    Last,
+    /// The session with this id, which may be new.
+    Named(SessionId),
+}
+
+impl Which {
+    /// Returns the id of the session; `None` for a new one.
+    ///
+    /// # Errors
+    /// No run has a session, or the log of the newest run is damaged.
+    pub(crate) async fn find(&self, runs: &Runs) -> Result<Option<SessionId>, Failure> {
+        match self {
+            Self::New => Ok(None),
+            Self::Named(session) => Ok(Some(session.clone())),
+            Self::Last => {
+                let head = runs.list(&RunFilter::all().top_level().limit(1)).await?.pop();
+                let Some(head) = head else { return Err(RunError::NothingToContinue.into()) };
+                if head.problem.is_some() {
+                    runs.records(&head.run_id, None).await?.whole()?;
+                }
+                head.session.map(Some).ok_or_else(|| RunError::NothingToContinue.into())
+            }
+        }
+    }
+}
 
 /// A session as it was read.
 pub(super) struct Found {

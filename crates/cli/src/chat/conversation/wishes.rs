@@ -2,11 +2,11 @@
 
 use archon::{
     RunError,
-    types::{RecordBody, SessionMode, Started},
+    types::{SessionMode, Started},
 };
 
 use super::Conversation;
-use crate::{assemble::asks_no_model, chat::events::Update, failure::Failure};
+use crate::{chat::events::Update, failure::Failure};
 
 impl Conversation {
     /// Sets the mode of the session; `None` for the next mode. A run at work follows from its next call on.
@@ -16,23 +16,10 @@ impl Conversation {
             SessionMode::AcceptEdits => SessionMode::Plan,
             _ => SessionMode::Ask,
         });
-        match self.is_line_at_work() {
-            // A line is the person's own, so no mode holds for it.
-            true => self.lines.has_other_mode = true,
-            false => self.store(mode).await?,
-        }
+        self.store(mode).await?;
         self.mode = mode;
         self.update(Update::Mode(mode));
         Ok(())
-    }
-
-    /// Sets the mode of the session again, after a line without it.
-    pub(super) async fn restore_mode(&mut self) {
-        if std::mem::take(&mut self.lines.has_other_mode)
-            && let Err(error) = self.store(self.mode).await
-        {
-            self.update(Update::Failed(error.into()));
-        }
     }
 
     /// Stores a mode in the session. The first run of a session begins with it.
@@ -48,10 +35,9 @@ impl Conversation {
         let Some(session) = self.session.clone().filter(|_| self.run.is_some()) else {
             return Err(Failure::usage("there is nothing to compact", "send a message first"));
         };
-        let is_of_line = |body: &RecordBody| matches!(body, RecordBody::RunStarted(started) if asks_no_model(&started.config));
-        if self.is_line_at_work() || self.questions.iter().any(|record| is_of_line(&record.body)) {
-            let what = "no model has read the line that you ran, so none can sum it up";
-            return Err(Failure::usage(what, "send a message, then compact"));
+        if self.is_line_at_work() {
+            let what = "a line of the shell runs, and no model can sum up meanwhile";
+            return Err(Failure::usage(what, "wait for its end, then compact"));
         }
         let wishes = Some(wishes).filter(|wishes| !wishes.is_empty());
         let started = self.runs.compact(&session, None, wishes).await?;

@@ -20,6 +20,11 @@ pub(super) fn messages(server: &MockServer, request: usize) -> Vec<(String, Stri
     all.map(own).filter(|(role, _)| role != "system").collect()
 }
 
+/// The texts of the messages of a request, system text aside.
+pub(super) fn texts(server: &MockServer, request: usize) -> Vec<String> {
+    messages(server, request).into_iter().map(|(_, text)| text).collect()
+}
+
 fn message(role: &str, text: &str) -> (String, String) {
     (role.to_owned(), text.to_owned())
 }

@@ -2,25 +2,8 @@
 
 use archon_testkit::MockServer;
 
-use super::{basics::messages, consent, window::Window};
+use super::{basics::texts, consent, window::Window};
 use crate::setup::{Place, answer, asks_for};
-
-/// Opens a conversation whose agent is built.
-async fn window(place: &Place, line: &str) -> Window {
-    let mut window = Window::open(place, line);
-    window.shows("· mock ·").await;
-    window
-}
-
-fn texts(server: &MockServer, request: usize) -> Vec<String> {
-    messages(server, request).into_iter().map(|(_, text)| text).collect()
-}
-
-/// Waits until an answer is on the screen and its run has ended.
-async fn answers(window: &mut Window, text: &str) {
-    window.shows(text).await;
-    window.hides("Esc stops").await;
-}
 
 /// Waits until a text is at least `count` times in the window.
 async fn shows_times(window: &mut Window, text: &str, count: usize) {
@@ -32,7 +15,7 @@ async fn shows_times(window: &mut Window, text: &str, count: usize) {
 async fn help_lists_the_commands_and_sends_nothing() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("/help").await;
     window.shows("your own commands: Markdown files").await;
     let all = window.all();
@@ -47,7 +30,7 @@ async fn help_lists_the_commands_and_sends_nothing() {
 async fn unknown_command_names_the_nearest_one_and_stays_in_the_draft() {
     let server = MockServer::start([answer("A path.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("/hlep").await;
     window.shows("Did you mean /help?").await;
     assert!(window.screen().contains("› /hlep"), "{}", window.screen());
@@ -61,7 +44,7 @@ async fn unknown_command_names_the_nearest_one_and_stays_in_the_draft() {
 async fn cost_and_context_and_status_are_those_of_the_conversation() {
     let server = MockServer::start([answer("Hello.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --session sky").await;
+    let mut window = Window::ready(&place, "chat --session sky").await;
     window.says("hi").await;
     window.shows("Hello.").await;
     window.says("/cost").await;
@@ -80,13 +63,13 @@ async fn cost_and_context_and_status_are_those_of_the_conversation() {
 async fn clear_begins_a_new_session_and_resume_goes_back_to_the_first() {
     let server = MockServer::start([answer("Blue."), answer("Green."), answer("Because of the air.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --session sky").await;
+    let mut window = Window::ready(&place, "chat --session sky").await;
     window.says("What colour is the sky?").await;
-    answers(&mut window, "Blue.").await;
+    window.answers("Blue.").await;
     window.says("/clear").await;
     shows_times(&mut window, "· mock ·", 2).await;
     window.says("And grass?").await;
-    answers(&mut window, "Green.").await;
+    window.answers("Green.").await;
     assert_eq!(texts(&server, 1), ["And grass?"], "the new session knows nothing of the first");
     assert!(window.all().contains("Blue."), "the scrollback stays: {}", window.all());
     window.says("/sessions").await;
@@ -113,7 +96,7 @@ async fn clear_ends_the_commands_in_the_background() {
     let start = r#"{"command": "trap 'touch gone; exit' TERM; echo ready; while :; do sleep 0.1; done"}"#;
     let server = MockServer::start([asks_for("start_command", start), answer("It runs.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("Start it.").await;
     window.shows("[y]es, once").await;
     consent::answers(&mut window, "y", "It runs.").await;
@@ -127,11 +110,11 @@ async fn clear_ends_the_commands_in_the_background() {
 async fn fork_goes_on_with_the_same_messages_in_another_run() {
     let server = MockServer::start([answer("Blue."), answer("Air.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --session sky").await;
+    let mut window = Window::ready(&place, "chat --session sky").await;
     window.says("/fork").await;
     window.shows("there is nothing to fork").await;
     window.says("Sky?").await;
-    answers(&mut window, "Blue.").await;
+    window.answers("Blue.").await;
     window.says("/fork").await;
     window.shows("stays as it is").await;
     window.says("Why?").await;
@@ -147,10 +130,10 @@ async fn back_takes_an_earlier_message_into_the_draft_and_forks_where_it_is_sent
     let server =
         MockServer::start([answer("Blue."), answer("Green."), answer("Grey."), answer("It rains.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --session colours").await;
+    let mut window = Window::ready(&place, "chat --session colours").await;
     for (message, reply) in [("Sky?", "Blue."), ("Grass?", "Green."), ("Stone?", "Grey.")] {
         window.says(message).await;
-        answers(&mut window, reply).await;
+        window.answers(reply).await;
     }
     window.says("/back").await;
     window.shows("  2  Grass?").await;
@@ -173,9 +156,9 @@ async fn back_takes_an_earlier_message_into_the_draft_and_forks_where_it_is_sent
 async fn back_to_the_first_message_begins_anew_and_ctrl_c_stays() {
     let server = MockServer::start([answer("Blue."), answer("Still blue."), answer("Dark.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("Sky?").await;
-    answers(&mut window, "Blue.").await;
+    window.answers("Blue.").await;
     window.says("/back 7").await;
     window.shows("there is no message 7").await;
     window.says("/back 1").await;
@@ -183,7 +166,7 @@ async fn back_to_the_first_message_begins_anew_and_ctrl_c_stays() {
     window.types("\x03");
     window.shows("continues the conversation where it ends").await;
     window.says("Sure?").await;
-    answers(&mut window, "Still blue.").await;
+    window.answers("Still blue.").await;
     assert_eq!(texts(&server, 1), ["Sky?", "Blue.", "Sure?"]);
     window.says("/back 2").await;
     shows_times(&mut window, "left behind", 2).await;
@@ -196,9 +179,9 @@ async fn back_to_the_first_message_begins_anew_and_ctrl_c_stays() {
 async fn model_is_another_one_from_the_next_message_on() {
     let server = MockServer::start([answer("One."), answer("Two.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("first").await;
-    answers(&mut window, "One.").await;
+    window.answers("One.").await;
     window.says("/model other").await;
     window.shows("· other ·").await;
     window.says("second").await;
@@ -214,10 +197,10 @@ async fn model_is_another_one_from_the_next_message_on() {
 async fn line_with_an_exclamation_mark_runs_without_a_question_and_the_model_reads_it_later() {
     let server = MockServer::start([answer("I have seen it.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --session line").await;
+    let mut window = Window::ready(&place, "chat --session line").await;
     window.says("!echo one-$((1 + 1))").await;
     window.shows("one-2").await;
-    answers(&mut window, "The person gave this line.").await;
+    window.answers("The person gave this line.").await;
     window.says("What did it print?").await;
     window.shows("I have seen it.").await;
     let texts = texts(&server, 0);
@@ -237,7 +220,7 @@ async fn line_with_an_exclamation_mark_runs_without_a_question_and_the_model_rea
 async fn message_while_a_line_runs_waits_for_the_model_and_is_not_run() {
     let server = MockServer::start([answer("I have read it.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("!until [ -e go ]; do :; done; echo over").await;
     window.shows("Esc stops them").await;
     window.says("touch made").await;
@@ -258,7 +241,7 @@ async fn line_with_an_exclamation_mark_is_under_the_deny_rules() {
     std::fs::create_dir_all(&settings).expect("a folder");
     std::fs::write(settings.join("archon.toml"), "[permissions]\ndeny = [\"bash(touch:*)\"]\n")
         .expect("a file");
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("!touch made").await;
     window.shows("The person gave this line.").await;
     assert!(!place.path("made").exists());
@@ -270,7 +253,7 @@ async fn line_with_an_exclamation_mark_is_under_the_deny_rules() {
 async fn text_with_a_hash_is_remembered_where_it_says() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --memory user:anna").await;
+    let mut window = Window::ready(&place, "chat --memory user:anna").await;
     window.says("#Anna prefers tea").await;
     window.shows("remembered in user:anna").await;
     window.says("/memory").await;
@@ -290,7 +273,7 @@ async fn own_command_becomes_a_message_and_a_file_that_is_none_is_named_in_the_h
     let text = "---\ndescription: Mend an issue\nargument-hint: NUMBER\n---\n!echo Mend issue $1.\n";
     std::fs::write(folder.join("issue/mend.md"), text).expect("a file");
     std::fs::write(folder.join("bad.md"), [0xff, 0xfe]).expect("a file");
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("/help").await;
     window.shows("/issue:mend NUMBER").await;
     window.shows("not UTF-8").await;
@@ -303,7 +286,7 @@ async fn own_command_becomes_a_message_and_a_file_that_is_none_is_named_in_the_h
 async fn diff_outside_of_a_repository_says_so() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("/diff").await;
     window.shows("is in no git repository").await;
 }
@@ -312,9 +295,9 @@ async fn diff_outside_of_a_repository_says_so() {
 async fn export_writes_the_conversation_and_replaces_no_file() {
     let server = MockServer::start([answer("Blue.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --session sky").await;
+    let mut window = Window::ready(&place, "chat --session sky").await;
     window.says("Sky?").await;
-    answers(&mut window, "Blue.").await;
+    window.answers("Blue.").await;
     window.says("/export").await;
     window.shows("wrote ").await;
     let text = std::fs::read_to_string(place.path("sky.md")).expect("a file");
@@ -332,7 +315,7 @@ async fn permissions_lists_the_rules_and_removes_a_stored_one() {
     let workspace = place.dir.path().canonicalize().expect("a folder");
     let stored = format!("[workspaces.\"{}\"]\nallow = [\"write_file(notes.txt)\"]\n", workspace.display());
     std::fs::write(folder.join("permissions.toml"), stored).expect("a file");
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("/trust").await;
     window.shows("always write_file(notes.txt) (1)").await;
     window.says("/permissions remove 1").await;

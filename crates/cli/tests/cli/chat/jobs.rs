@@ -4,7 +4,11 @@
 use archon_testkit::{Gate, MockResponse, MockServer};
 use serde_json::{Value, json};
 
-use super::{basics::messages, consent::answers, window::Window};
+use super::{
+    basics::{messages, texts},
+    consent::answers,
+    window::Window,
+};
 use crate::setup::{Place, answer, asks_for, chunk, says_and_asks_for, text};
 
 /// An answer with several calls.
@@ -322,7 +326,7 @@ async fn conversation_goes_back_two_messages_and_takes_another_way() {
     assert_eq!(server.requests().len(), 4, "the message is not sent before it is changed");
     window.types("\x15No, not blue.\r");
     window.shows("Then green.").await;
-    let texts = |request| messages(&server, request).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+    let texts = |request| texts(&server, request);
     assert_eq!(texts(4), ["Which colour?", "Take blue.", "No, not blue."]);
     assert_eq!(read(&place, "colour.txt"), "blue\n", "files stay as they are");
 

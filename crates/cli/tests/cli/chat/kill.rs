@@ -4,7 +4,7 @@ use archon_testkit::{Gate, MockServer};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
-    basics::{halves, messages},
+    basics::{halves, texts},
     window::Window,
 };
 use crate::setup::{Place, answer, asks_for};
@@ -53,7 +53,7 @@ async fn kill_during_an_answer_leaves_a_terminal_that_works_and_the_conversation
     assert!(all.contains("the last run was cut off"), "{all}");
     window.says("Go on.").await;
     window.shows("Of the air.").await;
-    let texts: Vec<String> = messages(&server, 2).into_iter().map(|(_, text)| text).collect();
+    let texts = texts(&server, 2);
     for text in ["Colour of the sky?", "Blue.", "Why?", "Go on."] {
         assert_eq!(texts.iter().filter(|other| *other == text).count(), 1, "{text}: {texts:?}");
     }

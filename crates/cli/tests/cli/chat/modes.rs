@@ -1,26 +1,25 @@
 //! Modes of a conversation: seen on the status line, kept by the session, and the plan that a person decides about.
 
 use archon_testkit::MockServer;
+use rustix::process::Signal;
 use serde_json::json;
 
-use super::{basics::messages, consent, window::Window};
+use super::{
+    basics::{messages, texts},
+    consent,
+    window::Window,
+};
 use crate::setup::{Place, answer, asks_for};
 
 const WRITE: &str = r#"{"path": "notes.txt", "content": "hello\n"}"#;
 /// Shift+Tab, as terminals send it.
 const NEXT_MODE: &str = "\x1b[Z";
 
-async fn window(place: &Place, line: &str) -> Window {
-    let mut window = Window::open(place, line);
-    window.shows("· mock ·").await;
-    window
-}
-
 #[tokio::test]
 async fn key_goes_through_the_modes_and_edits_are_accepted_without_a_question() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.types(NEXT_MODE);
     window.shows("edits accepted · ").await;
     window.types(NEXT_MODE);
@@ -46,7 +45,7 @@ async fn plan_mode_refuses_a_write_and_is_kept_by_the_session_over_a_line() {
     ])
     .await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat --session plans").await;
+    let mut window = Window::ready(&place, "chat --session plans").await;
     window.says("hi").await;
     window.shows("Hello.").await;
     window.hides("Esc stops").await;
@@ -71,6 +70,32 @@ async fn plan_mode_refuses_a_write_and_is_kept_by_the_session_over_a_line() {
     server.assert_paired();
 }
 
+// spec: CL-03
+#[tokio::test]
+async fn plan_mode_is_kept_by_a_session_whose_process_is_killed_during_a_line() {
+    let server = MockServer::start([answer("Hello."), answer("I read the line.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::ready(&place, "chat --session plans").await;
+    window.says("hi").await;
+    window.answers("Hello.").await;
+    window.types(NEXT_MODE);
+    window.shows("edits accepted · ").await;
+    window.types(NEXT_MODE);
+    window.shows("plan mode · ").await;
+    window.says("!touch made; until [ -e go ]; do sleep 0.1; done").await;
+    window.until("the effect of the line", |_| place.path("made").exists()).await;
+    window.signal(Signal::KILL);
+    let mut window = Window::ready(&place, "chat --session plans").await;
+    window.shows("plan mode · ").await;
+    // A command that outlives the program ends now.
+    std::fs::write(place.path("go"), "").expect("a file");
+    window.says("And now?").await;
+    window.shows("I read the line.").await;
+    let texts = texts(&server, 1);
+    assert!(texts.iter().any(|text| text.contains("call finish_plan")), "{texts:?}");
+    server.assert_paired();
+}
+
 #[tokio::test]
 async fn plan_is_refused_with_a_reason_and_then_carried_out() {
     let plan = |text: &str| asks_for("finish_plan", &json!({ "plan": text }).to_string());
@@ -82,7 +107,7 @@ async fn plan_is_refused_with_a_reason_and_then_carried_out() {
     ])
     .await;
     let place = Place::with_server(&server);
-    let mut window = window(&place, "chat").await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("/plan Write notes.").await;
     window.shows("[y]es, carry it out").await;
     assert!(window.all().contains("1. Write all notes."), "it is Markdown: {}", window.all());

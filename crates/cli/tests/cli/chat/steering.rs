@@ -4,25 +4,8 @@ use std::time::{Duration, Instant};
 
 use archon_testkit::MockServer;
 
-use super::{basics::messages, window::Window};
+use super::{basics::texts, window::Window};
 use crate::setup::{Place, answer, asks_for};
-
-/// Opens a conversation whose agent is built.
-async fn window(place: &Place) -> Window {
-    let mut window = Window::open(place, "chat");
-    window.shows("· mock ·").await;
-    window
-}
-
-fn texts(server: &MockServer, request: usize) -> Vec<String> {
-    messages(server, request).into_iter().map(|(_, text)| text).collect()
-}
-
-/// Waits until an answer is on the screen and its run has ended.
-async fn answers(window: &mut Window, text: &str) {
-    window.shows(text).await;
-    window.hides("Esc stops").await;
-}
 
 /// Presses Esc twice until this follows. Esc is told from the beginning of another key only by a pause behind it, and
 /// the second press counts only for a second.
@@ -45,14 +28,14 @@ async fn message_that_steers_skips_the_call_in_question_and_is_read_before_one_t
     let write = asks_for("write_file", r#"{"path": "notes.txt", "content": "hello"}"#);
     let server = MockServer::start([write, answer("Steered."), answer("And the other one.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place).await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("Begin.").await;
     window.shows("[y]es, once").await;
     window.says("later").await;
     window.shows("… later · after this run").await;
     // Ctrl+S sends it now.
     window.types("go on\x13");
-    answers(&mut window, "And the other one.").await;
+    window.answers("And the other one.").await;
     window.hides("after this run").await;
     let sent = texts(&server, 2);
     assert!(texts(&server, 1).ends_with(&["go on".to_owned()]), "{:?}", texts(&server, 1));
@@ -65,14 +48,14 @@ async fn message_that_steers_skips_the_call_in_question_and_is_read_before_one_t
 async fn compact_without_enough_to_sum_up_says_so_and_asks_no_model() {
     let server = MockServer::start([answer("Blue."), answer("Air.")]).await;
     let place = Place::with_server(&server);
-    let mut window = window(&place).await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("/compact").await;
     window.shows("there is nothing to compact").await;
     // Ctrl+U empties the draft.
     window.says("\x15Sky?").await;
-    answers(&mut window, "Blue.").await;
+    window.answers("Blue.").await;
     window.says("/compact Keep the colours.").await;
-    answers(&mut window, "too short to be compacted").await;
+    window.answers("too short to be compacted").await;
     assert_eq!(server.requests().len(), 1);
     window.says("/context").await;
     window.shows("compacted by itself").await;
@@ -82,17 +65,33 @@ async fn compact_without_enough_to_sum_up_says_so_and_asks_no_model() {
     assert_eq!(texts(&server, 1), ["Sky?", "Blue.", "Why?"]);
 }
 
+// spec: CL-03
+#[cfg(unix)]
+#[tokio::test]
+async fn compact_behind_a_line_is_not_refused() {
+    let server = MockServer::start([answer("Blue.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::ready(&place, "chat").await;
+    window.says("Sky?").await;
+    window.answers("Blue.").await;
+    window.says("!echo one-$((1 + 1))").await;
+    window.answers("The person gave this line.").await;
+    window.says("/compact").await;
+    window.answers("too short to be compacted").await;
+    assert_eq!(server.requests().len(), 1);
+}
+
 // spec: CL-04
 #[tokio::test]
 async fn escape_twice_takes_the_last_message_and_once_more_the_one_before() {
     let server = MockServer::start([answer("Blue."), answer("Green."), answer("Dark.")]).await;
     let place = Place::with_server(&server);
     std::fs::write(place.path("notes.txt"), "at night\n").expect("a file");
-    let mut window = window(&place).await;
+    let mut window = Window::ready(&place, "chat").await;
     window.says("Sky? @notes.txt ").await;
-    answers(&mut window, "Blue.").await;
+    window.answers("Blue.").await;
     window.says("Grass?").await;
-    answers(&mut window, "Green.").await;
+    window.answers("Green.").await;
     escapes_twice(&mut window, "2 messages, answers and results are left behind").await;
     window.types("\x1b");
     window.shows("4 messages, answers and results are left behind").await;

@@ -61,6 +61,13 @@ impl Window {
         Self::sized(place, line, 80, 24)
     }
 
+    /// Opens a window with a conversation, and waits until its agent is built.
+    pub(crate) async fn ready(place: &Place, line: &str) -> Self {
+        let mut window = Self::open(place, line);
+        window.shows("· mock ·").await;
+        window
+    }
+
     pub(crate) fn sized(place: &Place, line: &str, columns: u16, rows: u16) -> Self {
         Self::with(place, line, columns, rows, &[])
     }
@@ -163,6 +170,12 @@ impl Window {
     /// Waits until this is not on the screen.
     pub(crate) async fn hides(&mut self, text: &str) {
         self.until(text, |window| !window.screen().contains(text)).await;
+    }
+
+    /// Waits until an answer is on the screen and its run has ended.
+    pub(crate) async fn answers(&mut self, text: &str) {
+        self.shows(text).await;
+        self.hides("Esc stops").await;
     }
 
     /// Waits until something holds, also if nothing is written meanwhile. `what` is for the message of a test that waits

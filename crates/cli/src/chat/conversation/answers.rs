@@ -1,0 +1,81 @@
+//! Answers of the person to the questions of the run, and the stop of the run.
+
+use archon::{
+    Approvals, SystemClock,
+    types::{
+        Answer, AnswerRuns, Clock, JournalError, MoreLimits, PendingApproval, Record, RecordBody, RunError,
+        RunRefused, StartRuns, pending_approvals,
+    },
+};
+
+use super::Conversation;
+use crate::{chat::events::Update, failure::Failure};
+
+impl Conversation {
+    /// Answers a question. Its run goes on, also if the answer came from another process before.
+    pub(super) async fn answer(&mut self, id: &str, answer: Answer) -> Result<(), RunError> {
+        let is_taken = match self.pending(id).filter(|_| !matches!(answer, Answer::Edit { .. })) {
+            Some(pending) => self.answer_pending(&pending, answer).await?,
+            // The service checks changed arguments with their tool.
+            None => self.runs.answer(id, answer).await?,
+        };
+        self.watch_again().await?;
+        if !is_taken {
+            let what = "the question was already answered, or has expired";
+            self.update(Update::Failed(Failure::failed(what, "the run goes on with that")));
+        }
+        Ok(())
+    }
+
+    /// Answers a question of the run and resumes the run. This reads no other log, unlike the service, which looks for
+    /// the question among those of all runs.
+    async fn answer_pending(&mut self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
+        let is_taken = Approvals::new(self.journal.clone()).answer(pending, answer).await?;
+        match self.runs.resume(&pending.run, &MoreLimits::default()).await {
+            // Another process works on the run, or has ended it.
+            Err(
+                RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. }),
+            ) => Ok(is_taken),
+            resumed => resumed.map(|_| is_taken),
+        }
+    }
+
+    /// Returns the question of the run with this id.
+    fn pending(&self, id: &str) -> Option<PendingApproval> {
+        pending_approvals(&self.questions).into_iter().find(|pending| pending.request.request_id == id)
+    }
+
+    /// Refuses a question and stops its run, in one step, so that the model is not asked in between.
+    pub(super) async fn refuse(&mut self, id: &str) -> Result<(), RunError> {
+        if let Some(pending) = self.pending(id) {
+            let no = Answer::Cancel { reason: String::new() };
+            pending.answer(no, SystemClock.now(), &*self.journal).await?;
+        }
+        self.stop().await
+    }
+
+    /// Stops the run, unless it works in another process or waits with a question: a terminal that is lost must not stop
+    /// what another one shows.
+    pub(super) async fn cancel(&mut self) -> Result<(), RunError> {
+        let is_others = match &self.events {
+            Some(_) => !self.is_here,
+            None => self.is_suspended(),
+        };
+        if is_others { Ok(()) } else { self.stop().await }
+    }
+
+    async fn stop(&mut self) -> Result<(), RunError> {
+        let Some(run) = self.run.clone() else { return Ok(()) };
+        match self.runs.cancel(&run, "stopped at the terminal").await {
+            // It has ended by itself.
+            Err(RunError::Refused(_)) => {}
+            cancelled => cancelled?,
+        }
+        if self.events.is_none() { self.watch_again().await } else { Ok(()) }
+    }
+}
+
+/// Returns true for the first record of a run, and for those of its questions.
+pub(super) fn is_of_question(record: &Record) -> bool {
+    matches!(record.body, RecordBody::RunStarted(_) | RecordBody::ApprovalRequested { .. })
+}

@@ -1,0 +1,102 @@
+//! Messages of the person: to the run at work, or as the beginning of the next run.
+
+use archon::{
+    Runs,
+    types::{
+        AnswerRuns, Content, Event, Message, RunError, RunHead, RunStatus, SessionId, SessionMode, StartRun,
+        StartRuns, Started, StartedRun, Timestamp, UserMessage, WhenBusy,
+    },
+};
+
+use super::Conversation;
+use crate::{
+    app::App,
+    assemble::AGENT,
+    chat::{
+        attachments::{self, PersonMessage},
+        events::Update,
+        history_of_session::newest,
+    },
+};
+
+/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut
+/// off is stopped first, so that nothing of it happens again: the model reads how far it came, and goes on with the
+/// message.
+///
+/// # Errors
+/// The message is empty, the run takes no messages, or the journal failed.
+pub(crate) async fn send(
+    app: &App,
+    runs: &Runs,
+    session: Option<&SessionId>,
+    message: &PersonMessage,
+) -> Result<StartedRun, RunError> {
+    start(runs, session, request_of(app, message).await.when_busy(WhenBusy::Queue)).await
+}
+
+/// Returns the request for a message with the files that it names.
+pub(super) async fn request_of(app: &App, message: &PersonMessage) -> StartRun {
+    let text = Content::text(message.text.as_str());
+    let content = [text].into_iter().chain(attachments::of(app, message).await).collect();
+    let message = Message::User(UserMessage::new(content, Timestamp::default()));
+    StartRun::with_messages(vec![message.into()]).agent(AGENT)
+}
+
+/// Starts a run in a session, or in a new one. A run that was cut off is stopped first.
+pub(super) async fn start(
+    runs: &Runs,
+    session: Option<&SessionId>,
+    request: StartRun,
+) -> Result<StartedRun, RunError> {
+    let Some(session) = session else { return runs.start(request).await };
+    let cut_off = newest(runs, session).await?.filter(|head| head.status == RunStatus::Interrupted);
+    if let Some(RunHead { run_id: run, .. }) = cut_off {
+        runs.cancel(&run, "its process was killed").await?;
+        // Its outcome is in its log.
+        let _ = runs.reply(&run).await;
+    }
+    runs.start(request.session(session.clone())).await
+}
+
+impl Conversation {
+    pub(super) async fn send(
+        &mut self,
+        message: &PersonMessage,
+        when_busy: WhenBusy,
+    ) -> Result<(), RunError> {
+        let mut request = request_of(&self.app, message).await.when_busy(when_busy);
+        // A session without a run has no mode yet.
+        request.settings.mode =
+            Some(self.mode).filter(|mode| self.run.is_none() && *mode != SessionMode::default());
+        let started = start(&self.runs, self.session.as_ref(), request).await?;
+        self.follow(started).await
+    }
+
+    /// Follows a run that a message of the person has started or joined.
+    pub(super) async fn follow(&mut self, started: StartedRun) -> Result<(), RunError> {
+        if self.events.is_none() && self.run.as_ref() != Some(&started.run) {
+            self.pass_rest().await?;
+        }
+        if self.session.is_none() {
+            self.update(Update::Session(started.session.clone()));
+            self.session = Some(started.session);
+        }
+        let is_watched = self.events.is_some() && self.run.as_ref() == Some(&started.run);
+        let is_queued = started.how == Started::Queued;
+        // A message that steers a suspended run resumes it, and is read then.
+        self.waiting += usize::from(is_queued || started.how == Started::Resumed);
+        match is_queued && (is_watched || self.is_suspended()) {
+            true => Ok(()),
+            false => self.watch(&started.run).await,
+        }
+    }
+
+    /// Passes the records of the last run that came since, such as its end if it was cut off and stopped.
+    async fn pass_rest(&mut self) -> Result<(), RunError> {
+        let Some(run) = self.run.clone() else { return Ok(()) };
+        for record in self.runs.records(&run, self.after).await?.records {
+            self.update(Update::Event(Event::Record { run: run.clone(), record }));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! The runs of the session as they go on, in this process and in others: the events of the run at work, and a look from
+//! time to time for a run that works without this conversation.
+
+use std::time::Duration;
+
+use archon::types::{Event, PromptSource, RecordBody, RunError, RunHead, RunId, RunStatus, StartRuns, Watch};
+use futures_util::StreamExt;
+
+use super::{Conversation, answers::is_of_question};
+use crate::{
+    chat::{events::Update, history_of_session::newest},
+    command_line::resume_line,
+    failure::Failure,
+};
+
+/// The interval in which the session is looked at while no run is watched: another process may begin a run, or answer a
+/// question.
+const LOOK: Duration = Duration::from_secs(1);
+/// The same at first while a message waits that begins the next run by itself, and the number of such looks.
+const LOOK_FOR_NEXT: Duration = Duration::from_millis(50);
+const QUICK_LOOKS: u32 = 200;
+
+/// Returns the next event of a run; never ends without a run.
+pub(super) async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Conversation {
+    /// Watches a run from the first record that is not known yet.
+    pub(super) async fn watch(&mut self, run: &RunId) -> Result<(), RunError> {
+        if self.run.as_ref() != Some(run) {
+            (self.run, self.after, self.status) = (Some(run.clone()), None, RunStatus::Created);
+            self.questions.clear();
+        }
+        let is_elsewhere = !self.runs.works_on(run) && self.runs.get(run).await?.status == RunStatus::Running;
+        self.events = Some(self.runs.watch(run, self.after).await?);
+        (self.is_here, self.looks) = (!is_elsewhere, 0);
+        self.update(Update::Working { run: run.clone(), is_elsewhere });
+        Ok(())
+    }
+
+    /// Watches the run from the first record that is not known yet.
+    pub(super) async fn watch_again(&mut self) -> Result<(), RunError> {
+        match self.run.clone() {
+            Some(run) => self.watch(&run).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Passes an event of the run to the screen.
+    pub(super) fn pass(&mut self, event: Option<Result<Event, RunError>>) {
+        match event {
+            Some(Ok(event)) => {
+                self.note(&event);
+                self.update(Update::Event(event));
+            }
+            Some(Err(error)) => {
+                self.events = None;
+                let failure = Failure::from(error);
+                let failure = match &self.run {
+                    Some(run) => failure.then(&resume_line(&self.app, run.as_str())),
+                    None => failure,
+                };
+                self.update(Update::Rest(Some(failure)));
+            }
+            None => {
+                self.events = None;
+                let is_cut_off = self.status == RunStatus::Running;
+                if is_cut_off {
+                    self.status = RunStatus::Interrupted;
+                }
+                let what = "the last run was cut off: its process has ended";
+                let failure = || Failure::failed(what, "it goes on with your next message");
+                self.update(Update::Rest(is_cut_off.then(failure)));
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        let Event::Record { run, record } = event else { return };
+        if self.run.as_ref() != Some(run) {
+            return;
+        }
+        (self.after, self.last_at) = (Some(record.seq), Some(record.at));
+        self.status = RunHead::status_after(&record.body);
+        if is_of_question(record) {
+            self.questions.push(record.clone());
+        }
+        match &record.body {
+            RecordBody::MessageAdded { source: PromptSource::FollowUp | PromptSource::Steer, .. } => {
+                self.waiting = self.waiting.saturating_sub(1);
+            }
+            RecordBody::ModeChanged { mode, .. } => {
+                self.mode = *mode;
+                self.update(Update::Mode(*mode));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns true if the run waits with a question.
+    pub(super) fn is_suspended(&self) -> bool {
+        self.status == RunStatus::Suspended
+    }
+
+    /// Returns the time until the next look at the session; `None` while a run is watched, and without a session.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        if self.events.is_some() || self.session.is_none() {
+            return None;
+        }
+        let is_quick = self.waiting > 0 && !self.is_suspended() && self.looks < QUICK_LOOKS;
+        Some(if is_quick { LOOK_FOR_NEXT } else { LOOK })
+    }
+
+    /// Looks for a run that goes on without this conversation: one whose question was answered elsewhere, one that
+    /// another process began, or one that began with a message that waited.
+    pub(super) async fn look(&mut self) {
+        let Some(session) = self.session.clone() else { return };
+        self.looks = self.looks.saturating_add(1);
+        let head = match newest(&self.runs, &session).await {
+            Ok(Some(head)) if self.is_news(&head) => head,
+            Err(error) if self.waiting > 0 => {
+                self.waiting = 0;
+                return self.update(Update::Failed(error.into()));
+            }
+            // Without a message that waits, the next request of the person shows the error once.
+            _ => return,
+        };
+        if self.run.as_ref() != Some(&head.run_id) {
+            self.waiting = 0;
+        }
+        // A log that cannot be watched is no news any more.
+        self.last_at = Some(head.updated_at);
+        if let Err(error) = self.watch(&head.run_id).await {
+            self.update(Update::Failed(error.into()));
+        }
+    }
+
+    /// Returns true if the newest run of the session has records that are not known. A fork without a message has none
+    /// of its own.
+    fn is_news(&self, head: &RunHead) -> bool {
+        let is_other = self.run.as_ref() != Some(&head.run_id);
+        head.status != RunStatus::Created && (is_other || self.last_at != Some(head.updated_at))
+    }
+}
