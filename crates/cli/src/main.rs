@@ -32,6 +32,7 @@ mod permissions;
 mod person;
 mod piped;
 mod planning;
+mod provenance;
 mod question;
 mod recorded;
 mod render;
