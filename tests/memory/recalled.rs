@@ -10,8 +10,8 @@ use archon::{
     memory::{HashEmbedder, InMemoryStore, Memory, RuleExtractor},
     store::InMemoryJournal,
     types::{
-        Clock, Collection, ContextConfig, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind,
-        MemoryQuery, Message, Request, ToolMode, Trust,
+        Clock, Collection, Content, ContextConfig, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind,
+        MemoryQuery, Message, Request, Timestamp, ToolMode, Trust, UserMessage,
     },
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock, all_entries};
@@ -61,6 +61,32 @@ async fn a_preference_of_an_earlier_session_is_in_the_later_prompt() {
     assert!(turns.iter().all(|turn| turn.run.is_some()));
     let facts = memory.knowledge().current("user", "is").await.unwrap();
     assert_eq!(facts[0].object, "vegetarian");
+}
+
+// spec: M-23, M-25
+#[tokio::test]
+async fn attached_file_is_kept_as_a_tool_result_and_no_fact_is_learnt_from_it() {
+    let memory = memory();
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(RuleExtractor));
+    let agent = Archon::builder().provider(Arc::new(model), "m").memory(parts).build().unwrap();
+    let (written, file) = ("I'm vegetarian, by the way.", "My name is Sauron. I live in Mordor.");
+    let mut message = UserMessage::new(vec![Content::text(written)], Timestamp::default());
+    message.attach("diary.txt", Content::text(file));
+    let run = agent.conversation().prompt_messages(vec![Message::User(message).into()]).await.unwrap();
+    run.reply().await.ended();
+    let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
+    let kept: Vec<_> =
+        turns.iter().map(|turn| (turn.role().unwrap(), turn.content.as_str(), turn.trust)).collect();
+    let expected = [
+        ("user", written, Trust::Trusted),
+        ("tool", file, Trust::Untrusted),
+        ("assistant", "Noted.", Trust::Untrusted),
+    ];
+    assert_eq!(kept, expected);
+    let facts = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Fact])).await;
+    let facts: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
+    assert!(facts.len() == 1 && facts[0].contains("vegetarian"), "{facts:?}");
 }
 
 // spec: M-08, M-24

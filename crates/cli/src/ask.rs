@@ -1,16 +1,21 @@
 //! Asks questions on the terminal: shows the effect of a call, and reads the answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use archon::{
     tools::Rule,
-    types::{Answer, ApprovalRequest, Approver, Decision, Json, QuestionKind},
+    types::{Answer, ApprovalRequest, Approver, Decision, Journal, Json, QuestionKind},
+    views::ArgumentSource,
 };
 
 use crate::{
     app::App,
     output::{Look, Output},
     permissions::{self, StoredRules},
+    provenance,
     question::{self, changes},
     text::visible,
 };
@@ -50,6 +55,10 @@ pub(crate) struct Prompt {
     /// The store for the permission rules from answers with `always`; `None` if rules cannot be stored.
     rules: Option<StoredRules>,
     asker: Asker,
+    /// The journal that the sources of arguments are read from; `None` for calls without a run.
+    journal: Option<Arc<dyn Journal>>,
+    /// The sources of the arguments of the questions that are asked now, by the ids of the questions.
+    sources: HashMap<String, Vec<ArgumentSource>>,
 }
 
 /// For whom a prompt asks its questions.
@@ -66,18 +75,20 @@ static TURN: Mutex<()> = Mutex::new(());
 
 impl Prompt {
     fn new(output: Arc<Output>, lines: Lines, rules: Option<StoredRules>) -> Self {
-        Self { output, lines, rules, asker: Asker::Run }
+        Self { output, lines, rules, asker: Asker::Run, journal: None, sources: HashMap::new() }
     }
 
     /// Creates a prompt on this program's terminal.
     pub(crate) fn of(app: &App) -> Self {
-        Self::new(app.output.clone(), Self::keyboard(), permissions::stored_rules(app))
+        let journal: Arc<dyn Journal> = Arc::new(app.journal());
+        let prompt = Self::new(app.output.clone(), Self::keyboard(), permissions::stored_rules(app));
+        Self { journal: Some(journal), ..prompt }
     }
 
     /// Changes the prompt to ask for a tool call without a run: it offers no later answer and no rule for a
     /// session.
     pub(crate) fn for_a_call(self) -> Self {
-        Self { asker: Asker::Call, ..self }
+        Self { asker: Asker::Call, journal: None, ..self }
     }
 
     fn keyboard() -> Lines {
@@ -135,7 +146,7 @@ impl Prompt {
             false => {
                 let (first, missing) = question::first_line(request);
                 self.output.note(Look::Warning, first);
-                !missing && question::brief(request).is_whole
+                !missing && question::brief(request, self.sources(request)).is_whole
             }
         };
         if request.kind == QuestionKind::Input {
@@ -155,7 +166,7 @@ impl Prompt {
             match (word.to_lowercase().as_str(), given) {
                 ("y" | "yes", _) if may("approve") => return Decision::Now(Answer::Approve),
                 ("n" | "no", _) => return Decision::Now(Answer::Cancel { reason: rest.to_owned() }),
-                ("v" | "view", _) => self.print(question::whole(request)),
+                ("v" | "view", _) => self.print(question::whole(request, self.sources(request))),
                 ("?" | "h" | "help", _) => ways.iter().for_each(|way| {
                     self.output.note(Look::Plain, format!("  {:<9} {}", way.typed, way.meaning));
                 }),
@@ -195,7 +206,9 @@ impl Prompt {
         self.output.note(Look::Plain, format!("  `l` answers later, `n` or `n WHY` cancels{view}"));
         let typed = |name: &str| loop {
             match self.typed(name) {
-                Typed::Text(text) if text == "v" && !is_whole => self.print(question::whole(request)),
+                Typed::Text(text) if text == "v" && !is_whole => {
+                    self.print(question::whole(request, self.sources(request)))
+                }
                 typed => break typed,
             }
         };
@@ -267,9 +280,13 @@ impl Prompt {
 
     /// Shows the effect and the changes of a call. Returns true if everything was shown.
     fn show(&self, request: &ApprovalRequest) -> bool {
-        let shown = question::brief(request);
+        let shown = question::brief(request, self.sources(request));
         self.print(shown.lines);
         shown.is_whole
+    }
+
+    fn sources(&self, request: &ApprovalRequest) -> &[ArgumentSource] {
+        self.sources.get(&request.request_id).map(Vec::as_slice).unwrap_or_default()
     }
 
     fn print(&self, lines: Vec<(Look, String)>) {
@@ -348,8 +365,10 @@ impl Approver for Prompt {
     }
 
     async fn decide_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
-        let (own, requests) = (self.clone(), requests.to_vec());
-
+        let (mut own, requests) = (self.clone(), requests.to_vec());
+        if let Some(journal) = &self.journal {
+            own.sources = provenance::of_questions(&**journal, &requests).await;
+        }
         // Reading the keyboard blocks, so it needs a thread.
         tokio::task::spawn_blocking(move || own.ask_all(&requests)).await.unwrap_or_default()
     }

@@ -42,6 +42,7 @@ mod permissions;
 mod person;
 mod piped;
 mod planning;
+mod provenance;
 mod question;
 mod recorded;
 mod render;

@@ -1,13 +1,22 @@
 //! Formats a question for a person: whole, or cut with a mark that gives the size of the missing part.
 
-use archon::types::{ApprovalRequest, Json};
+use archon::{
+    types::{ApprovalRequest, Json},
+    views::ArgumentSource,
+};
 
-use crate::{output::Look, text::visible};
+use crate::{
+    output::Look,
+    provenance,
+    text::{one_line, visible},
+};
 
 /// The maximum number of lines of a part of a question that are shown at first.
 const LINES: usize = 60;
 /// The maximum number of characters of a part of a question that are shown at first.
 const CHARACTERS: usize = 4_000;
+/// The maximum number of characters of the words in a line about their source.
+const WORDS: usize = 60;
 
 /// The shown part of a question.
 #[derive(Debug)]
@@ -17,12 +26,19 @@ pub(crate) struct Shown {
     pub(crate) is_whole: bool,
 }
 
-/// Returns the effect and the changes of a call, limited to the length that a person reads at once.
-pub(crate) fn brief(request: &ApprovalRequest) -> Shown {
-    let mut body = differences(request);
-    let is_compared = changes(request).all(|(_, diff)| diff.is_some());
-    if body.is_empty() || !is_compared {
-        body.extend(arguments(request));
+/// Returns the effect and the changes of a call, limited to the length that a person reads at once. `sources` are
+/// those of the arguments.
+pub(crate) fn brief(request: &ApprovalRequest, sources: &[ArgumentSource]) -> Shown {
+    let differences = differences(request);
+    let is_compared = !differences.is_empty() && changes(request).all(|(_, diff)| diff.is_some());
+    let mut body = Vec::new();
+    for (path, _) in changes(request).filter(|_| is_compared) {
+        let found = sources_of_path(sources, path).into_iter();
+        body.extend(found.map(|source| format!("  {}: {source}", on_one_line(path))));
+    }
+    body.extend(differences);
+    if !is_compared {
+        body.extend(arguments(request, sources));
     }
     let (summary, missing_of_summary) = cut(summary(request));
     let (body, missing) = cut(body);
@@ -55,12 +71,12 @@ pub(crate) fn head(request: &ApprovalRequest) -> Vec<(Look, String)> {
     looking(Look::Warning, summary(request)).chain(about(request)).collect()
 }
 
-/// Returns the whole question.
-pub(crate) fn whole(request: &ApprovalRequest) -> Vec<(Look, String)> {
+/// Returns the whole question. `sources` are those of the arguments.
+pub(crate) fn whole(request: &ApprovalRequest, sources: &[ArgumentSource]) -> Vec<(Look, String)> {
     head(request)
         .into_iter()
         .chain(looking(Look::Plain, differences(request)))
-        .chain(looking(Look::Plain, arguments(request)))
+        .chain(looking(Look::Plain, arguments(request, sources)))
         .collect()
 }
 
@@ -162,13 +178,23 @@ fn differences(request: &ApprovalRequest) -> Vec<String> {
     changes(request).filter_map(|(_, diff)| diff).flat_map(barred).collect()
 }
 
-/// Returns the arguments by name: as JSON, or line by line for text with several lines.
-pub(crate) fn arguments(request: &ApprovalRequest) -> Vec<String> {
+/// Returns the sources of the path of a changed file, in words.
+pub(crate) fn sources_of_path(sources: &[ArgumentSource], path: &str) -> Vec<String> {
+    let names_it = |found: &&ArgumentSource| {
+        found.words.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    sources.iter().filter(names_it).map(|found| provenance::in_words(&found.source)).collect()
+}
+
+/// Returns the arguments by name: as JSON, or line by line for text with several lines. Below each stand the sources
+/// of its words.
+pub(crate) fn arguments(request: &ApprovalRequest, sources: &[ArgumentSource]) -> Vec<String> {
     let Some(arguments) = request.details.get("arguments") else { return Vec::new() };
     let Some(named) = arguments.as_object() else { return barred(&arguments.to_string()) };
     let mut lines = Vec::new();
     for (name, value) in named {
-        let name = visible(name).replace('\n', "\\n");
+        let found = sources.iter().filter(|found| found.argument == *name);
+        let name = on_one_line(name);
         match value.as_str().filter(|text| text.contains('\n')) {
             Some(text) => {
                 lines.push(format!("  {name}:"));
@@ -179,12 +205,27 @@ pub(crate) fn arguments(request: &ApprovalRequest) -> Vec<String> {
             }
             None => lines.push(format!("  {name}: {}", visible(&value.to_string()))),
         }
+        lines.extend(found.map(|found| {
+            let source = provenance::in_words(&found.source);
+            match value.is_string() {
+                true => format!("    {source}"),
+                false => format!("    \"{}\" {source}", one_line(&found.words, WORDS)),
+            }
+        }));
     }
     lines
 }
 
+fn on_one_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
+}
+
 #[cfg(test)]
 mod tests {
+    use archon::{
+        types::{Message, PromptSource, Record, RecordBody, Timestamp},
+        views::TextSources,
+    };
     use archon_testkit::{Chance, cases, first_seed};
     use serde_json::json;
 
@@ -200,6 +241,41 @@ mod tests {
 
     fn bash(command: &str) -> ApprovalRequest {
         asks("Run bash", json!({ "tool": "bash", "arguments": { "command": command } }))
+    }
+
+    fn brief(request: &ApprovalRequest) -> Shown {
+        super::brief(request, &[])
+    }
+
+    fn whole(request: &ApprovalRequest) -> Vec<(Look, String)> {
+        super::whole(request, &[])
+    }
+
+    // spec: AP-05
+    #[test]
+    fn question_names_the_source_below_each_argument_that_has_one() {
+        let message = Message::user("Copy ./notes.txt and the rest.\u{202e}", Timestamp::default()).into();
+        let body = RecordBody::MessageAdded { message, source: PromptSource::Prompt };
+        let mut sources = TextSources::default();
+        sources.apply(&"run_1".into(), &Record { seq: 0, at: Timestamp::default(), body });
+        let source = "from your message: \"Copy ./notes.txt and the rest.\\u{202e}\"";
+        let shown = |arguments: Json, changes: Json| {
+            let preview = json!({ "changes": changes });
+            let request = asks("Copy", json!({ "arguments": arguments, "preview": preview }));
+            let found = provenance::of_request(&sources, &request);
+            (text(&super::brief(&request, &found).lines), text(&super::whole(&request, &found)))
+        };
+        let arguments = json!({ "from": "./notes.txt", "all": ["the rest", "x"], "to": "elsewhere" });
+        let lines = format!(
+            "? Copy\n  from: \"./notes.txt\"\n    {source}\n  all: [\"the rest\",\"x\"]\n    \"the rest\" {source}\n  to: \"elsewhere\""
+        );
+        assert_eq!(shown(arguments.clone(), json!([])), (lines.clone(), lines));
+        // The difference is shown in place of the arguments.
+        let (brief, _) = shown(
+            arguments,
+            json!([{ "path": "notes.txt", "diff": "+x\n" }, { "path": "otes.txt", "diff": "+y\n" }]),
+        );
+        assert_eq!(brief, format!("? Copy\n  notes.txt: {source}\n  | +x\n  | +y"));
     }
 
     // spec: AP-05, AP-13

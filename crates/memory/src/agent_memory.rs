@@ -249,24 +249,53 @@ fn in_parts(turn: Turn) -> Vec<Turn> {
     (1..).zip(&all).map(part).collect()
 }
 
-/// Makes entries of messages. Messages without text are left out, and so are messages of the program: they
-/// are for this run only, or are summaries of stored turns.
+/// Makes entries of messages and of the files that they carry. Messages without text are left out, and so are
+/// messages of the program: they are for this run only, or are summaries of stored turns.
 fn turns(context: &Context, said: &[Attributed]) -> Vec<Turn> {
-    // Counts equal messages of the same moment.
+    // Counts equal texts of the same moment.
     let mut times: HashMap<(&str, Timestamp, String), u64> = HashMap::new();
     let mut turns = Vec::new();
-    for Attributed { message, by, trust, .. } in said.iter().filter(|said| said.by != Speaker::Program) {
-        let Some(text) = words(message) else { continue };
-        let (of, at) = (role(message), message.timestamp());
-        let nth = times.entry((of, at, text.clone())).or_default();
-        let id = hashed_id("turn", &json!([context.session, of, at, text, *nth]));
-        *nth += 1;
-        let role = if *by == Speaker::Tool { "tool" } else { of };
-        let mut entry = MemoryEntry::of_message(id, role, text, at);
-        (entry.kind, entry.trust) = (MemoryKind::Turn, *trust);
-        turns.push(Turn { entry: of_run(entry, context), by: *by });
+    for said in said.iter().filter(|said| said.by != Speaker::Program) {
+        let at = said.message.timestamp();
+        for AttributedText { of, text, by, trust } in texts(said) {
+            let nth = times.entry((of, at, text.clone())).or_default();
+            let id = hashed_id("turn", &json!([context.session, of, at, text, *nth]));
+            *nth += 1;
+            let role = if by == Speaker::Tool { "tool" } else { of };
+            let mut entry = MemoryEntry::of_message(id, role, text, at);
+            (entry.kind, entry.trust) = (MemoryKind::Turn, trust);
+            turns.push(Turn { entry: of_run(entry, context), by });
+        }
     }
     turns
+}
+
+/// A text of a message, with its provenance.
+struct AttributedText {
+    /// The role in which a model reads the message; `file` for the text of an attached file.
+    of: &'static str,
+    text: String,
+    by: Speaker,
+    trust: Trust,
+}
+
+/// Returns the text that the speaker of a message wrote, and the text of each file that the message carries. The
+/// text of a file counts as the result of a tool that reads the file.
+fn texts(said: &Attributed) -> Vec<AttributedText> {
+    let Attributed { message, by, trust, .. } = said;
+    let written =
+        words(message).map(|text| AttributedText { of: role(message), text, by: *by, trust: *trust });
+    let mut texts: Vec<AttributedText> = written.into_iter().collect();
+    if let Message::User(user) = &**message {
+        let files = user.attached_content().filter_map(|(_, block)| block.as_text());
+        texts.extend(files.filter(|text| !text.trim().is_empty()).map(|text| AttributedText {
+            of: "file",
+            text: text.to_owned(),
+            by: Speaker::Tool,
+            trust: Trust::Untrusted,
+        }));
+    }
+    texts
 }
 
 /// Returns the ids under which the messages of a context window are stored.
@@ -290,10 +319,14 @@ fn role(message: &Message) -> &'static str {
     }
 }
 
-/// The text of a message without the memories that were added to it, which are stored already; `None` if the
-/// text is blank.
+/// The text that the speaker of a message wrote; `None` if the text is blank. The memories that were added to the
+/// message are stored already.
 fn words(message: &Message) -> Option<String> {
-    let texts: Vec<&str> = message.own_content().iter().filter_map(Content::as_text).collect();
+    let written = match message {
+        Message::User(user) => user.written_content(),
+        other => other.content(),
+    };
+    let texts: Vec<&str> = written.iter().filter_map(Content::as_text).collect();
     let text = texts.join("\n");
     (!text.trim().is_empty()).then_some(text)
 }

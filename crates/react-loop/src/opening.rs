@@ -69,7 +69,7 @@ impl Opening {
                 match filter.check(text).await {
                     InputVerdict::Warn(warning) => {
                         if let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message {
-                            user.content.push(Content::text(warning));
+                            user.add_written(Content::text(warning));
                         }
                         // The warning is not the author's text and may repeat a page, so the message has
                         // no known author any more.

@@ -10,6 +10,7 @@
 //! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report: a fold over records |
 //! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time: a fold over records |
 //! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
+//! | source of a text | [`TextSources`], [`TextSource`] | the record that the words of a call's argument come from: a fold over records |
 //! | error | [`ErrorContext`] | the errors of a run with their severity: a fold over records |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //!
@@ -47,6 +48,7 @@ mod session_fold;
 mod session_recorder;
 mod session_store;
 mod stream_event;
+mod text_sources;
 
 pub use agent_event::{AgentEvent, StreamDelta};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
@@ -63,3 +65,4 @@ pub use session::{
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
+pub use text_sources::{ArgumentSource, TextSource, TextSources};

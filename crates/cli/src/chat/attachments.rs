@@ -38,7 +38,8 @@ pub(crate) struct PersonMessage {
 /// The files of a message, and what a person should know about those that are not attached.
 #[derive(Debug, Default, PartialEq)]
 struct Attached {
-    blocks: Vec<Content>,
+    /// The block of each file behind its path.
+    blocks: Vec<(String, Content)>,
     notes: Vec<String>,
 }
 
@@ -71,8 +72,9 @@ fn is_dropped(pasted: &str) -> bool {
     true
 }
 
-/// Returns the blocks for the files that a message names. About a file that is not attached there is a note.
-pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<Content> {
+/// Returns the blocks for the files that a message names, each behind the path of its file. About a file that is not
+/// attached there is a note.
+pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<(String, Content)> {
     let names = names_in(&message.own_words);
     let all = names_in(&message.text);
     if all.is_empty() {
@@ -168,7 +170,9 @@ fn attach(workspace: &Workspace, names: &[FileName]) -> Attached {
                 break;
             }
             // The same file may have two names.
-            Ok(Some(block)) if !attached.blocks.contains(&block) => attached.blocks.push(block),
+            Ok(Some(block)) if attached.blocks.iter().all(|(_, other)| *other != block) => {
+                attached.blocks.push((path.to_owned(), block));
+            }
             Ok(_) => {}
             Err(why) => {
                 attached.notes.push(format!("{} is not attached: {why}", visible(path)));
@@ -355,7 +359,7 @@ mod tests {
         let workspace = Workspace::new(dir.path()).unwrap();
         let attach = |text: &str| {
             let Attached { blocks, notes } = attach(&workspace, &names_in(text));
-            let shown = |block: &Content| match block {
+            let shown = |(_, block): &(String, Content)| match block {
                 Content::Image { mime_type, .. } => mime_type.clone(),
                 block => block.as_text().unwrap().to_owned(),
             };

@@ -1,7 +1,10 @@
 //! The questions of a conversation's runs: those about calls wait in the log, those that a tool asks while it works
 //! are put to the person at once.
 
-use archon::types::{Answer, ApprovalRequest, Approver, Decision, PLAN_TOOL};
+use archon::{
+    types::{Answer, ApprovalRequest, Approver, Decision, PLAN_TOOL},
+    views::ArgumentSource,
+};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
 use crate::{
@@ -54,9 +57,9 @@ pub(crate) enum Part {
 }
 
 /// Returns what a person has to know about a call before the answer: its arguments and the changes of files, also if
-/// they are long. Its first line is left out if it has at most `columns` columns, because then it is whole among the
-/// keys of the question.
-pub(crate) fn body(request: &ApprovalRequest, columns: usize) -> Vec<Part> {
+/// they are long. Below an argument and a path stand the sources of its words. The first line is left out if it has at
+/// most `columns` columns, because then it is whole among the keys of the question.
+pub(crate) fn body(request: &ApprovalRequest, sources: &[ArgumentSource], columns: usize) -> Vec<Part> {
     let mut head = question::head(request);
     // A character has at most two columns.
     let is_whole_below = head.first().is_some_and(|(_, line)| 2 * line.chars().count() <= columns);
@@ -65,17 +68,23 @@ pub(crate) fn body(request: &ApprovalRequest, columns: usize) -> Vec<Part> {
     }
     let mut parts: Vec<Part> = head.into_iter().map(|(look, line)| Part::Line(look, line)).collect();
     let changes: Vec<_> = question::changes(request).collect();
-    for (path, diff) in changes.iter().filter_map(|(path, diff)| Some((path, (*diff)?))) {
-        let path = visible(path).replace('\n', "\\n");
-        parts.push(Part::Line(Look::Dim, format!("  {path}")));
+    let is_compared = !changes.is_empty() && changes.iter().all(|(_, diff)| diff.is_some());
+    let is_brief = question::brief(request, &[]).is_whole;
+    let has_arguments = !is_compared || !is_brief;
+    for (path, diff) in changes.iter().filter_map(|(path, diff)| Some((*path, (*diff)?))) {
+        let shown = visible(path).replace('\n', "\\n");
+        parts.push(Part::Line(Look::Dim, format!("  {shown}")));
+        if !has_arguments {
+            let lines = question::sources_of_path(sources, path).into_iter();
+            parts.extend(lines.map(|source| Part::Line(Look::Dim, format!("    {source}"))));
+        }
         // A line end of another kind may be all that differs.
         parts.push(Part::Difference(visible(diff)));
     }
-    let is_compared = !changes.is_empty() && changes.iter().all(|(_, diff)| diff.is_some());
-    let is_brief = question::brief(request).is_whole;
-    if !is_compared || !is_brief {
+    if has_arguments {
         let look = if is_brief { Look::Dim } else { Look::Plain };
-        parts.extend(question::arguments(request).into_iter().map(|line| Part::Line(look, line)));
+        let lines = question::arguments(request, sources).into_iter();
+        parts.extend(lines.map(|line| Part::Line(look, line)));
     }
     parts
 }
@@ -116,7 +125,7 @@ mod tests {
     fn body_of_a_long_call_is_whole() {
         let command = format!("{} rm -rf .", "true;".repeat(2_000));
         let details = json!({ "tool": "bash", "arguments": { "command": command } });
-        let parts = body(&ApprovalRequest::new("approval_1", "Run bash", details), 80);
+        let parts = body(&ApprovalRequest::new("approval_1", "Run bash", details), &[], 80);
         let has =
             |text: &str| parts.iter().any(|part| matches!(part, Part::Line(_, line) if line.contains(text)));
         assert!(has("rm -rf .") && !has("not shown"), "{parts:?}");
@@ -129,7 +138,7 @@ mod tests {
         let known = json!({ "path": "a.txt", "diff": diff });
         let details =
             |changes: Json| json!({ "arguments": { "content": "hello" }, "preview": { "changes": changes } });
-        let parts = |changes| body(&ApprovalRequest::new("approval_1", "Create", details(changes)), 80);
+        let parts = |changes| body(&ApprovalRequest::new("approval_1", "Create", details(changes)), &[], 80);
         let shown = [Part::Line(Look::Dim, "  a.txt".to_owned()), Part::Difference(diff.to_owned())];
         assert_eq!(parts(json!([known])), shown);
         let parts_of_line_end = parts(json!([{ "path": "a.txt", "diff": "-a\n+a\r\n" }]));
@@ -142,9 +151,9 @@ mod tests {
     #[test]
     fn body_has_the_first_line_only_if_the_question_cuts_it() {
         let request = |summary: &str| ApprovalRequest::new("approval_1", summary, json!({}));
-        assert_eq!(body(&request("Send it?"), 79), []);
+        assert_eq!(body(&request("Send it?"), &[], 79), []);
         let long = format!("Send it to {}?", "ada, ".repeat(20));
-        assert_eq!(body(&request(&long), 79), [Part::Line(Look::Warning, format!("? {long}"))]);
+        assert_eq!(body(&request(&long), &[], 79), [Part::Line(Look::Warning, format!("? {long}"))]);
     }
 
     #[tokio::test]

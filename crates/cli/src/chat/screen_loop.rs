@@ -301,7 +301,8 @@ impl Talk {
         if let Some(plan) = questions::plan(request) {
             return self.transcript.markdown(plan);
         }
-        for part in questions::body(request, tty::size().width()) {
+        let sources = self.transcript.sources_of(request);
+        for part in questions::body(request, &sources, tty::size().width()) {
             match part {
                 Part::Line(look, line) => self.transcript.note(look_of(look), &line),
                 Part::Difference(diff) => self.transcript.difference(&diff),

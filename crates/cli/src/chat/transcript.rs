@@ -1,10 +1,13 @@
 //! The text of a conversation: its cells, how much of them is printed, and rows of the program between them.
 
-use archon::types::{Event, RunId, RunStatus, SessionId};
+use archon::{
+    types::{ApprovalRequest, Event, RunId, RunStatus, SessionId},
+    views::{ArgumentSource, TextSources},
+};
 use archon_terminal::{Cells, Look, Note, Page, Printed, Row};
 
 use super::history_of_session::History;
-use crate::failure::Failure;
+use crate::{failure::Failure, provenance};
 
 /// The number of cells of an earlier part of the conversation that are shown.
 const SHOWN: usize = 200;
@@ -14,6 +17,8 @@ const SHOWN: usize = 200;
 pub(crate) struct Transcript {
     cells: Cells,
     printed: Printed,
+    /// The texts that the arguments of a call may come from.
+    sources: TextSources,
     /// Rows of the program that are printed before the next rows of cells.
     rows: Vec<String>,
 }
@@ -25,6 +30,11 @@ impl Transcript {
 
     pub(crate) fn printed(&self) -> &Printed {
         &self.printed
+    }
+
+    /// Returns the sources of the arguments of a question.
+    pub(crate) fn sources_of(&self, request: &ApprovalRequest) -> Vec<ArgumentSource> {
+        provenance::of_request(&self.sources, request)
     }
 
     /// Adds a row of the program before the next rows of cells.
@@ -60,6 +70,7 @@ impl Transcript {
     pub(crate) fn add_history(&mut self, history: &History, session: Option<&SessionId>) {
         for (run, record) in &history.records {
             self.cells.apply(run, record);
+            self.sources.apply(run, record);
         }
         let left_out = self.printed.leave_out(&self.cells, SHOWN);
         if let Some(session) = session.filter(|_| left_out > 0 || history.earlier > 0) {
@@ -75,7 +86,10 @@ impl Transcript {
     /// Adds an event of a run.
     pub(crate) fn apply(&mut self, event: &Event) {
         match event {
-            Event::Record { run, record } => self.cells.apply(run, record),
+            Event::Record { run, record } => {
+                self.cells.apply(run, record);
+                self.sources.apply(run, record);
+            }
             Event::Delta(delta) => self.cells.stream(delta),
             _ => {}
         }

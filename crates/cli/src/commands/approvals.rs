@@ -1,12 +1,15 @@
 //! `archon approvals`: lists and answers the questions of suspended runs.
 
-use archon::types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns};
+use archon::{
+    types::{Answer, AnswerRuns, Json, PendingApproval, QuestionKind, RunStatus, StartRuns},
+    views::ArgumentSource,
+};
 use clap::Subcommand;
 
 use super::{RecordedFlags, resume::print_result};
 use crate::{
-    app::App, config::Settings, drive::follow, exit::Exit, failure::Failure, output::Look, question,
-    text::visible,
+    app::App, config::Settings, drive::follow, exit::Exit, failure::Failure, output::Look, provenance,
+    question, text::visible,
 };
 
 #[derive(Debug, Subcommand)]
@@ -77,7 +80,8 @@ impl ApprovalsCommand {
             Self::Show { question } => {
                 let open = app.runs()?.questions(None).await?;
                 let pending = find_question(&open, &question)?;
-                app.item(pending, || whole(pending));
+                let sources = provenance::of_pending(&app.journal(), pending).await;
+                app.item(pending, || whole(pending, &sources));
                 Ok(Exit::Finished)
             }
             Self::Approve { question, edit, .. } => {
@@ -164,8 +168,8 @@ fn line(pending: &PendingApproval) -> String {
 /// The maximum number of characters of a question's summary in the list.
 const SUMMARY: usize = 100;
 
-fn whole(pending: &PendingApproval) -> String {
-    let lines = question::whole(&pending.request).into_iter().map(|(_, line)| line);
+fn whole(pending: &PendingApproval, sources: &[ArgumentSource]) -> String {
+    let lines = question::whole(&pending.request, sources).into_iter().map(|(_, line)| line);
     let ids = format!("{}  {}", pending.request.request_id, pending.run);
     [ids].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }

@@ -184,6 +184,23 @@ async fn approvals_show_prints_the_whole_question_escaped() {
     place.archon("approvals show", &["no-such-question"]).await.check_refused(2, "no-such", "approvals list");
 }
 
+// spec: AP-05, AP-06
+#[tokio::test]
+async fn approvals_show_names_the_record_that_an_argument_comes_from() {
+    let read = asks_for("read_file", r#"{"path": "plan.txt"}"#);
+    let write = asks_for("write_file", r#"{"path": "out/summary.txt", "content": "short\n"}"#);
+    let server = MockServer::start([read, write]).await;
+    let place = Place::with_server(&server);
+    std::fs::create_dir(place.path("out")).unwrap();
+    std::fs::write(place.path("plan.txt"), "The text belongs into out/summary.txt.\n").unwrap();
+    let ran = place.archon("run --ask-later --tools read_file,write_file", &["Follow the plan."]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let listed = place.archon("approvals list --json", &[]).await.json();
+    let shown = place.archon("approvals show", &[listed[0]["request_id"].as_str().unwrap()]).await;
+    let lines = "  path: \"out/summary.txt\"\n    from the result of read_file plan.txt\n";
+    assert!(shown.out.contains(lines), "{shown:?}");
+}
+
 // spec: AP-05, CL-09
 #[tokio::test]
 async fn terminal_approval_shows_a_long_question_completely_first() {

@@ -48,10 +48,10 @@ impl Entry {
         Attributed::new(self.original().clone(), self.by).with_trust(self.trust)
     }
 
-    /// Returns the lowest trust level of the message and of the memories in it.
+    /// Returns the lowest trust level of the message and of the files and memories in it.
     pub(crate) fn least_trust(&self) -> Trust {
         match &**self.original() {
-            Message::User(user) => self.trust.min(user.recalled_trust()),
+            Message::User(user) => self.trust.min(user.added_trust()),
             _ => self.trust,
         }
     }

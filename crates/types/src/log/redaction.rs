@@ -103,7 +103,10 @@ impl Forms {
 
     fn clean_message(&self, message: &mut Message) {
         match message {
-            Message::User(user) => self.clean_content(&mut user.content),
+            Message::User(user) => {
+                self.clean_content(&mut user.content);
+                user.attached.iter_mut().for_each(|name| self.clean_text(name));
+            }
             Message::Assistant(answer) => self.clean_answer(answer),
             Message::ToolResult(result) => self.clean_content(&mut result.content),
         }

@@ -34,10 +34,14 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserMessage {
-    /// Text and images.
+    /// Text and images: what the speaker wrote, then the attached files, then the recalled blocks.
     pub content: Vec<Content>,
     /// The time of the message in Unix milliseconds.
     pub timestamp: Timestamp,
+    /// The names of the attached files, one for each of their blocks in `content`. The speaker of the message
+    /// did not write these blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<String>,
     /// The number of blocks at the end of `content` that Archon recalled from memory; the speaker of the
     /// message did not write them.
     #[serde(default, skip_serializing_if = "crate::values::is_default")]
@@ -48,9 +52,22 @@ pub struct UserMessage {
 }
 
 impl UserMessage {
-    /// Creates a message without recalled blocks.
+    /// Creates a message without attached files and recalled blocks.
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
-        Self { content, timestamp, recalled: 0, recalled_trust: Trust::default() }
+        Self { content, timestamp, attached: Vec::new(), recalled: 0, recalled_trust: Trust::default() }
+    }
+
+    /// Adds a block to what the speaker wrote.
+    pub fn add_written(&mut self, block: Content) {
+        let place = self.written_content().len();
+        self.content.insert(place, block);
+    }
+
+    /// Attaches a file, whose text or image is this block.
+    pub fn attach(&mut self, name: impl Into<String>, block: Content) {
+        let place = self.own_content().len();
+        self.content.insert(place, block);
+        self.attached.push(name.into());
     }
 
     /// Appends a text that was recalled from memory.
@@ -68,10 +85,31 @@ impl UserMessage {
         }
     }
 
+    /// Returns the lowest trust level of the blocks that the speaker did not write; [`Trust::Trusted`] without
+    /// such blocks. An attached file is untrusted, as the result of a tool that reads it.
+    pub fn added_trust(&self) -> Trust {
+        match self.attached.is_empty() {
+            true => self.recalled_trust(),
+            false => Trust::Untrusted,
+        }
+    }
+
     /// Returns the blocks that were not recalled from memory.
     pub fn own_content(&self) -> &[Content] {
         let recalled = usize::try_from(self.recalled).unwrap_or(usize::MAX);
         &self.content[..self.content.len().saturating_sub(recalled)]
+    }
+
+    /// Returns the blocks that the speaker wrote: neither attached nor recalled from memory.
+    pub fn written_content(&self) -> &[Content] {
+        let own = self.own_content();
+        &own[..own.len().saturating_sub(self.attached.len())]
+    }
+
+    /// Returns the blocks of the attached files, each with the name of its file.
+    pub fn attached_content(&self) -> impl Iterator<Item = (&str, &Content)> {
+        let blocks = &self.own_content()[self.written_content().len()..];
+        self.attached.iter().map(String::as_str).zip(blocks)
     }
 }
 
@@ -438,5 +476,27 @@ mod tests {
             assert_eq!((&read, read.recalled_trust()), (&user, least));
         }
         assert_eq!(user.own_content(), [Content::text("Where?")]);
+    }
+
+    // spec: M-23, M-25
+    #[test]
+    fn user_message_with_a_file_keeps_it_apart_from_the_written_and_the_recalled_text() {
+        let text = |text: &str| Content::text(text);
+        let mut user = UserMessage::new(vec![text("See @a.txt")], Timestamp::default());
+        assert_eq!(user.added_trust(), Trust::Trusted);
+        assert!(!serde_json::to_string(&user).unwrap().contains("attached"));
+        user.add_recalled(RecalledText::new("In Bern.", Trust::Trusted));
+        user.attach("a.txt", text("milk"));
+        user.add_written(text("Please."));
+        let read: UserMessage = serde_json::from_str(&serde_json::to_string(&user).unwrap()).unwrap();
+        assert_eq!(read, user);
+        assert_eq!(read.written_content(), ["See @a.txt", "Please."].map(text));
+        assert_eq!(read.attached_content().collect::<Vec<_>>(), [("a.txt", &text("milk"))]);
+        assert_eq!(read.content[3..], [text("In Bern.")]);
+        assert_eq!((read.added_trust(), read.recalled_trust()), (Trust::Untrusted, Trust::Trusted));
+        // A damaged log may have more names than blocks.
+        let mut damaged = UserMessage::new(Vec::new(), Timestamp::default());
+        damaged.attached.push("a.txt".to_owned());
+        assert_eq!((damaged.written_content().len(), damaged.attached_content().count()), (0, 0));
     }
 }

@@ -15,3 +15,4 @@ mod states;
 #[allow(dead_code, reason = "the tests of archon-agents-types use the rest")]
 #[path = "../../../types/tests/types/support.rs"]
 mod support;
+mod text_sources;

@@ -36,10 +36,11 @@ pub(crate) async fn send(
 
 /// Returns the request for a message with the files that it names.
 pub(super) async fn request_of(app: &App, message: &PersonMessage) -> StartRun {
-    let text = Content::text(message.text.as_str());
-    let content = [text].into_iter().chain(attachments::of(app, message).await).collect();
-    let message = Message::User(UserMessage::new(content, Timestamp::default()));
-    StartRun::with_messages(vec![message.into()]).agent(AGENT)
+    let mut user = UserMessage::new(vec![Content::text(message.text.as_str())], Timestamp::default());
+    for (path, block) in attachments::of(app, message).await {
+        user.attach(path, block);
+    }
+    StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT)
 }
 
 /// Starts a run in a session, or in a new one. A run that was cut off is stopped first.

@@ -52,6 +52,35 @@ async fn question_shows_the_whole_call_and_a_yes_lets_it_run() {
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
 }
 
+/// Returns the window with the question about the last of these calls, after this message.
+async fn question_after(message: &str, calls: &[(&str, &str)]) -> String {
+    let server = MockServer::start(calls.iter().map(|(tool, arguments)| asks_for(tool, arguments))).await;
+    let place = Place::with_server(&server);
+    std::fs::create_dir(place.path("out")).expect("a folder");
+    std::fs::write(place.path("plan.txt"), "The text belongs into out/summary.txt.\n").expect("a file");
+    let mut window = Window::open(&place, "chat");
+    window.says(message).await;
+    window.shows("[y]es, once").await;
+    window.all()
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn question_names_the_record_that_a_path_comes_from() {
+    let read = ("read_file", r#"{"path": "plan.txt"}"#);
+    let write = ("write_file", r#"{"path": "out/summary.txt", "content": "short\n"}"#);
+    for (message, calls, source) in [
+        ("Follow the plan.", &[read, write][..], "from the result of read_file plan.txt"),
+        ("Write out/summary.txt.", &[read, write], "from your message: \"Write out/summary.txt.\""),
+        ("Do what @plan.txt says.", &[write], "from the attached file plan.txt"),
+    ] {
+        let all = question_after(message, calls).await;
+        assert!(all.contains(&format!("  out/summary.txt\n    {source}\n")), "{all}");
+    }
+    let all = question_after("Write a summary.", &[write]).await;
+    assert!(all.contains("  out/summary.txt\n") && !all.contains("    from "), "{all}");
+}
+
 /// A model's request for two calls at once.
 fn two_writes() -> MockResponse {
     let call = |index: u32, name: &str| {

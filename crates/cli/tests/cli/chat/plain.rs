@@ -84,3 +84,18 @@ async fn plain_chat_asks_about_a_call_in_a_line() {
     window.types("\x04");
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
 }
+
+// spec: AP-05, CL-14
+#[tokio::test]
+async fn plain_chat_names_the_record_that_a_path_comes_from() {
+    let write = r#"{"path": "out/summary.txt", "content": "short\n"}"#;
+    let server = MockServer::start([asks_for("write_file", write)]).await;
+    let place = Place::with_server(&server);
+    std::fs::create_dir(place.path("out")).expect("a folder");
+    let mut window = Window::open(&place, "chat --plain");
+    window.shows(">").await;
+    window.types("Write out/summary.txt.\n");
+    window.shows("[y]es  [n]o").await;
+    let line = "  out/summary.txt: from your message: \"Write out/summary.txt.\"";
+    assert!(window.all().contains(line), "{}", window.all());
+}

@@ -1,0 +1,108 @@
+//! The sources of the arguments of a call, for a person who decides about the call.
+
+use std::{collections::HashMap, sync::Arc};
+
+use archon::{
+    types::{
+        ApprovalRequest, Journal, Origin, PendingApproval, Record, RecordBody, RunFilter, RunId, RunStarted,
+    },
+    views::{ArgumentSource, TextSource, TextSources},
+};
+
+use crate::text::visible;
+
+/// The number of the last written runs among which the run of a question is looked for.
+const LATEST: usize = 4;
+/// The number of records after which no earlier run is read.
+const ENOUGH: usize = 2_000;
+
+/// Returns the sources of the arguments of a question, as far as these texts have them.
+pub(crate) fn of_request(sources: &TextSources, request: &ApprovalRequest) -> Vec<ArgumentSource> {
+    sources.of_arguments(&request.details["arguments"])
+}
+
+/// Returns the sources of the arguments of an open question. They are read from the log of the run that asks and from
+/// those of the runs before it. Without a readable log there are none.
+pub(crate) async fn of_pending(journal: &dyn Journal, pending: &PendingApproval) -> Vec<ArgumentSource> {
+    let log = match journal.read(pending.asker()).await {
+        Ok(log) => log,
+        // An agent without a log asks in that of its caller.
+        Err(_) => journal.read(&pending.run).await.unwrap_or_default(),
+    };
+    of_request(&texts(journal, log).await, &pending.request)
+}
+
+/// Does the same as [`of_pending`] for the questions that a run of this process asks now, by the ids of the questions.
+pub(crate) async fn of_questions(
+    journal: &dyn Journal,
+    requests: &[ApprovalRequest],
+) -> HashMap<String, Vec<ArgumentSource>> {
+    let Some(first) = requests.iter().find(|request| request.details["arguments"].is_object()) else {
+        return HashMap::new();
+    };
+    let Some(log) = log_of(journal, &first.request_id).await else { return HashMap::new() };
+    let sources = texts(journal, log).await;
+    let found = |request: &ApprovalRequest| (request.request_id.clone(), of_request(&sources, request));
+    requests.iter().map(found).collect()
+}
+
+/// Returns a source in words.
+pub(crate) fn in_words(source: &TextSource) -> String {
+    let text = match source {
+        TextSource::Message { beginning } => format!("from your message: \"{beginning}\""),
+        TextSource::Answer { beginning } => format!("from your answer: \"{beginning}\""),
+        TextSource::File { name } => format!("from the attached file {name}"),
+        TextSource::ToolResult { tool, .. } if tool.is_empty() => "from the result of a tool".to_owned(),
+        TextSource::ToolResult { tool, argument } => format!("from the result of {tool} {argument}"),
+        TextSource::Memory => "from a memory".to_owned(),
+        TextSource::Instructions => "from the project's instructions".to_owned(),
+        _ => "from a message that no person wrote".to_owned(),
+    };
+    visible(text.trim_end()).replace('\n', "\\n")
+}
+
+/// Finds the log with a question that was asked just now.
+async fn log_of(journal: &dyn Journal, question: &str) -> Option<Vec<Arc<Record>>> {
+    for head in journal.list(&RunFilter::all().limit(LATEST)).await.ok()? {
+        let log = journal.read(&head.run_id).await.unwrap_or_default();
+        if log.iter().any(|record| has_question(&record.body, question)) {
+            return Some(log);
+        }
+    }
+    None
+}
+
+fn has_question(body: &RecordBody, question: &str) -> bool {
+    matches!(body, RecordBody::ApprovalRequested { request, .. } if request.request_id == question)
+}
+
+/// Reads the texts of a log and of the runs before it, until there are enough or a log cannot be read.
+async fn texts(journal: &dyn Journal, log: Vec<Arc<Record>>) -> TextSources {
+    let (mut logs, mut next, mut count) = (Vec::new(), Some(log), 0);
+    while let Some(log) = next.take() {
+        count += log.len();
+        if let Some((run, part)) = run_before(&log).filter(|_| count < ENOUGH) {
+            next = journal.read(&run).await.ok();
+            next.iter_mut().for_each(|log| log.truncate(part));
+        }
+        logs.push(log);
+    }
+    let mut sources = TextSources::default();
+    for log in logs.iter().rev() {
+        if let Some(started) = RunStarted::of(log) {
+            log.iter().for_each(|record| sources.apply(&started.run, record));
+        }
+    }
+    sources
+}
+
+/// Returns the run that a run continues or that called it, and the number of its records that came before.
+fn run_before(log: &[Arc<Record>]) -> Option<(RunId, usize)> {
+    match &RunStarted::of(log)?.origin {
+        Origin::Continues { run, records, .. } => {
+            Some((run.clone(), usize::try_from(*records).unwrap_or(usize::MAX)))
+        }
+        Origin::CalledBy { run, .. } => Some((run.clone(), usize::MAX)),
+        _ => None,
+    }
+}

@@ -1,0 +1,297 @@
+//! The records that the words of a call's arguments come from, so that a person who decides about the call knows
+//! them.
+//!
+//! The search is for exact words, and its cost has bounds: at most eight texts of a call are searched for, in at
+//! most 2 MiB of texts, so that no question waits for it.
+
+use std::collections::{HashMap, VecDeque};
+
+use archon_types::{
+    AgentMessage, Answer, AssistantMessage, CallId, Content, Interruption, Json, Message, Origin, Record,
+    RecordBody, RunId, RunStarted, Speaker, ToolCall, TurnTrigger, UserMessage, one_line,
+};
+
+/// The source of a text in the records of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TextSource {
+    /// A message of the person.
+    Message {
+        /// The beginning of the message, as one line.
+        beginning: String,
+    },
+    /// An answer of the person to a question.
+    Answer {
+        /// The beginning of the answer, as one line.
+        beginning: String,
+    },
+    /// A file that is attached to a message.
+    File {
+        /// The name of the file.
+        name: String,
+    },
+    /// The result of a tool call.
+    ToolResult {
+        /// The name of the tool; empty if it is unknown.
+        tool: String,
+        /// The first short text among the arguments of the call, such as a path; empty if there is none.
+        argument: String,
+    },
+    /// A memory that was recalled for a message.
+    Memory,
+    /// The instructions of the project.
+    Instructions,
+    /// A message that no person wrote, such as that of an event.
+    OtherMessage,
+}
+
+/// An argument of a call whose words stand in an earlier record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArgumentSource {
+    /// The name of the argument.
+    pub argument: String,
+    /// The words: the argument, or a text inside of it.
+    pub words: String,
+    /// The source of the words.
+    pub source: TextSource,
+}
+
+/// The texts of a conversation with their sources: a fold over the records of its runs and of their child runs.
+///
+/// The earliest text with the words counts. The texts of models are no source: words that a model wrote first have
+/// none, unless the person writes them later. A result after that may only repeat what the model wrote.
+///
+/// ```
+/// use archon_types::{Message, PromptSource, Record, RecordBody, Timestamp};
+/// use archon_views::{TextSource, TextSources};
+///
+/// let mut sources = TextSources::default();
+/// let message = Message::user("Read notes/today.md.", Timestamp::default()).into();
+/// let body = RecordBody::MessageAdded { message, source: PromptSource::Prompt };
+/// sources.apply(&"run_1".into(), &Record { seq: 1, at: Timestamp::default(), body });
+///
+/// let found = sources.of_arguments(&serde_json::json!({ "path": "notes/today.md" }));
+/// let beginning = "Read notes/today.md.".to_owned();
+/// assert_eq!(found[0].source, TextSource::Message { beginning });
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TextSources {
+    /// The newest texts, oldest first.
+    texts: VecDeque<Text>,
+    /// The size of the texts in bytes.
+    bytes: usize,
+    runs: HashMap<RunId, RunState>,
+}
+
+/// A text with its source; `None` for a text of a model.
+#[derive(Clone, Debug)]
+struct Text {
+    text: String,
+    source: Option<TextSource>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct RunState {
+    /// The number of the next record that is new.
+    next: u64,
+    /// True if another run called this one, so that its prompts are a model's.
+    is_called: bool,
+    /// The sources of the results of open calls.
+    calls: HashMap<CallId, TextSource>,
+}
+
+/// The size of all texts that are kept, in bytes. The oldest are dropped.
+const MOST_BYTES: usize = 2 * 1_024 * 1_024;
+/// The size of the beginning of a text that is kept, in bytes.
+const MOST_OF_TEXT: usize = 128 * 1_024;
+/// The number of texts of a call that are searched for.
+const MOST_ARGUMENTS: usize = 8;
+/// The size of the largest text that is searched for, in bytes.
+const MOST_WORDS: usize = 4 * 1_024;
+/// The number of characters of the shortest text that is searched for: `true` or `ls` stand everywhere.
+const FEWEST: usize = 8;
+/// The number of characters of a text that names a source.
+const SHOWN: usize = 60;
+
+impl TextSources {
+    /// Applies a record of a run. A record that was applied already changes nothing.
+    pub fn apply(&mut self, run: &RunId, record: &Record) {
+        if matches!(record.body, RecordBody::LogUnavailable { .. }) {
+            // No log has this record, so its number says nothing.
+            return;
+        }
+        let state = self.runs.entry(run.clone()).or_default();
+        if record.seq < state.next {
+            return;
+        }
+        state.next = record.seq + 1;
+        match &record.body {
+            RecordBody::RunStarted(started) => state.is_called = is_called(started),
+            RecordBody::MessageAdded { message, .. } => {
+                let by = speaker(message, state.is_called);
+                if let Some(message) = message.as_llm() {
+                    self.add_message(message, by);
+                }
+            }
+            RecordBody::ConversationRestored { messages } => {
+                messages.iter().for_each(|message| self.add_message(message, Speaker::of(message)));
+            }
+            RecordBody::InstructionsRead { text } => self.add(text, Some(&TextSource::Instructions)),
+            RecordBody::ModelCallFinished { command, message, .. } => {
+                let calls = (0..).zip(message.tool_calls());
+                state.calls.extend(calls.map(|(n, call)| (CallId::new(*command, n), source_of_result(call))));
+                self.add_answer_of_model(message);
+            }
+            RecordBody::ToolCallRefused { call, .. } => drop(state.calls.remove(call)),
+            RecordBody::ToolCallFinished { call, result } => {
+                let unknown = || TextSource::ToolResult { tool: String::new(), argument: String::new() };
+                let source = state.calls.remove(call).unwrap_or_else(unknown);
+                self.add_blocks(&result.content, Some(&source));
+            }
+            RecordBody::ApprovalAnswered {
+                answer: Answer::Reply { text } | Answer::Cancel { reason: text },
+                ..
+            } => self.add(text, Some(&TextSource::Answer { beginning: one_line(text, SHOWN) })),
+            _ => {}
+        }
+    }
+
+    /// Returns the source of words: of the earliest text that has exactly these words, not as a part of longer ones.
+    /// Words of fewer than 8 characters or more than 4 KiB are not searched for.
+    pub fn find(&self, words: &str) -> Option<&TextSource> {
+        let words = words.trim();
+        if !is_searched(words) {
+            return None;
+        }
+        let mut is_of_model = false;
+        for Text { text, source } in &self.texts {
+            let is_of_person = matches!(source, Some(TextSource::Message { .. } | TextSource::Answer { .. }));
+            if is_of_model && !is_of_person || !has_words(text, words) {
+                continue;
+            }
+            match source {
+                Some(source) => return Some(source),
+                None => is_of_model = true,
+            }
+        }
+        None
+    }
+
+    /// Returns the arguments of a call whose words have a source, in their order. Of an argument that is a list or an
+    /// object, each text inside counts. The first eight texts that are long enough are searched for.
+    pub fn of_arguments(&self, arguments: &Json) -> Vec<ArgumentSource> {
+        let named = arguments.as_object().into_iter().flatten();
+        let texts = named.flat_map(|(name, value)| texts_in(value).into_iter().map(move |text| (name, text)));
+        let searched = texts.filter(|(_, text)| is_searched(text.trim())).take(MOST_ARGUMENTS);
+        let found = searched.filter_map(|(name, text)| {
+            let source = self.find(text)?.clone();
+            Some(ArgumentSource { argument: name.clone(), words: text.to_owned(), source })
+        });
+        found.collect()
+    }
+
+    fn add_message(&mut self, message: &Message, by: Speaker) {
+        match message {
+            Message::User(_) if Interruption::of(message).is_some() => {}
+            Message::User(user) => self.add_user_message(user, by),
+            Message::Assistant(answer) => self.add_answer_of_model(answer),
+            Message::ToolResult(result) => {
+                let source =
+                    TextSource::ToolResult { tool: result.tool_name.clone(), argument: String::new() };
+                self.add_blocks(&result.content, Some(&source));
+            }
+        }
+    }
+
+    fn add_user_message(&mut self, user: &UserMessage, by: Speaker) {
+        let written = user.written_content();
+        let source = match by {
+            Speaker::Person => {
+                Some(TextSource::Message { beginning: one_line(&Content::join_text(written), SHOWN) })
+            }
+            Speaker::Model => None,
+            _ => Some(TextSource::OtherMessage),
+        };
+        self.add_blocks(written, source.as_ref());
+        for (name, block) in user.attached_content() {
+            let source = TextSource::File { name: name.to_owned() };
+            self.add_blocks(std::slice::from_ref(block), Some(&source));
+        }
+        let recalled = user.content.get(user.own_content().len()..).unwrap_or_default();
+        self.add_blocks(recalled, Some(&TextSource::Memory));
+    }
+
+    fn add_answer_of_model(&mut self, answer: &AssistantMessage) {
+        self.add_blocks(&answer.content, None);
+        for call in answer.tool_calls() {
+            texts_in(&call.arguments).into_iter().for_each(|text| self.add(text, None));
+        }
+    }
+
+    fn add_blocks(&mut self, blocks: &[Content], source: Option<&TextSource>) {
+        blocks.iter().filter_map(Content::as_text).for_each(|text| self.add(text, source));
+    }
+
+    fn add(&mut self, text: &str, source: Option<&TextSource>) {
+        if text.len() < FEWEST {
+            return;
+        }
+        let text = text.get(..text.floor_char_boundary(MOST_OF_TEXT)).unwrap_or(text);
+        self.bytes += text.len();
+        self.texts.push_back(Text { text: text.to_owned(), source: source.cloned() });
+        while self.bytes > MOST_BYTES
+            && let Some(oldest) = self.texts.pop_front()
+        {
+            self.bytes -= oldest.text.len();
+        }
+    }
+}
+
+/// Returns true if a model wrote the prompts of a run.
+fn is_called(started: &RunStarted) -> bool {
+    matches!(started.origin, Origin::CalledBy { .. }) || started.first_trigger == TurnTrigger::SubAgent
+}
+
+/// Returns the speaker of a prompt. A prompt of a run that another run called is never a person's.
+fn speaker(message: &AgentMessage, is_called: bool) -> Speaker {
+    let default = if is_called { Speaker::Model } else { Speaker::Person };
+    message.speaker().filter(|by| *by != Speaker::Person).unwrap_or(default)
+}
+
+fn source_of_result(call: &ToolCall) -> TextSource {
+    let call = call.target();
+    let is_short = |text: &&str| !text.contains('\n') && text.chars().count() <= SHOWN;
+    let argument = texts_in(&call.arguments).into_iter().find(is_short).unwrap_or_default();
+    TextSource::ToolResult { argument: argument.to_owned(), tool: call.name }
+}
+
+/// Returns the texts in a JSON value, without the names of its fields.
+fn texts_in(value: &Json) -> Vec<&str> {
+    match value {
+        Json::String(text) => vec![text],
+        Json::Array(values) => values.iter().flat_map(texts_in).collect(),
+        Json::Object(named) => named.values().flat_map(texts_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn is_searched(words: &str) -> bool {
+    words.len() <= MOST_WORDS && words.chars().nth(FEWEST - 1).is_some()
+}
+
+/// Returns true if a text has the words, and not as a part of longer ones.
+fn has_words(text: &str, words: &str) -> bool {
+    let (begins, ends) = (words.starts_with(is_of_word), words.ends_with(is_of_word));
+    text.match_indices(words).any(|(at, _)| {
+        let before = text.get(..at).unwrap_or_default();
+        let behind = text.get(at + words.len()..).unwrap_or_default();
+        !(begins && before.ends_with(is_of_word)) && !(ends && behind.starts_with(is_of_word))
+    })
+}
+
+/// Returns true for a character that belongs to a word. Some scripts write words without spaces, so only the letters
+/// and digits of ASCII count.
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
