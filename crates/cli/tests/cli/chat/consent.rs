@@ -181,6 +181,23 @@ async fn answer_no_reaches_the_model_and_the_run_goes_on() {
     assert!(refused.0 == "tool" && refused.1.contains("User cancelled this action"), "{refused:?}");
 }
 
+// spec: AP-05
+#[tokio::test]
+async fn edit_of_the_arguments_lets_the_changed_call_run() {
+    let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = window_with_question(&place).await;
+    answers(&mut window, "e", "Change the arguments of the call, in JSON:").await;
+    // Ctrl+U empties the field.
+    window.types("\x15{\"path\": \"notes.txt\"\r");
+    window.shows("This is no JSON object").await;
+    window.types("\x15{\"path\": \"notes.txt\", \"content\": \"bye\"}\r");
+    window.shows("It is written.").await;
+    assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("a file"), "bye");
+    assert!(window.all().contains("yes, with other arguments: {"), "{}", window.all());
+    server.assert_paired();
+}
+
 // spec: AP-12, CL-06, CL-08
 #[tokio::test]
 async fn escape_at_a_question_stops_the_run_and_the_model_reads_why() {
