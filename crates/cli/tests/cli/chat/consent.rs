@@ -128,6 +128,30 @@ async fn letter_beside_a_draft_goes_to_the_draft_and_answers_behind_tab() {
     assert!(place.path("notes.txt").exists());
 }
 
+// spec: AP-13
+#[tokio::test]
+async fn question_that_a_low_window_does_not_show_takes_no_key() {
+    let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.shows("· mock ·").await;
+    // One row is left for all that changes, and a draft has it.
+    window.resize(80, 5);
+    window.says("Write notes.").await;
+    window.shows("| 1 +hello").await;
+    window.types("x");
+    window.shows("› x").await;
+    window.pauses().await;
+    window.types("\ty");
+    window.shows("› xy").await;
+    assert!(!place.path("notes.txt").exists());
+    // Ctrl+U empties the draft, and the question is in its row.
+    window.types("\x15");
+    window.shows("[y]es, once").await;
+    answers(&mut window, "y", "It is written.").await;
+    assert!(place.path("notes.txt").exists());
+}
+
 // spec: AP-11
 #[tokio::test]
 async fn always_stores_nothing_before_its_second_press() {
