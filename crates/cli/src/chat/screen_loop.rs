@@ -404,6 +404,10 @@ impl Talk {
                 self.questions.go_on();
                 self.is_model_new = false;
                 self.outbox.begin(run, is_elsewhere);
+                if self.ending.is_some() && !is_elsewhere {
+                    // A message that waited has begun this run after the person left.
+                    self.cancel();
+                }
             }
             Update::Event(event) => self.event(&event),
             Update::Rest(failure) => self.rest(failure),
