@@ -10,9 +10,10 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-/// Returns a path that a person may approve; see [`visible`].
+/// Returns a path that a person may approve, as one line: see [`visible`]. A line end in a name is escaped, so that no
+/// name looks like several paths.
 pub(crate) fn visible_path(path: &Path) -> String {
-    visible(&path.display().to_string())
+    visible(&path.display().to_string()).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// Escapes in JSON the characters that [`visible`] shows by number: a terminal shows the escapes, and a
@@ -85,6 +86,13 @@ mod tests {
             "0 s ago",
             "a clock may step back"
         );
+    }
+
+    // spec: AP-05
+    #[test]
+    fn visible_path_is_one_line() {
+        let name = "a.txt\n  restored  src/main.rs\t\u{1b}[2J";
+        assert_eq!(visible_path(Path::new(name)), "a.txt\\n  restored  src/main.rs\\t\\u{1b}[2J");
     }
 
     #[test]
