@@ -47,12 +47,14 @@ use crate::{
     output::{self, Capture},
     own_file,
     permissions::stored_rules,
-    text::visible_path,
+    text::{one_line, visible_path},
     toolset,
 };
 
 /// The time that a question waits for its answer.
 const WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The maximum number of shown characters of a text that was not sent.
+const SHOWN: usize = 100;
 
 /// Has the conversation until the person ends it, and returns its session.
 ///
@@ -413,18 +415,22 @@ impl Talk {
             Update::Rest(failure) => self.rest(failure),
             Update::NotSent(text, earlier, failure) => {
                 self.outbox.forget(&text);
+                self.transcript.note_failure(&failure);
                 if self.composer.is_empty() {
                     self.earlier = earlier;
                     self.composer.replace(Draft::message(text));
+                } else {
+                    self.note_unsent(&text);
                 }
-                self.transcript.note_failure(&failure);
             }
             Update::NotRun(line, failure) => {
                 self.outbox.forget(&line);
+                self.transcript.note_failure(&failure);
                 if self.composer.is_empty() {
                     self.composer.replace(Draft::typed(format!("!{line}")));
+                } else {
+                    self.note_unsent(&line);
                 }
-                self.transcript.note_failure(&failure);
             }
             Update::Failed(failure) => {
                 self.questions.ask_again();
@@ -465,8 +471,16 @@ impl Talk {
         self.transcript.apply(event);
     }
 
+    /// Names a text that was not sent, and is not in the draft either, because the person has begun another one.
+    fn note_unsent(&mut self, text: &str) {
+        let text = one_line(text, SHOWN);
+        self.transcript.note(Look::Warning, &format!("this was not sent; Ctrl+R finds it: {text}"));
+    }
+
     fn rest(&mut self, failure: Option<Failure>) {
         self.outbox.rest();
+        // The run may have checked out another one.
+        self.branch = toolset::folder(&self.app).and_then(|folder| surroundings::branch(&folder));
         let Some(failure) = failure else { return };
         if let Some(run) = self.outbox.run() {
             self.transcript.stop(run);
