@@ -75,7 +75,7 @@ impl Printed {
     }
 
     /// Returns the rows of what is not on paper yet, at most the last `most` of them: the rest of an answer, what
-    /// waits behind it, the calls that run, and the list of steps.
+    /// waits behind it, the calls that run, the number of agents that work if there are several, and the list of steps.
     pub fn open(&self, cells: &Cells, page: &Page, most: usize) -> Vec<Row> {
         let mut after = self.clone();
         let mut rows = after.take(cells, page);
@@ -85,10 +85,17 @@ impl Printed {
                 _ => after.add_whole(cell, page, &mut rows),
             }
         }
+        let mut agents = 0;
         for cell in cells.open_cells() {
-            if matches!(&cell.kind, CellKind::Call(call) if call.is_running()) {
+            if let CellKind::Call(call) = &cell.kind
+                && call.is_running()
+            {
+                agents += usize::from(call.is_delegation);
                 after.add_whole(cell, page, &mut rows);
             }
+        }
+        if agents > 1 {
+            rows.push(Row::of(format!("{agents} Agents Processing"), Look::Dim, page).cut(page.width));
         }
         // The list keeps to a half, so that what happens now is seen too.
         let mut plan = match cells.live_plan() {
