@@ -48,7 +48,7 @@ pub(crate) fn open_rows(text: &str, at: &Progress, page: &Page) -> Vec<Row> {
     advance(text, &mut Progress { bytes: at.bytes.max(first), ..*at }, true, page)
 }
 
-/// How far an answer is on paper.
+/// The part of an answer that is on paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// The number of bytes of the text that are on paper.

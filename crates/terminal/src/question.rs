@@ -24,9 +24,9 @@ const MOST_RULE: usize = 200;
 const KEY_INDENT: &str = "  ";
 /// With a draft, this key lets the next one answer.
 const CALL: Key = Key::plain(KeyCode::Tab);
-/// What Escape does.
+/// The label for Escape.
 const STOP: &str = "Esc stops the run";
-/// How to answer with a draft.
+/// The labels that are shown while there is a draft.
 const HOW: [&str; 2] = ["empty the draft to answer, or press Tab", STOP];
 
 /// The effect of an input on a question.
@@ -81,7 +81,7 @@ pub struct Question {
     quiet_since: Option<Timestamp>,
 }
 
-/// What the next key does.
+/// The meaning of the next key.
 #[derive(Clone, Debug, Default)]
 enum Stage {
     /// It answers if the draft is empty.

@@ -20,7 +20,7 @@ pub(crate) struct Offers {
     pub(crate) files: Arc<[String]>,
 }
 
-/// What a word names.
+/// The kind of thing that a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Command,
