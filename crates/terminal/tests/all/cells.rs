@@ -15,7 +15,7 @@ fn records(events: &[Event]) -> Vec<Event> {
     events.iter().filter(|event| matches!(event, Event::Record { .. })).cloned().collect()
 }
 
-/// The rows that are shown for what is not on paper.
+/// The rows that are shown for what is not printed.
 fn open(events: &[Event]) -> Vec<String> {
     let (mut cells, mut printed) = (Cells::default(), Printed::default());
     events.iter().for_each(|event| apply(&mut cells, event));
