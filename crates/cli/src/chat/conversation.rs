@@ -349,7 +349,10 @@ impl Conversation {
         self.watch_again().await?;
         if !is_taken {
             let what = "the question was already answered, or has expired";
-            self.update(Update::Failed(Failure::failed(what, "the run goes on with that")));
+            self.update(Update::Failed(Failure::failed(
+                what,
+                "the run goes on with the earlier answer, or without one",
+            )));
         }
         Ok(())
     }

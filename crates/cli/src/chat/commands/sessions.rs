@@ -75,7 +75,7 @@ fn pick(items: &[Item], word: &str) -> Result<SessionId, Failure> {
     match &found[..] {
         [item] => Ok(item.session_id.clone()),
         [] => Err(Failure::usage(
-            format!("no conversation is {word:?}"),
+            format!("there is no conversation {word:?}"),
             "/resume lists them with their numbers",
         )),
         many => {

@@ -39,7 +39,8 @@ struct Found {
 pub(super) fn run(way: Way, arguments: &str, situation: &Situation<'_>) -> Step {
     if !situation.is_at_rest {
         return Step::Refuse(
-            "a run works or asks: wait for its end or stop it with Esc, then try again".to_owned(),
+            "a run works, or waits for an answer: wait for its end or stop it with Esc, then try again"
+                .to_owned(),
         );
     }
     let turns = match (way, arguments.parse::<u32>()) {

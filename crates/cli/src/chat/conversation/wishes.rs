@@ -50,7 +50,7 @@ impl Conversation {
         };
         let is_of_line = |body: &RecordBody| matches!(body, RecordBody::RunStarted(started) if asks_no_model(&started.config));
         if self.is_line_at_work() || self.questions.iter().any(|record| is_of_line(&record.body)) {
-            let what = "no model has read the line that you ran, so none can sum it up";
+            let what = "the last run is a line of the shell, and no model has read it yet";
             return Err(Failure::usage(what, "send a message, then compact"));
         }
         let wishes = Some(wishes).filter(|wishes| !wishes.is_empty());
