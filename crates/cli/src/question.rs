@@ -2,7 +2,10 @@
 
 use archon::types::{ApprovalRequest, Json};
 
-use crate::{output::Look, text::visible};
+use crate::{
+    output::Look,
+    text::{visible, visible_line},
+};
 
 /// The maximum number of lines of a part of a question that are shown at first.
 const LINES: usize = 60;
@@ -143,7 +146,7 @@ fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
     };
     lines.extend(asker.map(|asker| (Look::Dim, format!("  asked by {asker}"))));
     for (path, _) in changes(request).filter(|(_, diff)| diff.is_none()) {
-        let path = visible(path);
+        let path = visible_line(path);
         lines.push((Look::Warning, format!("  {path}: the difference is too large to show")));
     }
     if request.details["preview"]["outside_cwd"] == Json::Bool(true) {
@@ -168,7 +171,7 @@ pub(crate) fn arguments(request: &ApprovalRequest) -> Vec<String> {
     let Some(named) = arguments.as_object() else { return barred(&arguments.to_string()) };
     let mut lines = Vec::new();
     for (name, value) in named {
-        let name = visible(name).replace('\n', "\\n");
+        let name = visible_line(name);
         match value.as_str().filter(|text| text.contains('\n')) {
             Some(text) => {
                 lines.push(format!("  {name}:"));
@@ -258,6 +261,10 @@ mod tests {
             text(&brief(&request).lines),
             "? Overwrite 'a'\n  a: the difference is too large to show\n  content: \"new\""
         );
+        let preview = json!({ "summary": "x", "changes": [{ "path": "a\n? Run `ls`" }] });
+        let request = asks("Overwrite", json!({ "arguments": {}, "preview": preview }));
+        let shown = "? Overwrite\n  a\\n? Run `ls`: the difference is too large to show";
+        assert_eq!(text(&head(&request)), shown);
     }
 
     // spec: AP-05

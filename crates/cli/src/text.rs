@@ -10,10 +10,14 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-/// Returns a path that a person may approve, as one line: see [`visible`]. A line end in a name is escaped, so that no
-/// name looks like several paths.
+/// Returns a path that a person may approve; see [`visible_line`].
 pub(crate) fn visible_path(path: &Path) -> String {
-    visible(&path.display().to_string()).replace('\n', "\\n").replace('\t', "\\t")
+    visible_line(&path.display().to_string())
+}
+
+/// Returns a text as [`visible`] does, in one line: line ends and tabs are escaped, so that no name looks like several.
+pub(crate) fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// Escapes in JSON the characters that [`visible`] shows by number: a terminal shows the escapes, and a

@@ -8,7 +8,7 @@ use crate::{
     output::{Look, Output},
     permissions::StoredRules,
     question,
-    text::visible,
+    text::{visible, visible_line},
 };
 
 /// A question of a tool that waits for its answer while it works.
@@ -66,7 +66,7 @@ pub(crate) fn body(request: &ApprovalRequest, columns: usize) -> Vec<Part> {
     let mut parts: Vec<Part> = head.into_iter().map(|(look, line)| Part::Line(look, line)).collect();
     let changes: Vec<_> = question::changes(request).collect();
     for (path, diff) in changes.iter().filter_map(|(path, diff)| Some((path, (*diff)?))) {
-        let path = visible(path).replace('\n', "\\n");
+        let path = visible_line(path);
         parts.push(Part::Line(Look::Dim, format!("  {path}")));
         // A line end of another kind may be all that differs.
         parts.push(Part::Difference(visible(diff)));
