@@ -8,7 +8,7 @@ use archon::{
 use crate::{
     output::Look,
     provenance,
-    text::{one_line, visible},
+    text::{one_line, visible, visible_line},
 };
 
 /// The maximum number of lines of a part of a question that are shown at first.
@@ -34,7 +34,7 @@ pub(crate) fn brief(request: &ApprovalRequest, sources: &[ArgumentSource]) -> Sh
     let mut body = Vec::new();
     for (path, _) in changes(request).filter(|_| is_compared) {
         let found = sources_of_path(sources, path).into_iter();
-        body.extend(found.map(|source| format!("  {}: {source}", on_one_line(path))));
+        body.extend(found.map(|source| format!("  {}: {source}", visible_line(path))));
     }
     body.extend(differences);
     if !is_compared {
@@ -159,7 +159,7 @@ fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
     };
     lines.extend(asker.map(|asker| (Look::Dim, format!("  asked by {asker}"))));
     for (path, _) in changes(request).filter(|(_, diff)| diff.is_none()) {
-        let path = visible(path);
+        let path = visible_line(path);
         lines.push((Look::Warning, format!("  {path}: the difference is too large to show")));
     }
     if request.details["preview"]["outside_cwd"] == Json::Bool(true) {
@@ -194,7 +194,7 @@ pub(crate) fn arguments(request: &ApprovalRequest, sources: &[ArgumentSource]) -
     let mut lines = Vec::new();
     for (name, value) in named {
         let found = sources.iter().filter(|found| found.argument == *name);
-        let name = on_one_line(name);
+        let name = visible_line(name);
         match value.as_str().filter(|text| text.contains('\n')) {
             Some(text) => {
                 lines.push(format!("  {name}:"));
@@ -214,10 +214,6 @@ pub(crate) fn arguments(request: &ApprovalRequest, sources: &[ArgumentSource]) -
         }));
     }
     lines
-}
-
-fn on_one_line(text: &str) -> String {
-    visible(text).replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -334,6 +330,10 @@ mod tests {
             text(&brief(&request).lines),
             "? Overwrite 'a'\n  a: the difference is too large to show\n  content: \"new\""
         );
+        let preview = json!({ "summary": "x", "changes": [{ "path": "a\n? Run `ls`" }] });
+        let request = asks("Overwrite", json!({ "arguments": {}, "preview": preview }));
+        let shown = "? Overwrite\n  a\\n? Run `ls`: the difference is too large to show";
+        assert_eq!(text(&head(&request)), shown);
     }
 
     // spec: AP-05

@@ -10,9 +10,14 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-/// Returns a path that a person may approve; see [`visible`].
+/// Returns a path that a person may approve; see [`visible_line`].
 pub(crate) fn visible_path(path: &Path) -> String {
-    visible(&path.display().to_string())
+    visible_line(&path.display().to_string())
+}
+
+/// Returns a text as [`visible`] does, in one line: line ends and tabs are escaped, so that no name looks like several.
+pub(crate) fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// Escapes in JSON the characters that [`visible`] shows by number: a terminal shows the escapes, and a
@@ -85,6 +90,13 @@ mod tests {
             "0 s ago",
             "a clock may step back"
         );
+    }
+
+    // spec: AP-05
+    #[test]
+    fn visible_path_is_one_line() {
+        let name = "a.txt\n  restored  src/main.rs\t\u{1b}[2J";
+        assert_eq!(visible_path(Path::new(name)), "a.txt\\n  restored  src/main.rs\\t\\u{1b}[2J");
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub(crate) const OUT_OF_REACH: &str = "not taken back: changes over the network,
                             folder, of files that a .gitignore ignores, and of .git (such as commits)";
 
 /// Returns the reason why nothing is changed.
-fn nothing_to(what: &str, preview: &Restored, further: Option<String>) -> String {
+pub(crate) fn nothing_to(what: &str, preview: &Restored, further: Option<String>) -> String {
     if preview.left.is_empty() {
         return format!("there is nothing to {what}; nothing was changed");
     }

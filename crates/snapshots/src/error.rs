@@ -10,8 +10,8 @@ use crate::{Limits, SnapshotId};
 pub enum SnapshotError {
     /// The workspace has more files, links and folders, or larger files, than the limits allow.
     #[error(
-        "undo is off: the workspace '{}' has more than {} files, links and folders, or more than {} MB. Name what \
-         need not be kept in a .gitignore, or work in a smaller folder.",
+        "undo is off: the workspace '{}' has more than {} files, links and folders, or more than {} MB. Name the \
+         files that need no undo in a .gitignore, or work in a smaller folder.",
         workspace.display(), limits.entries, limits.bytes / 1_000_000
     )]
     TooLarge {
@@ -30,7 +30,7 @@ pub enum SnapshotError {
     },
     /// The store cannot be read or written.
     #[error(
-        "cannot use '{}' in the store of snapshots: {source}. Check the rights of the folder and the free space.",
+        "cannot use '{}' in the store of snapshots: {source}. Check the permissions of the folder and the free space.",
         path.display()
     )]
     Store {

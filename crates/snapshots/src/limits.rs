@@ -1,4 +1,4 @@
-//! How large a workspace may be, how many snapshots are kept, and how long other processes are waited for.
+//! Limits: the size of a workspace, the number of snapshots, and the time to wait for another process.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which files git would ignore: the rules of `.gitignore` files, on disk or in a snapshot.
+//! The rules of `.gitignore` files, on disk or in a snapshot: they tell which files git would ignore.
 
 use std::{
     collections::HashMap,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -73,17 +73,22 @@ impl<'a> Scan<'a> {
 
     /// Returns the hash of the workspace's tree.
     pub(crate) fn run(&mut self, root: &Folder) -> Result<Hash, SnapshotError> {
-        self.folder(root, false)
+        let names = root.names().map_err(|source| self.unreadable(source))?;
+        self.folder(root, &names, false)
     }
 
     /// Checks that the workspace is within the limits, without reading or storing a file.
     pub(crate) fn check(mut self, root: &Folder) -> Result<(), SnapshotError> {
         self.is_check_only = true;
-        self.folder(root, false).map(|_| ())
+        self.run(root).map(|_| ())
     }
 
-    fn folder(&mut self, folder: &Folder, is_ignored: bool) -> Result<Hash, SnapshotError> {
-        let names = folder.names().map_err(|source| self.unreadable(source))?;
+    fn folder(
+        &mut self,
+        folder: &Folder,
+        names: &[OsString],
+        is_ignored: bool,
+    ) -> Result<Hash, SnapshotError> {
         let has_rules = names.iter().any(|name| name == rules::NAME);
         let end = self.path.len();
         if has_rules {
@@ -140,9 +145,10 @@ impl<'a> Scan<'a> {
         mode: u16,
         is_ignored: bool,
     ) -> Result<Option<Entry>, SnapshotError> {
-        match folder.enter(name) {
-            Ok(inner) => {
-                let hash = self.folder(&inner, is_ignored)?;
+        // To read the names needs another permission than to open the folder.
+        match folder.enter(name).and_then(|inner| Ok((inner.names()?, inner))) {
+            Ok((names, inner)) => {
+                let hash = self.folder(&inner, &names, is_ignored)?;
                 Ok(Some(Entry { kind: Kind::Folder, mode, size: 0, hash }))
             }
             Err(error) => self.without_content(error),

@@ -96,8 +96,8 @@ impl Cell {
 pub struct Cells {
     cells: Vec<Cell>,
     open: BTreeSet<CellId>,
-    /// The cells in the order in which they come on paper: an answer since its request, any other cell since it
-    /// was closed. The order follows from the records alone, so that it is the same live and later.
+    /// The cells in the order in which they are printed: an answer has its place since its request, any other cell
+    /// since it was closed. The order follows from the records alone, so that it is the same live and later.
     order: Vec<CellId>,
     runs: HashMap<RunId, RunState>,
     /// The child runs, each with the cell of the call that started it or a run above it, if that is known.
@@ -226,7 +226,7 @@ impl Cells {
         self.open.iter().filter_map(|id| self.cells.get(id.0))
     }
 
-    /// Returns the cells in the order in which they come on paper, from the number `from` on.
+    /// Returns the cells in the order in which they are printed, from the number `from` on.
     pub(crate) fn in_order(&self, from: usize) -> impl Iterator<Item = &Cell> {
         self.order.iter().skip(from).filter_map(|id| self.cells.get(id.0))
     }
@@ -250,7 +250,7 @@ impl Cells {
         id
     }
 
-    /// Closes a cell, and lets it come on paper if it does not already.
+    /// Closes a cell, and gives it its place in the order of printing unless it has one.
     fn close(&mut self, id: CellId) {
         let Some(cell) = self.cells.get_mut(id.0).filter(|cell| !cell.is_closed) else { return };
         cell.is_closed = true;

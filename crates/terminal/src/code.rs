@@ -6,7 +6,7 @@ use crate::theme::Look;
 
 pub(crate) use languages::Language;
 
-/// What continues from one line of code to the next.
+/// The part of code that continues from one line to the next, such as an open comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CodeState {
     /// Nothing.

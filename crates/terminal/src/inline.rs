@@ -187,6 +187,14 @@ impl<W: Write> Screen for Inline<W> {
     }
 }
 
+impl<W: Write> Drop for Inline<W> {
+    /// Gives back a terminal that nobody left, because the program panicked.
+    fn drop(&mut self) {
+        // A terminal that is lost has no modes to end.
+        let _ = self.leave();
+    }
+}
+
 /// Returns the live rows that fit, with the caret drawn unless the cursor stands there, and the caret's place
 /// among them.
 fn live_area(frame: &Frame<'_>) -> (Vec<Row>, Option<Place>) {

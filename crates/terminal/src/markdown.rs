@@ -48,13 +48,13 @@ pub(crate) fn open_rows(text: &str, at: &Progress, page: &Page) -> Vec<Row> {
     advance(text, &mut Progress { bytes: at.bytes.max(first), ..*at }, true, page)
 }
 
-/// How far an answer is on paper.
+/// The printed part of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// The number of bytes of the text that are on paper.
+    /// The number of bytes of the text that are printed.
     pub(crate) bytes: usize,
     inside: Inside,
-    /// True if a line with text is on paper, so that an empty line matters.
+    /// True if a line with text is printed, so that an empty line matters.
     has_begun: bool,
     is_gap_due: bool,
 }
@@ -157,7 +157,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns true if rows of the line may be on paper before the line ends, so that it is the head of no table.
+    /// Returns true if rows of the line may be printed before the line ends, so that it is the head of no table.
     fn has_full_row(&self, line: Line<'_>) -> bool {
         let text = line.text.get(line.leading()..).unwrap_or_default();
         let plain = text.get(..first_sign(text).unwrap_or(text.len())).unwrap_or_default();

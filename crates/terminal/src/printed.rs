@@ -1,4 +1,4 @@
-//! The part of the cells that is on paper, that is, in the terminal's scrollback.
+//! The part of the cells that is printed, that is, in the terminal's scrollback.
 
 use crate::{
     cells::{AnswerCell, Cell, CellKind, Cells},
@@ -7,8 +7,8 @@ use crate::{
     theme::{Look, Page},
 };
 
-/// The part of the cells that is on paper. A cell comes on paper when it is closed, in the order of closing. An
-/// answer comes row by row while it streams, and the cells that are closed meanwhile wait behind it.
+/// The part of the cells that is printed. A cell is printed when it is closed, in the order of closing. An answer is
+/// printed row by row while it streams, and the cells that are closed meanwhile wait behind it.
 ///
 /// ```
 /// use archon_terminal::{Cells, Look, Note, Page, Printed, Theme};
@@ -21,18 +21,18 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
-    /// The number of cells that are on paper as a whole, in the order of the cells.
+    /// The number of cells that are printed as a whole, in the order of the cells.
     cells: usize,
     last: Option<Group>,
     answer: PrintedAnswer,
 }
 
-/// The part on paper of the first answer that is not on paper as a whole.
+/// The printed part of the first answer that is not printed as a whole.
 #[derive(Clone, Debug, Default)]
 struct PrintedAnswer {
     has_begun: bool,
     progress: Progress,
-    /// The text on paper, to know it again in the next attempt.
+    /// The printed text, to know it again in the next attempt.
     text: String,
 }
 
@@ -74,8 +74,8 @@ impl Printed {
         rows
     }
 
-    /// Returns the rows of what is not on paper yet, at most the last `most` of them: the rest of an answer, what
-    /// waits behind it, the calls that run, and the list of steps.
+    /// Returns the rows of what is not printed yet, at most the last `most` of them: the rest of an answer, what
+    /// waits behind it, the calls that run, the number of agents that work if there are several, and the list of steps.
     pub fn open(&self, cells: &Cells, page: &Page, most: usize) -> Vec<Row> {
         let mut after = self.clone();
         let mut rows = after.take(cells, page);
@@ -85,10 +85,17 @@ impl Printed {
                 _ => after.add_whole(cell, page, &mut rows),
             }
         }
+        let mut agents = 0;
         for cell in cells.open_cells() {
-            if matches!(&cell.kind, CellKind::Call(call) if call.is_running()) {
+            if let CellKind::Call(call) = &cell.kind
+                && call.is_running()
+            {
+                agents += usize::from(call.is_delegation);
                 after.add_whole(cell, page, &mut rows);
             }
+        }
+        if agents > 1 {
+            rows.push(Row::of(format!("{agents} Agents Processing"), Look::Dim, page).cut(page.width));
         }
         // The list keeps to a half, so that what happens now is seen too.
         let mut plan = match cells.live_plan() {
@@ -100,8 +107,8 @@ impl Printed {
         rows
     }
 
-    /// Leaves out all but the newest `most` of the cells that are to come on paper, as if they were there, and
-    /// returns their number. Call it before a long conversation is shown again.
+    /// Leaves out all but the newest `most` of the cells that are not printed yet, as if they were printed, and
+    /// returns the number of those that it left out. Call it before a long conversation is shown again.
     pub fn leave_out(&mut self, cells: &Cells, most: usize) -> usize {
         let skipped = cells.order_len().saturating_sub(most).saturating_sub(self.cells);
         self.cells += skipped;
@@ -180,7 +187,7 @@ impl Printed {
 }
 
 impl PrintedAnswer {
-    /// Returns true if the answer begins with the text on paper. Spaces and line ends behind the last row do not
+    /// Returns true if the answer begins with the printed text. Spaces and line ends behind the last row do not
     /// count, because a whole answer may lack them.
     fn goes_on_as(&self, answer: &AnswerCell) -> bool {
         answer.text.starts_with(self.text.trim_end())

@@ -24,9 +24,9 @@ const MOST_RULE: usize = 200;
 const KEY_INDENT: &str = "  ";
 /// With a draft, this key lets the next one answer.
 const CALL: Key = Key::plain(KeyCode::Tab);
-/// What Escape does.
+/// The label for Escape.
 const STOP: &str = "Esc stops the run";
-/// How to answer with a draft.
+/// The labels that are shown while there is a draft.
 const HOW: [&str; 2] = ["empty the draft to answer, or press Tab", STOP];
 
 /// The effect of an input on a question.
@@ -81,7 +81,7 @@ pub struct Question {
     quiet_since: Option<Timestamp>,
 }
 
-/// What the next key does.
+/// The meaning of the next key.
 #[derive(Clone, Debug, Default)]
 enum Stage {
     /// It answers if the draft is empty.
@@ -128,6 +128,8 @@ enum Purpose {
     Reply { may_be_empty: bool },
     /// The values of these inputs, one after the other.
     Inputs { names: VecDeque<String>, given: serde_json::Map<String, Json> },
+    /// The new arguments of the call: the text of its only argument if this is its name, otherwise all as JSON.
+    Arguments { only: Option<String>, is_invalid: bool },
 }
 
 /// The open text field.
@@ -210,7 +212,11 @@ impl Question {
             Does::Decide(answer, scope) => QuestionKey::Decided(answer, scope),
             Does::Store(rule) => self.enter(Stage::Repeat(Repeat { key, rule })),
             Does::Open(purpose) => {
-                self.enter(Stage::Field(Box::new(Field { purpose, text: Buffer::default() })))
+                let mut text = Buffer::default();
+                if let Purpose::Arguments { only, .. } = &purpose {
+                    text.paste(&arguments_as_text(&self.request.details["arguments"], only.as_deref()));
+                }
+                self.enter(Stage::Field(Box::new(Field { purpose, text })))
             }
         })
     }
@@ -279,6 +285,11 @@ impl Question {
                 }
                 names.is_empty().then(|| Answer::Edit { arguments: std::mem::take(given).into() })
             }
+            Purpose::Arguments { only, is_invalid } => {
+                let arguments = arguments_of_text(text, only.as_deref());
+                *is_invalid = arguments.is_none();
+                arguments.map(|arguments| Answer::Edit { arguments })
+            }
         };
         match answer {
             Some(answer) => QuestionKey::Decided(answer, Scope::Once),
@@ -324,6 +335,12 @@ impl Purpose {
             Self::Inputs { names, .. } => {
                 names.front().map(|name| format!("What is `{name}`?")).unwrap_or_default()
             }
+            Self::Arguments { is_invalid: true, only: Some(name) } => format!("`{name}` may not be empty."),
+            Self::Arguments { is_invalid: true, only: None } => {
+                "This is no JSON object. Correct it:".to_owned()
+            }
+            Self::Arguments { only: Some(name), .. } => format!("Change `{name}` of the call:"),
+            Self::Arguments { only: None, .. } => "Change the arguments of the call, in JSON:".to_owned(),
         }
     }
 }
@@ -342,6 +359,14 @@ fn ways(request: &ApprovalRequest) -> Vec<Way> {
         };
         ways.push(way('y', label, once(Answer::Approve)));
         ways.extend(rule_ways(request));
+    }
+    let arguments = request.details["arguments"].as_object();
+    if let Some(arguments) = arguments
+        .filter(|_| may("edit") && request.allow_modification && request.kind == QuestionKind::Consent)
+    {
+        let only = arguments.iter().next().filter(|(_, value)| arguments.len() == 1 && value.is_string());
+        let only = only.map(|(name, _)| name.clone());
+        ways.push(way('e', "[e]dit", Does::Open(Purpose::Arguments { only, is_invalid: false })));
     }
     if may("reply") || request.kind == QuestionKind::Input {
         ways.push(way('r', "[r]eply", Does::Open(reply(request))));
@@ -371,6 +396,23 @@ fn reply(request: &ApprovalRequest) -> Purpose {
     match request.kind == QuestionKind::Input && !names.is_empty() {
         true => Purpose::Inputs { names, given: serde_json::Map::new() },
         false => Purpose::Reply { may_be_empty: request.kind == QuestionKind::FailedStep },
+    }
+}
+
+/// Returns the text for a change of arguments: that of the argument with the name `only`, otherwise all as JSON.
+fn arguments_as_text(arguments: &Json, only: Option<&str>) -> String {
+    match only {
+        Some(name) => arguments[name].as_str().unwrap_or_default().to_owned(),
+        None => arguments.to_string(),
+    }
+}
+
+/// Returns the arguments of a changed text; `None` if it is empty, or no JSON object.
+fn arguments_of_text(text: String, only: Option<&str>) -> Option<Json> {
+    match only {
+        Some(name) => (!text.is_empty())
+            .then(|| serde_json::Map::from_iter([(name.to_owned(), Json::String(text))]).into()),
+        None => serde_json::from_str(&text).ok().filter(Json::is_object),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a terminal can do, as far as its environment tells.
+//! The abilities of the terminal, as the variables of the environment tell them.
 
 use crate::{
     ansi,

@@ -83,7 +83,8 @@ impl Display {
         self.typed_at = Some(Instant::now());
     }
 
-    /// Lets the cursor rest if no key was pressed for some time.
+    /// Lets the next frame draw the caret, and keep the terminal's cursor at the beginning of the live area, if no key was
+    /// pressed for [`TYPING`].
     pub(crate) fn rest_cursor(&mut self) {
         self.typed_at.take_if(|typed| typed.elapsed() >= TYPING);
     }

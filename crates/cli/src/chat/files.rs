@@ -25,7 +25,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Creates a value that sends its lists here. Without a folder there are none.
+    /// Creates the lister of a folder, which sends its lists to `lists`. Without a folder it sends none.
     pub(crate) fn new(folder: Option<PathBuf>, lists: UnboundedSender<FileList>) -> Self {
         Self { folder, lists, listed_at: None, is_listing: false }
     }

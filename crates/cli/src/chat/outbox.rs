@@ -14,7 +14,7 @@ pub(crate) struct Unread {
     pub(crate) when: &'static str,
 }
 
-/// What works now.
+/// The place where a run of the conversation works now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtWork {
     /// No run.

@@ -94,8 +94,10 @@ async fn line(app: &App, is_by_hand: bool) -> Option<String> {
         app.output.note_piece(Look::Plain, SIGN);
     }
     let read = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0).map(|_| line)
+        let mut line = Vec::new();
+        let read = io::stdin().lock().read_until(b'\n', &mut line).ok().filter(|read| *read > 0);
+        // A line in another encoding is a line, too.
+        read.map(|_| String::from_utf8_lossy(&line).into_owned())
     });
     tokio::select! {
         line = read => line.ok().flatten(),

@@ -11,7 +11,7 @@ use crate::{
     output::{Look, Output},
     permissions::StoredRules,
     question,
-    text::visible,
+    text::{visible, visible_line},
 };
 
 /// A question of a tool that waits for its answer while it works.
@@ -72,8 +72,7 @@ pub(crate) fn body(request: &ApprovalRequest, sources: &[ArgumentSource], column
     let is_brief = question::brief(request, &[]).is_whole;
     let has_arguments = !is_compared || !is_brief;
     for (path, diff) in changes.iter().filter_map(|(path, diff)| Some((*path, (*diff)?))) {
-        let shown = visible(path).replace('\n', "\\n");
-        parts.push(Part::Line(Look::Dim, format!("  {shown}")));
+        parts.push(Part::Line(Look::Dim, format!("  {}", visible_line(path))));
         if !has_arguments {
             let lines = question::sources_of_path(sources, path).into_iter();
             parts.extend(lines.map(|source| Part::Line(Look::Dim, format!("    {source}"))));

@@ -349,9 +349,11 @@ impl Talk {
             unread: self.outbox.unread(),
             status,
         };
-        let (live, caret) = view.rows(&page, size.live_rows());
+        let (live, caret, shows_question) = view.rows(&page, size.live_rows());
         self.display.draw(&committed, &live, caret, size)?;
-        self.questions.mark_drawn(SystemClock.now());
+        if shows_question {
+            self.questions.mark_drawn(SystemClock.now());
+        }
         Ok(())
     }
 

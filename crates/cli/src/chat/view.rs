@@ -22,21 +22,26 @@ const WITH_STATUS: usize = 3;
 const WITH_SPACE: usize = 6;
 
 impl View<'_> {
-    /// Returns at most `most` rows, at least one, and the place of the caret in them. The draft comes first, then the
-    /// question, the list below the draft, the messages that wait, and the end of what is open.
-    pub(crate) fn rows(self, page: &Page, most: usize) -> (Vec<Row>, Place) {
+    /// Returns at most `most` rows, at least one, the place of the caret in them, and true if the question is among them.
+    /// The draft comes first, then the question, the list below the draft, the messages that wait, and the end of what is
+    /// open. An empty draft gives the only row of a low terminal to the question.
+    pub(crate) fn rows(self, page: &Page, most: usize) -> (Vec<Row>, Place, bool) {
         let most = most.max(1);
         let status = (most >= WITH_STATUS).then_some(self.status);
         let space = usize::from(most >= WITH_SPACE);
         let mut room = most - usize::from(status.is_some()) - space;
-        let has_draft = !self.composer.is_empty();
-        let (draft, caret_in_draft) = self.composer.rows(page, room.div_ceil(2));
+        let has_draft = !self.composer.is_empty() || self.composer.is_searching();
+        let (draft, caret_in_draft) = match room == 1 && self.question.is_some() && !has_draft {
+            true => (Vec::new(), Place::default()),
+            false => self.composer.rows(page, room.div_ceil(2)),
+        };
         room = room.saturating_sub(draft.len());
         let (question, caret_in_question) = match self.question.filter(|_| room > 0) {
             Some(question) => question.rows(page, room, has_draft),
             None => (Vec::new(), None),
         };
         room = room.saturating_sub(question.len());
+        let shows_question = !question.is_empty();
         let popup = self.composer.popup(page, room);
         room = room.saturating_sub(popup.len());
         let unread = unread(self.unread, page, room);
@@ -48,12 +53,13 @@ impl View<'_> {
         rows.extend(unread);
         let caret = match caret_in_question {
             Some(place) => Place { row: place.row + above_question, ..place },
+            None if draft.is_empty() => Place { row: above_question, column: 0 },
             None => Place { row: caret_in_draft.row + rows.len(), ..caret_in_draft },
         };
         rows.extend(draft);
         rows.extend(popup);
         rows.extend(status);
-        (rows, caret)
+        (rows, caret, shows_question)
     }
 }
 
@@ -85,8 +91,30 @@ mod tests {
     }
 
     fn rows(view: View<'_>, most: usize) -> (Vec<String>, Place) {
-        let (rows, caret) = view.rows(&page(), most);
+        let (rows, caret, _) = view.rows(&page(), most);
         (rows.iter().map(Row::text).collect(), caret)
+    }
+
+    // spec: AP-13
+    #[test]
+    fn question_has_the_only_row_unless_the_person_types() {
+        let (cells, printed) = (Cells::default(), Printed::default());
+        let question = Question::new(ApprovalRequest::new("q", "Run `ls`", serde_json::json!({})));
+        for (draft, is_shown) in [("", true), ("a draft", false)] {
+            let mut composer = Composer::new(Keymap::default());
+            composer.replace(Draft::message(draft));
+            let view = View {
+                cells: &cells,
+                printed: &printed,
+                composer: &mut composer,
+                question: Some(&question),
+                unread: &[],
+                status: Row::of("status", Look::Dim, &page()),
+            };
+            let (rows, caret, shows_question) = view.rows(&page(), 1);
+            assert_eq!((rows.len(), caret.row, shows_question), (1, 0, is_shown), "{draft}: {rows:?}");
+            assert_eq!(rows[0].text().contains("[y]es"), is_shown, "{draft}: {rows:?}");
+        }
     }
 
     #[test]

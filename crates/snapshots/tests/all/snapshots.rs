@@ -71,6 +71,21 @@ fn take_leaves_out_what_git_ignores_and_git_itself() {
 }
 
 #[test]
+fn take_beside_a_folder_that_cannot_be_entered_has_all_other_files() {
+    let world = World::new();
+    world.write("closed/x", "1");
+    world.write("edited", "1");
+    for mode in [0o600, 0o000] {
+        world.chmod("closed", mode);
+        let before = world.take();
+        world.write("edited", &format!("{mode}"));
+        let changes = world.snapshots.diff(&before, &world.take()).unwrap();
+        world.chmod("closed", 0o700);
+        assert_eq!(changes, [Difference::Changed("edited".into())], "{mode:o}");
+    }
+}
+
+#[test]
 fn take_leaves_out_the_store_and_other_folders_of_the_program() {
     let world = World::new();
     let data = world.workspace.join("data");

@@ -52,7 +52,9 @@ fn describe(answer: &Answer) -> (Look, String) {
     };
     match answer {
         Answer::Approve => (Look::Good, "yes".to_owned()),
-        Answer::Edit { .. } => (Look::Good, "yes, with other arguments".to_owned()),
+        Answer::Edit { arguments } => {
+            (Look::Good, because("yes, with other arguments", &arguments.to_string()))
+        }
         Answer::Trust { rules } => (Look::Good, because("yes, from now on", &rules.join(", "))),
         Answer::Reply { text } => (Look::Good, because("answered", text)),
         Answer::Cancel { reason } => (Look::Warning, because("no", reason)),

@@ -13,7 +13,7 @@ use super::{
     call_text::{argument_of, name_of},
 };
 
-/// What stands before the line of a call of a child run.
+/// The spaces before the line of a call of a child run.
 const INDENT: &str = "     ";
 /// The maximum number of lines below a call.
 const LINES: usize = 4;
@@ -92,7 +92,7 @@ impl ChildCalls {
     }
 }
 
-/// Where the records of child runs are shown.
+/// The records of child runs, which are shown below the call that started the run.
 impl Cells {
     /// Remembers that a call of a run gives its task to a child run.
     pub(super) fn mark_delegation(&mut self, run: &RunId, call: CallId, child: &RunId) {

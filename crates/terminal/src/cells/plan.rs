@@ -15,7 +15,7 @@ const CHARACTERS: usize = 400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanCell {
-    /// Why the list changed, as one line; empty if the agent gave no reason.
+    /// The reason for the change of the list, as one line; empty if the agent gave none.
     pub explanation: String,
     /// The steps in their order.
     pub steps: Vec<PlanStep>,
@@ -27,7 +27,7 @@ pub struct PlanCell {
 pub struct PlanStep {
     /// The text, as one line.
     pub text: String,
-    /// How far the step is.
+    /// The state of the step.
     pub status: StepStatus,
 }
 

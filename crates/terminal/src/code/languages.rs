@@ -2,7 +2,7 @@
 
 use crate::theme::Look;
 
-/// What the colors of a language need.
+/// The words and signs of a language that have colors.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Language {
     names: &'static [&'static str],

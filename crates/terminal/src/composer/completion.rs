@@ -20,7 +20,7 @@ pub(crate) struct Offers {
     pub(crate) files: Arc<[String]>,
 }
 
-/// What a word names.
+/// The kind of thing that a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Command,
@@ -87,7 +87,7 @@ impl Completion {
         Self { word, popup: Popup::new(entries), inserts }
     }
 
-    /// Returns the text for the draft of the selected name; `None` if no name fits.
+    /// Returns the text that the selected name puts into the draft; `None` if no name fits.
     pub(crate) fn selection(&self) -> Option<&str> {
         self.inserts.get(self.popup.selection()).map(String::as_str)
     }

@@ -28,9 +28,9 @@ pub(crate) struct Pattern {
     chars: Vec<char>,
     /// True if the pattern has capital letters; otherwise small and capital letters are the same.
     is_case_sensitive: bool,
-    /// The characters of a candidate, and the worth of each place.
+    /// The characters of a candidate, and the score of a match at each of them.
     places: Vec<(char, i32)>,
-    /// For each place, the worth of the best match that ends there, for one character of the pattern and for the
+    /// For each place, the score of the best match that ends there, for one character of the pattern and for the
     /// character before.
     row: Vec<i32>,
     row_before: Vec<i32>,

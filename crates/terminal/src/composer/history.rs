@@ -1,4 +1,4 @@
-//! The drafts that were sent, for Up and Down.
+//! The drafts that were sent, which the keys Up and Down bring back.
 
 use super::{draft::Draft, piece::Piece};
 

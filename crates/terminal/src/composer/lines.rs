@@ -20,7 +20,7 @@ pub(crate) struct Lines<'a> {
     rows: Vec<Range<usize>>,
 }
 
-/// What is shown in place of the character at an offset.
+/// A text that is shown in place of the character at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) at: usize,

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The character that stands for a long paste in the text of a draft.
 pub(crate) const STAND_IN: char = '\u{fffc}';
 
-/// How a byte came into the text. A pasted `/` begins no command.
+/// The origin of a byte of the text. A pasted `/` begins no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Typed,

@@ -63,12 +63,12 @@ impl Popup {
         self.selected
     }
 
-    /// Selects the entry above; from the first one the last.
+    /// Selects the entry above; above the first one is the last.
     pub(crate) fn up(&mut self) {
         self.selected = self.selected.checked_sub(1).unwrap_or(self.entries.len().saturating_sub(1));
     }
 
-    /// Selects the entry below; from the last one the first.
+    /// Selects the entry below; below the last one is the first.
     pub(crate) fn down(&mut self) {
         self.selected = if self.selected + 1 < self.entries.len() { self.selected + 1 } else { 0 };
     }

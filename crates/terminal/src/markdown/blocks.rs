@@ -65,13 +65,13 @@ struct Blocks<'a> {
 
 /// A quote or an item around other blocks: what stands before its rows.
 struct Container {
-    /// What stands before the first row, until there is one.
+    /// The sign before the first row; `None` once that row is made.
     first: Option<String>,
     rest: String,
 }
 
 struct CodeBlock {
-    /// What stands behind the signs of the opening line; `None` for indented code.
+    /// The text behind the signs of the opening line; `None` for indented code.
     info: Option<String>,
     text: String,
 }

@@ -30,7 +30,7 @@ struct Link {
     text: String,
 }
 
-/// What stands before a piece of a paragraph while it is parsed, so that it begins no block.
+/// The text that is put before a piece of a paragraph while it is parsed, so that the piece begins no block.
 const BEFORE: &str = "a ";
 
 impl Inline {

@@ -14,7 +14,7 @@ pub(super) struct Line<'a> {
     pub(super) is_complete: bool,
 }
 
-/// What a line begins.
+/// The kind of block that a line begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,

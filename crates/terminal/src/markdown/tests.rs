@@ -317,7 +317,7 @@ fn advance_of_a_long_answer_takes_time_in_proportion_to_its_length() {
     for end in (0..source.len()).step_by(64) {
         let before = at.bytes;
         advance(&source[..end], &mut at, false, &page(80));
-        // What is read again with the next piece is what is not on paper.
+        // The text that is not printed is read again with the next piece.
         longest = longest.max(end - at.bytes);
         assert!(at.bytes >= before);
     }

@@ -15,7 +15,7 @@ fn records(events: &[Event]) -> Vec<Event> {
     events.iter().filter(|event| matches!(event, Event::Record { .. })).cloned().collect()
 }
 
-/// The rows that are shown for what is not on paper.
+/// The rows that are shown for what is not printed.
 fn open(events: &[Event]) -> Vec<String> {
     let (mut cells, mut printed) = (Cells::default(), Printed::default());
     events.iter().for_each(|event| apply(&mut cells, event));
@@ -440,6 +440,23 @@ fn calls_of_a_child_run_are_nested_lines_until_their_call_ends() {
     assert_eq!(texts(&rows), ["→ reviewer (look at it)", "  Complete (2.3s)"]);
     // The log of the run alone gives the same.
     assert_eq!(paper(&log.events, &page(40)), rows);
+}
+
+// spec: CL-11
+#[test]
+fn agents_that_work_at_the_same_time_are_counted() {
+    let mut log = Log::new("run_1");
+    log.model_call_started(0, 0);
+    let tasks = ["look", "write"].map(|task| ToolCall::new(task, "helper", json!({ "task": task })));
+    log.answered(0, "", &tasks);
+    for index in 0..2 {
+        let (call, effect) = (call_id(0, index), archon_types::Effect::Idempotent);
+        let child_run = Some(format!("run_1.0-{index}").as_str().into());
+        log.push(RecordBody::ToolCallStarted { call, attempt: 0, effect, child_run });
+    }
+    assert_eq!(open(&log.events), ["→ helper (look)", "→ helper (write)", "2 Agents Processing"]);
+    log.call_finished(call_id(0, 0), ToolResult::success("seen"));
+    assert_eq!(open(&log.events), ["→ helper (write)"]);
 }
 
 fn update_plan(log: &mut Log, command: u64, explanation: &str, states: &[&str]) {

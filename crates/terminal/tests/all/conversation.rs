@@ -120,14 +120,14 @@ pub(crate) fn apply(cells: &mut Cells, event: &Event) {
     }
 }
 
-/// The rows that come on paper if all events are applied before the first look.
+/// The rows that are printed if all events are applied before the first look.
 pub(crate) fn paper(events: &[Event], page: &Page) -> Vec<Row> {
     let (mut cells, mut printed) = (Cells::default(), Printed::default());
     events.iter().for_each(|event| apply(&mut cells, event));
     printed.take(&cells, page)
 }
 
-/// The rows that come on paper if a person watches from the first event on.
+/// The rows that are printed if a person watches from the first event on.
 pub(crate) fn paper_live(events: &[Event], page: &Page) -> Vec<Row> {
     let (mut cells, mut printed) = (Cells::default(), Printed::default());
     let mut rows = Vec::new();

@@ -137,7 +137,7 @@ impl Session {
         self.screen.frame(&Frame { committed: &committed, live: &live, caret, caret_is_real, size }).unwrap();
     }
 
-    /// Plays all events, with frames as they come, and returns the rows on paper.
+    /// Plays all events, with frames as they come, and returns the printed rows.
     fn play(mut self, events: &[Event], has_keys: bool) -> (Vec<String>, Vec<u8>) {
         for event in events {
             apply(&mut self.cells, event);

@@ -142,6 +142,22 @@ fn leave_erases_the_live_area_and_ends_every_mode_once() {
 }
 
 #[test]
+fn drop_of_a_screen_that_nobody_left_ends_every_mode() {
+    let mut written = Vec::new();
+    {
+        let mut screen = Inline::new(&mut written, Support::default());
+        let live = rows(&["> "]);
+        let frame = Frame { committed: &[], live: &live, caret: None, caret_is_real: false, size: SIZE };
+        screen.frame(&frame).unwrap();
+    }
+    let written = String::from_utf8(written).unwrap();
+    assert!(
+        written.ends_with(&format!("\x1b[0m\x1b[?7h\x1b[?25h{}", archon_terminal::END_PASTE)),
+        "{written:?}"
+    );
+}
+
+#[test]
 fn leave_before_the_first_frame_writes_nothing() {
     let mut screen = screen();
     screen.leave().unwrap();

@@ -1,4 +1,4 @@
-//! What Ctrl+C means.
+//! Tests of the meaning of Ctrl+C.
 
 use archon_terminal::{Interrupt, Interrupts, Work};
 

@@ -55,7 +55,7 @@ fn plan_is_carried_out_by_a_yes_and_refused_with_a_reason() {
         ApprovalRequest::new("approval_1", "Carry out this plan:\n1. Do it", details)
     };
     let (rows, _) = Question::new(plan()).rows(&page(80), 9, false);
-    let keys = "  [y]es, carry it out  [n]o  no, and [t]ell why  Esc stops the run";
+    let keys = "  [y]es, carry it out  [e]dit  [n]o  no, and [t]ell why  Esc stops the run";
     assert_eq!(texts(&rows), ["? Carry out this plan:", keys]);
     assert_eq!(last(plan(), "tnot yet<Enter>"), no("not yet"));
 }
@@ -107,6 +107,34 @@ fn keys_without_a_rule_or_an_option_are_not_offered() {
     let mut request = request();
     request.options = vec!["cancel".into()];
     assert_eq!(last(request, "y"), QuestionKey::NotForMe);
+}
+
+// spec: AP-05
+#[test]
+fn edit_of_the_arguments_becomes_the_answer() {
+    let edit = |arguments: archon_types::Json| QuestionKey::Decided(Answer::Edit { arguments }, Scope::Once);
+    // The only argument is a text, so the text itself is edited.
+    assert_eq!(last(request(), "e -q<Enter>"), edit(json!({ "command": "cargo test -q" })));
+    assert_eq!(last(request(), "e<C-u>ls <P:a\nb><Enter>"), edit(json!({ "command": "ls a\nb" })));
+    assert_eq!(last(request(), "e<C-u><Enter>"), QuestionKey::Taken, "nothing is left");
+    assert_eq!(last(request(), "e<Esc>y"), QuestionKey::Decided(Answer::Approve, Scope::Once));
+    let mut two = request();
+    two.details["arguments"] = json!({ "path": "a", "count": 1 });
+    let mut question = Question::new(two.clone());
+    question.mark_drawn(at(0));
+    question.apply(&inputs("e")[0], at(1_000), false);
+    let shown = texts(&question.rows(&page(80), 6, false).0);
+    assert!(shown[1].contains("in JSON") && shown[2].contains(r#"{"path":"a","count":1}"#), "{shown:?}");
+    assert_eq!(last(two.clone(), "e<C-u>{\"path\": \"b\"}<Enter>"), edit(json!({ "path": "b" })));
+    for wrong in ["e<C-u>[1]<Enter>", "e,<Enter>"] {
+        assert_eq!(last(two.clone(), wrong), QuestionKey::Taken, "{wrong}");
+    }
+    let (mut fixed, mut doubtful) = (request(), request());
+    fixed.allow_modification = false;
+    doubtful.kind = QuestionKind::InDoubt;
+    for request in [fixed, doubtful] {
+        assert_eq!(last(request, "e"), QuestionKey::NotForMe);
+    }
 }
 
 #[test]
@@ -249,7 +277,7 @@ fn rows_show_the_question_its_keys_and_the_text_field() {
         texts(&rows),
         [
             "? Run `cargo test`",
-            "  [y]es, once  for this [s]ession  [a]lways: bash(cargo test)  [n]o  no, and [t]ell why",
+            "  [y]es, once  for this [s]ession  [a]lways: bash(cargo test)  [e]dit  [n]o  no, and [t]ell why",
             "  Esc stops the run",
         ]
     );
@@ -285,7 +313,8 @@ fn rows_of_a_narrow_page_show_the_whole_rule() {
             "  for this [s]ession",
             "  [a]lways: bash(cargo test",
             "  --workspace --all-features)",
-            "  [n]o  no, and [t]ell why",
+            "  [e]dit  [n]o",
+            "  no, and [t]ell why",
             "  Esc stops the run",
         ]
     );

@@ -186,7 +186,7 @@ fn fits(live: &[Row], old: Size, new: Size) -> bool {
 }
 
 /// Commits rows, changes the live area and the size of the terminal at random, and returns the committed texts and
-/// what is on paper in the end.
+/// what is printed in the end.
 fn play(seed: u64, may_cut: bool) -> (Vec<String>, Vec<String>) {
     let mut chance = Chance(seed);
     let terminal = Reflow::new(any_size(&mut chance), chance.percent(50));

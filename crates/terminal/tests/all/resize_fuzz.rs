@@ -95,7 +95,7 @@ impl Session {
         self.screen.frame(&frame).unwrap();
     }
 
-    /// Checks that each committed row is on paper once and in order, and returns the number of rows of earlier
+    /// Checks that each committed row is printed once and in order, and returns the number of rows of earlier
     /// live areas that were left behind.
     fn check(mut self, seed: u64) -> usize {
         self.screen.leave().unwrap();

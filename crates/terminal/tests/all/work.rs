@@ -1,4 +1,4 @@
-//! What a conversation does.
+//! Tests of the states of a conversation.
 
 use archon_terminal::Work;
 

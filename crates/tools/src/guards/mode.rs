@@ -1,6 +1,8 @@
 //! Guard: applies the mode of the session. In plan mode only tools that change nothing run; the guard `Consent`
 //! asks no question about edits that the mode accepts.
 
+use std::path::{Path, PathBuf};
+
 use archon_types::{Context, Effect, PLAN_TOOL, SessionMode, Subject, ToolSpec};
 
 use crate::guard::{Guard, Inspection, Verdict};
@@ -62,7 +64,7 @@ fn plan_mode(tool: &str, has_plan_tool: bool) -> String {
 }
 
 /// Returns true if the mode of the session accepts a call without a question: the call changes files of the
-/// workspace, and nothing else.
+/// workspace, and nothing else. Git's own files are left out, because no undo takes back a change of them.
 pub(crate) fn is_accepted_edit(spec: &ToolSpec, subject: &Subject, run: &Context) -> bool {
     if run.mode.get() != SessionMode::AcceptEdits {
         return false;
@@ -70,9 +72,14 @@ pub(crate) fn is_accepted_edit(spec: &ToolSpec, subject: &Subject, run: &Context
     let edits_files = spec.annotations.permissions == ["fs_write"] && !spec.annotations.requires_confirmation;
     let is_inside = match subject {
         Subject::Paths { root, paths } => {
-            !paths.is_empty() && paths.iter().all(|path| path.starts_with(root))
+            let is_own = |path: &PathBuf| path.strip_prefix(root).is_ok_and(|path| !is_of_git(path));
+            !paths.is_empty() && paths.iter().all(is_own)
         }
         _ => false,
     };
     edits_files && is_inside
+}
+
+fn is_of_git(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }

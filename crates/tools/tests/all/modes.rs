@@ -102,6 +102,9 @@ async fn accepted_edits_are_those_of_file_tools_that_no_rule_asks_about() {
         (write("a.txt"), "asks", "runs"),
         (write("ask/a.txt"), "asks", "asks"),
         (write(".github/workflows/a.yml"), "asks", "asks"),
+        (write(".git/HEAD"), "asks", "asks"),
+        (write("sub/.GIT/refs/heads/main"), "asks", "asks"),
+        (write("sub/.gitignore"), "asks", "runs"),
         (("drop_table", json!({})), "asks", "asks"),
     ] {
         assert_eq!(verdict(&engine, call.clone(), &in_mode(SessionMode::Ask)).await, in_ask, "{call:?}");

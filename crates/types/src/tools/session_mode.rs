@@ -19,7 +19,7 @@ pub enum SessionMode {
     #[default]
     Ask,
     /// The same, but tools that change files of the workspace need no question, unless a permission rule or a
-    /// warning about the change asks for one.
+    /// warning about the change asks for one, or the file is one of git's own.
     AcceptEdits,
     /// Only tools that change nothing run. The model ends with a plan ([`PLAN_TOOL`]). After a person agreed
     /// to the plan, the mode is [`Ask`](Self::Ask), unless the person set another one.

@@ -21,7 +21,9 @@ pub(super) async fn call(
     let mut options = engine_options(app, &tools)?;
     options.ask = Ask::WhereRequired;
     let registry = ToolRegistry::new();
-    let unusable = |e: archon::tools::ToolSetupError| Failure::failed(e.to_string(), "archon tools list");
+    let unusable = |e: archon::tools::ToolSetupError| {
+        Failure::failed(e.to_string(), "the tools of this build: archon tools list")
+    };
     registry.register_all(tools).map_err(unusable)?;
     let ids = Arc::new(RandomIds);
     let session = session.cloned().unwrap_or_else(|| SessionId::new(ids.fresh("session")));

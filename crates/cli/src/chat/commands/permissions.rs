@@ -46,7 +46,7 @@ fn remove(app: &App, arguments: &str) -> Result<String, Failure> {
     let which = arguments.strip_prefix("remove").map(str::trim).filter(|which| !which.is_empty());
     let which =
         which.ok_or_else(|| Failure::usage(format!("/permissions does not know {arguments:?}"), advice))?;
-    let none = || Failure::usage(format!("no stored rule is {which:?}"), advice);
+    let none = || Failure::usage(format!("there is no stored rule {which:?}"), advice);
     let (store, stored) = read_stored(app)?.ok_or_else(none)?;
     let numbered = which.parse::<usize>().ok().and_then(|number| stored.get(number.checked_sub(1)?));
     let rule = numbered.or_else(|| stored.iter().find(|rule| *rule == which)).ok_or_else(none)?;

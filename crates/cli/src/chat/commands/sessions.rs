@@ -21,18 +21,26 @@ pub(super) fn resume(word: &str, situation: &Situation<'_>) {
     situation.spawn(async move {
         let items = items(app.runs()?.list(&RunFilter::all().top_level()).await?);
         if word.is_empty() {
-            print(&app, &items, own.as_ref());
+            print(&app, &with_words(&items, ""), own.as_ref());
             return Ok(());
         }
-        let session = pick(&items, &word)?;
+        let session = match (pick(&items, &word), &with_words(&items, &word)[..]) {
+            (Ok(session), _) => session,
+            (Err(failure), []) => return Err(failure),
+            (Err(_), [(_, item)]) => item.session_id.clone(),
+            (Err(_), many) => {
+                print(&app, many, own.as_ref());
+                return Ok(());
+            }
+        };
         // A conversation that has ended takes no requests.
         let _ = requests.send(Request::Open(Some(session)));
         Ok(())
     });
 }
 
-fn print(app: &App, items: &[Item], own: Option<&SessionId>) {
-    for (number, item) in (1..).zip(items).take(LISTED) {
+fn print(app: &App, items: &[(usize, &Item)], own: Option<&SessionId>) {
+    for (number, item) in items.iter().take(LISTED) {
         let is_own = if own == Some(&item.session_id) { " (this one)" } else { "" };
         let (when, task) = (format_time(item.updated_at), one_line(&item.task, SHOWN));
         app.note(format!("{number:>3}  {when:<16}  {task}{is_own}"));
@@ -40,6 +48,16 @@ fn print(app: &App, items: &[Item], own: Option<&SessionId>) {
     app.note_if(items.is_empty(), "there is no conversation yet");
     app.hint_if(items.len() > LISTED, "there are more: archon sessions list");
     app.hint_if(!items.is_empty(), "/resume N continues one");
+}
+
+/// Returns the sessions whose first prompt has all words of a text, each with its number in the list.
+fn with_words<'a>(items: &'a [Item], text: &str) -> Vec<(usize, &'a Item)> {
+    let text = text.to_lowercase();
+    let has_all = |item: &Item| {
+        let task = item.task.to_lowercase();
+        text.split_whitespace().all(|word| task.contains(word))
+    };
+    (1..).zip(items).filter(|(_, item)| has_all(item)).collect()
 }
 
 /// Returns the session that a word means: its number in the list, its id, or the beginning or the end of the id.
@@ -57,7 +75,7 @@ fn pick(items: &[Item], word: &str) -> Result<SessionId, Failure> {
     match &found[..] {
         [item] => Ok(item.session_id.clone()),
         [] => Err(Failure::usage(
-            format!("no conversation is {word:?}"),
+            format!("there is no conversation {word:?}"),
             "/resume lists them with their numbers",
         )),
         many => {
@@ -80,7 +98,18 @@ mod tests {
             updated_at: Timestamp::default(),
             runs: 1,
             status: RunStatus::Finished,
-            task: "hello".to_owned(),
+            task: format!("Mend the {id} of Paris"),
+        }
+    }
+
+    #[test]
+    fn with_words_finds_all_words_in_any_order_and_keeps_the_numbers() {
+        let items = ["tower", "bridge", "Tower"].map(item);
+        for (text, expected) in
+            [("", &[1, 2, 3][..]), ("paris TOWER", &[1, 3]), ("bridge", &[2]), ("bridge tower", &[])]
+        {
+            let numbers: Vec<usize> = with_words(&items, text).iter().map(|(number, _)| *number).collect();
+            assert_eq!(numbers, expected, "{text}");
         }
     }
 

@@ -14,7 +14,7 @@ use super::{Situation, Step};
 use crate::{
     app::App,
     failure::Failure,
-    undo::{OUT_OF_REACH, failed, of_run, report, rows},
+    undo::{OUT_OF_REACH, failed, nothing_to, of_run, report, rows},
 };
 
 /// The changes to take back.
@@ -39,7 +39,8 @@ struct Found {
 pub(super) fn run(way: Way, arguments: &str, situation: &Situation<'_>) -> Step {
     if !situation.is_at_rest {
         return Step::Refuse(
-            "a run works or asks: wait for its end or stop it with Esc, then try again".to_owned(),
+            "a run works, or waits for an answer: wait for its end or stop it with Esc, then try again"
+                .to_owned(),
         );
     }
     let turns = match (way, arguments.parse::<u32>()) {
@@ -61,7 +62,7 @@ pub(super) fn run(way: Way, arguments: &str, situation: &Situation<'_>) -> Step 
         };
         if preview.is_empty() {
             report(&app, &preview, false);
-            app.note(format!("there is nothing to {}; nothing was changed", way.verb()));
+            app.note(nothing_to(way.verb(), &preview, None));
         } else if is_agreed(&app, way, &preview).await {
             let done = block_in_place(|| way.act(&undo, &records, turns)).map_err(|e| failed(&e))?;
             report(&app, &done, true);
@@ -77,7 +78,8 @@ pub(super) fn run(way: Way, arguments: &str, situation: &Situation<'_>) -> Step 
     Step::Done
 }
 
-/// Returns what is taken back: of the newest run of the session of which something is left to take back.
+/// Returns what is taken back: of the newest run of the session of which something can be taken back. `/undo` passes by
+/// a run whose files are all left, and names them; otherwise no earlier run could be undone.
 async fn find(
     app: &App,
     session: &SessionId,
@@ -85,7 +87,7 @@ async fn find(
     turns: Option<u32>,
 ) -> Result<Option<Found>, Failure> {
     let heads = app.runs()?.list(&RunFilter::of_session(session.clone()).top_level()).await?;
-    let mut failure = None;
+    let (mut failure, mut passed): (Option<Failure>, Option<Found>) = (None, None);
     for head in heads {
         let (undo, records) = match of_run(app, &head.run_id).await {
             Ok(found) => found,
@@ -95,11 +97,24 @@ async fn find(
             }
         };
         let preview = block_in_place(|| way.preview(&undo, &records, turns)).map_err(|e| failed(&e))?;
-        if !preview.is_empty() || !preview.left.is_empty() {
-            return Ok(Some(Found { undo, records, preview }));
+        let found = Found { undo, records, preview };
+        if !found.preview.is_empty() {
+            if let Some(Found { preview, .. }) = &passed {
+                report(app, preview, false);
+            }
+            return Ok(Some(found));
+        }
+        if !found.preview.left.is_empty() {
+            if way != Way::Undo {
+                return Ok(Some(found));
+            }
+            passed = passed.or(Some(found));
         }
     }
-    failure.map_or(Ok(None), Err)
+    match (passed, failure) {
+        (None, Some(failure)) => Err(failure),
+        (passed, _) => Ok(passed),
+    }
 }
 
 /// Asks the person on the screen.

@@ -22,7 +22,8 @@ impl Conversation {
         self.watch_again().await?;
         if !is_taken {
             let what = "the question was already answered, or has expired";
-            self.update(Update::Failed(Failure::failed(what, "the run goes on with that")));
+            let advice = "the run goes on with the earlier answer, or without one";
+            self.update(Update::Failed(Failure::failed(what, advice)));
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ impl Conversation {
     pub(super) async fn go_over(&mut self, session: Option<SessionId>) -> Result<(), Failure> {
         self.check_rest()?;
         if session.is_some() && session == self.session {
-            return Err(Failure::usage("this is that conversation already", "/resume lists the others"));
+            return Err(Failure::usage("this conversation is open already", "/resume lists the others"));
         }
         let found = Found::read(&self.app, &session.map_or(Which::New, Which::Named)).await?;
         let newest = found.history.newest.clone();

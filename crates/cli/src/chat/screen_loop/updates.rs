@@ -1,7 +1,7 @@
 //! News of the conversation: its history, its session, the records of its runs, and what failed.
 
 use archon::types::Event;
-use archon_terminal::Draft;
+use archon_terminal::{Draft, Look};
 
 use super::{Stop, Talk};
 use crate::{
@@ -13,7 +13,12 @@ use crate::{
         transcript::Transcript,
     },
     failure::Failure,
+    text::one_line,
+    toolset,
 };
+
+/// The maximum number of shown characters of a text that was not sent.
+const SHOWN: usize = 100;
 
 impl Talk {
     pub(super) fn update(&mut self, update: Update) -> Result<(), Stop> {
@@ -31,23 +36,31 @@ impl Talk {
                 self.questions.go_on();
                 self.is_model_new = false;
                 self.outbox.begin(run, is_elsewhere);
+                if self.ending.is_some() && !is_elsewhere {
+                    // A message that waited has begun this run after the person left.
+                    self.cancel();
+                }
             }
             Update::Event(event) => self.event(&event),
             Update::Rest(failure) => self.rest(failure),
             Update::NotSent(text, earlier, failure) => {
                 self.outbox.forget(&text);
+                self.transcript.note_failure(&failure);
                 if self.composer.is_empty() {
                     self.earlier = earlier;
                     self.composer.replace(Draft::message(text));
+                } else {
+                    self.note_unsent(&text);
                 }
-                self.transcript.note_failure(&failure);
             }
             Update::NotRun(line, failure) => {
                 self.outbox.forget(&line);
+                self.transcript.note_failure(&failure);
                 if self.composer.is_empty() {
                     self.composer.replace(Draft::typed(format!("!{line}")));
+                } else {
+                    self.note_unsent(&line);
                 }
-                self.transcript.note_failure(&failure);
             }
             Update::Failed(failure) => {
                 self.questions.ask_again();
@@ -88,8 +101,16 @@ impl Talk {
         self.transcript.apply(event);
     }
 
+    /// Names a text that was not sent, and is not in the draft either, because the person has begun another one.
+    fn note_unsent(&mut self, text: &str) {
+        let text = one_line(text, SHOWN);
+        self.transcript.note(Look::Warning, &format!("this was not sent; Ctrl+R finds it: {text}"));
+    }
+
     fn rest(&mut self, failure: Option<Failure>) {
         self.outbox.rest();
+        // The run may have checked out another one.
+        self.branch = toolset::folder(&self.app).and_then(|folder| surroundings::branch(&folder));
         let Some(failure) = failure else { return };
         if let Some(run) = self.outbox.run() {
             self.transcript.stop(run);

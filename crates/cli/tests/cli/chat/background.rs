@@ -2,7 +2,7 @@
 
 use archon_testkit::MockServer;
 
-use super::{basics::messages, consent, window::Window};
+use super::{basics::messages, consent, kill, window::Window};
 use crate::setup::{Place, answer, asks_for};
 
 #[tokio::test]
@@ -35,4 +35,29 @@ async fn command_of_one_message_is_read_in_the_next_and_stopped_by_the_person() 
     window.shows("cmd_1: running, 0 bytes to read").await;
     window.says("/stop 1").await;
     window.shows("[cmd_1: ended").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn command_ends_with_a_conversation_that_is_killed() {
+    if archon::tools::sandbox::missing().is_some() || archon::tools::sandbox::not_held().is_some() {
+        // Without mounts none is started.
+        return;
+    }
+    let start =
+        r#"{"command": "trap '' TERM HUP; echo $$ > command; echo ready; while :; do sleep 0.1; done"}"#;
+    let server = MockServer::start([asks_for("start_command", start), answer("It runs.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::shell(&place, &["sh", "-c", kill::SCRIPT], "chat");
+    window.says("Start it.").await;
+    window.shows("[y]es, once").await;
+    consent::answers(&mut window, "y", "It runs.").await;
+    let id = std::fs::read_to_string(place.path("command")).expect("an id");
+    let state = std::path::Path::new("/proc").join(id.trim()).join("stat");
+    // A process that nobody waits for is kept as a zombie.
+    let is_alive = || std::fs::read_to_string(&state).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(is_alive());
+    kill::kill(&place);
+    kill::check_restored(&mut window).await;
+    window.until("the end of the command", |_| !is_alive()).await;
 }

@@ -38,6 +38,22 @@ pub(super) fn halves(first: &str, gate: &Gate, second: &str) -> MockResponse {
         .event("[DONE]")
 }
 
+#[tokio::test]
+async fn status_line_has_the_branch_of_now_after_each_run() {
+    let server = MockServer::start([answer("It is switched.")]).await;
+    let place = Place::with_server(&server);
+    std::fs::create_dir(place.path(".git")).expect("a folder");
+    let switch = |branch: &str| {
+        std::fs::write(place.path(".git/HEAD"), format!("ref: refs/heads/{branch}\n")).expect("a file");
+    };
+    switch("main");
+    let mut window = Window::open(&place, "chat");
+    window.shows("· main").await;
+    switch("other");
+    window.says("Switch.").await;
+    window.shows("· other").await;
+}
+
 // spec: CL-01
 #[tokio::test]
 async fn chat_begins_with_the_models_name_and_answers() {

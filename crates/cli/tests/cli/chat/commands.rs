@@ -19,7 +19,7 @@ async fn help_lists_the_commands_and_sends_nothing() {
     window.says("/help").await;
     window.shows("your own commands: Markdown files").await;
     let all = window.all();
-    for name in ["/model [NAME]", "/resume [N|SESSION]", "/exit", "!LINE", "#TEXT"] {
+    for name in ["/model [NAME]", "/resume [N|SESSION|WORDS]", "/exit", "!LINE", "#TEXT"] {
         assert!(all.contains(name), "{name}: {all}");
     }
     assert!(server.requests().is_empty());
@@ -76,7 +76,7 @@ async fn clear_begins_a_new_session_and_resume_goes_back_to_the_first() {
     window.shows("/resume N continues one").await;
     let all = window.all();
     assert!(all.contains("And grass? (this one)") && all.contains("  2  "), "{all}");
-    window.says("/resume 2").await;
+    window.says("/resume COLOUR sky").await;
     shows_times(&mut window, "· mock ·", 3).await;
     window.says("Why?").await;
     window.shows("Because of the air.").await;

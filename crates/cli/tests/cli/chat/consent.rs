@@ -157,6 +157,30 @@ async fn letter_beside_a_draft_goes_to_the_draft_and_answers_behind_tab() {
     assert!(place.path("notes.txt").exists());
 }
 
+// spec: AP-13
+#[tokio::test]
+async fn question_that_a_low_window_does_not_show_takes_no_key() {
+    let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.shows("· mock ·").await;
+    // One row is left for all that changes, and a draft has it.
+    window.resize(80, 5);
+    window.says("Write notes.").await;
+    window.shows("| 1 +hello").await;
+    window.types("x");
+    window.shows("› x").await;
+    window.pauses().await;
+    window.types("\ty");
+    window.shows("› xy").await;
+    assert!(!place.path("notes.txt").exists());
+    // Ctrl+U empties the draft, and the question is in its row.
+    window.types("\x15");
+    window.shows("[y]es, once").await;
+    answers(&mut window, "y", "It is written.").await;
+    assert!(place.path("notes.txt").exists());
+}
+
 // spec: AP-11
 #[tokio::test]
 async fn always_stores_nothing_before_its_second_press() {
@@ -208,6 +232,23 @@ async fn answer_no_reaches_the_model_and_the_run_goes_on() {
     assert!(!place.path("notes.txt").exists());
     let refused = messages(&server, 1).pop().expect("a result");
     assert!(refused.0 == "tool" && refused.1.contains("User cancelled this action"), "{refused:?}");
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn edit_of_the_arguments_lets_the_changed_call_run() {
+    let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = window_with_question(&place).await;
+    answers(&mut window, "e", "Change the arguments of the call, in JSON:").await;
+    // Ctrl+U empties the field.
+    window.types("\x15{\"path\": \"notes.txt\"\r");
+    window.shows("This is no JSON object").await;
+    window.types("\x15{\"path\": \"notes.txt\", \"content\": \"bye\"}\r");
+    window.shows("It is written.").await;
+    assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("a file"), "bye");
+    assert!(window.all().contains("yes, with other arguments: {"), "{}", window.all());
+    server.assert_paired();
 }
 
 // spec: AP-12, CL-06, CL-08

@@ -116,6 +116,24 @@ async fn ctrl_d_during_a_run_stops_it_and_ends() {
 }
 
 #[tokio::test]
+async fn ctrl_d_also_stops_the_run_that_a_waiting_message_begins() {
+    let server =
+        MockServer::start([halves("half ", &Gate::new(), "whole"), halves("more ", &Gate::new(), "words")])
+            .await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.says("speak").await;
+    window.shows("half").await;
+    window.says("and then?").await;
+    window.shows("… and then? · after this run").await;
+    window.types("\x04");
+    assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+    let runs = place.archon("runs list --json", &[]).await.json();
+    let statuses: Vec<_> = runs.iter().map(|run| run["status"].clone()).collect();
+    assert_eq!(statuses, ["cancelled", "cancelled"], "{runs:?}");
+}
+
+#[tokio::test]
 async fn hang_up_stops_the_run_and_ends_with_129() {
     let server = MockServer::start([halves("half ", &Gate::new(), "whole")]).await;
     let place = Place::with_server(&server);

@@ -10,10 +10,10 @@ use super::{basics::messages, window::Window};
 use crate::setup::{Place, Ran, answer, asks_for};
 
 /// Has a conversation over pipes.
-async fn piped(place: &Place, line: &str, input: &str) -> Ran {
+async fn piped(place: &Place, line: &str, input: impl AsRef<[u8]>) -> Ran {
     let mut child = place.command(line, &[]).stdin(Stdio::piped()).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(input.as_bytes()).await.expect("it is read");
+    stdin.write_all(input.as_ref()).await.expect("it is read");
     drop(stdin);
     child.wait_with_output().await.expect("it ends").into()
 }
@@ -42,6 +42,17 @@ async fn chat_over_pipes_has_the_exit_code_of_a_message_that_did_not_finish() {
     let ran = piped(&place, "chat --plain", "hello\nagain\n").await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "Better.\n"), "{ran:?}");
     assert!(ran.err.contains("bad key"), "{ran:?}");
+}
+
+// spec: CL-14
+#[tokio::test]
+async fn line_in_another_encoding_is_a_message_and_loses_none_behind_it() {
+    let server = MockServer::start([answer("One."), answer("Two.")]).await;
+    let place = Place::with_server(&server);
+    // `Gruß` in Latin-1.
+    let ran = piped(&place, "chat --plain", b"Gru\xdf\nagain\n").await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "One.\nTwo.\n"), "{ran:?}");
+    assert_eq!(messages(&server, 0)[0].1, "Gru\u{fffd}");
 }
 
 // spec: CL-14

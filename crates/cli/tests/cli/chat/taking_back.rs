@@ -48,6 +48,29 @@ async fn undo_asks_first_and_leaves_what_the_person_changed() {
 }
 
 #[tokio::test]
+async fn undo_passes_by_a_run_whose_files_are_all_left() {
+    let write =
+        |path: &str| asks_for("write_file", &json!({ "path": path, "content": "by the tool" }).to_string());
+    let server = MockServer::start([write("first"), answer("One."), write("second"), answer("Two.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --allow write_file(**)");
+    for (message, reply) in [("Write.", "One."), ("Another.", "Two.")] {
+        window.says(message).await;
+        window.shows(reply).await;
+        window.hides("Esc stops").await;
+    }
+    std::fs::write(place.path("second"), "by the person").expect("a file");
+    window.says("/undo").await;
+    window.shows("leave     second: it was changed after that").await;
+    window.shows("[y]es, once").await;
+    consent::answers(&mut window, "y", "removed   first").await;
+    assert!(!place.path("first").exists());
+    assert_eq!(std::fs::read_to_string(place.path("second")).expect("a file"), "by the person");
+    window.says("/undo").await;
+    window.shows("all files to undo are left; nothing was changed.").await;
+}
+
+#[tokio::test]
 async fn rewind_takes_back_only_the_last_turns() {
     let server = server().await;
     let place = Place::with_server(&server);
