@@ -1,6 +1,7 @@
 //! The loop of a conversation on a screen: applies keys and news, and draws frames.
 
 mod drafts;
+mod full;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -11,7 +12,8 @@ use archon::{
     },
 };
 use archon_terminal::{
-    Action, Composer, Draft, DraftKind, Input, Interrupt, Look, QuestionKey, Scope, Status, Support, Work,
+    Action, Composer, Draft, DraftKind, FullView, Input, Interrupt, Look, QuestionKey, Scope, Status,
+    Support, Work,
 };
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},
@@ -119,6 +121,8 @@ struct Talk {
     app: App,
     display: Display,
     transcript: Transcript,
+    /// The full view; `None` while the conversation is on the screen.
+    full: Option<FullView>,
     composer: Composer,
     /// The file of the drafts that were sent; `None` if it is not read yet or cannot be written.
     history: Option<HistoryFile>,
@@ -169,6 +173,7 @@ impl Talk {
             app: app.clone(),
             display,
             transcript: Transcript::default(),
+            full: None,
             composer,
             history: None,
             files: Files::new(folder.clone(), lists),
@@ -247,6 +252,9 @@ impl Talk {
     }
 
     fn input(&mut self, input: Input, at: Timestamp) -> Result<(), Stop> {
+        if self.input_to_full(&input)? {
+            return Ok(());
+        }
         self.display.note_key();
         let has_draft = !self.composer.is_empty() || self.composer.is_searching();
         match self.questions.apply(&input, at, has_draft) {
@@ -434,6 +442,7 @@ impl Talk {
     /// Forgets the conversation, for another one. What is printed stays.
     fn begin_anew(&mut self) {
         // What is not printed yet would be lost.
+        let _ = self.leave_full();
         let _ = self.draw();
         self.transcript = Transcript::default();
         self.questions = QuestionQueue::default();
@@ -496,6 +505,9 @@ impl Talk {
 
     /// Draws a frame.
     fn draw(&mut self) -> io::Result<()> {
+        if self.draw_full()? {
+            return Ok(());
+        }
         let size = tty::size();
         let page = self.display.page(size);
         let committed = self.transcript.commit(&page);
@@ -532,6 +544,7 @@ impl Talk {
     /// Prints what is not printed yet, and gives the terminal back.
     fn close(&mut self, is_lost: bool) {
         if !is_lost {
+            let _ = self.leave_full();
             let _ = self.draw();
         }
         self.display.close();
