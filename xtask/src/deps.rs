@@ -106,7 +106,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("unicode-normalization", "letters without their accents, for PostgreSQL's index of words"),
     ("crc32fast", "sums of lines in the log on disk"),
     ("crossterm", "keys, pastes and the size of the terminal"),
-    ("data-encoding", "pictures that tools read, in base64"),
+    ("data-encoding", "pictures that tools read, and texts for a clipboard, in base64"),
     ("close_fds", "descriptors that a command must not inherit, without unsafe code"),
     ("get-size2", "programs in Python: the version that its parser builds with"),
     ("globset", "patterns of file names"),

@@ -1,7 +1,7 @@
 //! The control sequences that the screen writes; it writes no others.
 
 use crate::{
-    row::{Row, Span},
+    row::{Place, Row, Span},
     theme::{Color, Style},
 };
 
@@ -34,6 +34,14 @@ pub(crate) const ERASE_BELOW: &str = "\x1b[J";
 /// Erases the cursor's row and everything below it. It erases from the second column first, because tmux keeps
 /// a screen that is erased from its first cell in the scrollback.
 pub(crate) const ERASE_FROM_ROW: &str = "\r\x1b[C\x1b[J\r\x1b[K";
+/// To the alternate screen. The cursor and the screen are kept for the way back.
+pub(crate) const BEGIN_ALTERNATE: &str = "\x1b[?1049h";
+pub(crate) const END_ALTERNATE: &str = "\x1b[?1049l";
+/// To the last row of the screen.
+pub(crate) const TO_LAST_ROW: &str = "\x1b[9999B";
+/// Begins a text for the clipboard, in base64.
+pub(crate) const BEGIN_COPY: &str = "\x1b]52;c;";
+pub(crate) const END_COPY: &str = "\x07";
 /// To the beginning of the next row; at the bottom the screen scrolls.
 pub(crate) const NEXT_ROW: &str = "\r\n";
 
@@ -52,6 +60,11 @@ impl Bytes {
 
     pub(crate) fn right(&mut self, columns: usize) {
         self.by(columns, 'C');
+    }
+
+    /// Goes to a place of the screen.
+    pub(crate) fn go_to(&mut self, place: Place) {
+        self.put(&format!("\x1b[{};{}H", place.row + 1, place.column + 1));
     }
 
     fn by(&mut self, count: usize, direction: char) {

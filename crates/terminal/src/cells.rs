@@ -7,6 +7,7 @@ mod call_records;
 mod call_text;
 mod child;
 mod end;
+mod kept;
 mod message;
 mod meter;
 mod model_records;
@@ -30,10 +31,12 @@ pub use meter::Meter;
 pub use note::Note;
 pub use plan::{PlanCell, PlanStep};
 
+use kept::KeptOutputs;
 pub use run::CellId;
 use run::RunState;
 
-/// One thing on the screen. A closed cell never changes again.
+/// One thing on the screen. A closed cell never changes again, except that the whole output of an old call, which only an
+/// unfolded page shows, may be dropped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Cell {
@@ -106,6 +109,7 @@ pub struct Cells {
     plan: Option<PlanCell>,
     newest: Option<RunId>,
     meter: Meter,
+    kept: KeptOutputs,
 }
 
 impl Cells {
@@ -220,6 +224,10 @@ impl Cells {
     /// Returns the list of steps of the run that works, unless all are completed.
     pub(crate) fn live_plan(&self) -> Option<&PlanCell> {
         self.plan.as_ref().filter(|plan| self.work() != Work::Idle && !plan.is_completed())
+    }
+
+    pub(crate) fn get(&self, id: CellId) -> Option<&Cell> {
+        self.cells.get(id.0)
     }
 
     pub(crate) fn open_cells(&self) -> impl Iterator<Item = &Cell> {

@@ -15,6 +15,7 @@
 //! | page | [`Page`], [`Theme`], [`ThemeName`], [`Background`] | the width and the styles that rows are made for |
 //! | printed | [`Printed`] | how much of the cells is committed to the scrollback |
 //! | screen | [`Screen`], [`Frame`], [`Inline`] | writes frames: committed rows once, the live area again and again |
+//! | full view | [`FullView`], [`FullAction`], [`Alternate`] | the whole conversation on the alternate screen, with scroll, search and copy |
 //! | support | [`Support`] | what the terminal can do |
 //! | status | [`Status`], [`Meter`] | the line below the draft: model, share of the window, money |
 //! | input | [`Input`], [`Key`], [`Keymap`] | a key or a paste, and what keys are bound to |
@@ -57,12 +58,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod alternate;
 mod ansi;
 mod attached;
 mod cells;
 mod code;
 mod composer;
 mod diff;
+mod full;
 mod inline;
 mod interrupts;
 mod key;
@@ -79,6 +82,7 @@ mod theme;
 mod work;
 mod wrap;
 
+pub use alternate::Alternate;
 pub use ansi::{BELL, END_PASTE};
 pub use attached::AttachedFile;
 pub use cells::{
@@ -86,6 +90,7 @@ pub use cells::{
     Note, PlanCell, PlanStep,
 };
 pub use diff::diff_rows;
+pub use full::{FullAction, FullView};
 pub use inline::Inline;
 pub use notifier::{Notice, Notifier, desktop_notice};
 pub use printed::Printed;

@@ -38,7 +38,7 @@ struct PrintedAnswer {
 
 /// Cells of the same group stand together; between others there is an empty row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Group {
+pub(crate) enum Group {
     Message,
     Answer,
     Work,
@@ -48,7 +48,7 @@ enum Group {
 const PLAN_ROWS: usize = 6;
 
 impl Group {
-    fn of(cell: &Cell) -> Self {
+    pub(crate) fn of(cell: &Cell) -> Self {
         match cell.kind {
             CellKind::Message(_) => Self::Message,
             CellKind::Answer(_) => Self::Answer,
@@ -56,7 +56,7 @@ impl Group {
         }
     }
 
-    fn is_apart_from(self, before: Option<Self>) -> bool {
+    pub(crate) fn is_apart_from(self, before: Option<Self>) -> bool {
         before.is_some_and(|before| before != self || self != Self::Work)
     }
 }

@@ -156,6 +156,11 @@ impl Question {
         self.quiet_since.get_or_insert(at);
     }
 
+    /// Takes note that the question is no longer on the screen: keys answer it only after the next frame with it.
+    pub fn mark_hidden(&mut self) {
+        self.quiet_since = None;
+    }
+
     /// Applies an input that was read at this time. `has_draft` is true if the composer has text.
     pub fn apply(&mut self, input: &Input, read_at: Timestamp, has_draft: bool) -> QuestionKey {
         let is_ready = self.quiet_since.is_some_and(|since| read_at.millis_since(since) >= EARLY_MS);

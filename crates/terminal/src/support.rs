@@ -92,6 +92,14 @@ impl Support {
         let keys = if self.has_kitty_keys { ansi::END_KITTY_KEYS } else { "" };
         [ansi::PLAIN, ansi::END_SYNC, ansi::AUTOWRAP, ansi::SHOW_CURSOR, keys, ansi::ERASE_BELOW].concat()
     }
+
+    /// Returns the bytes that make the terminal usable after the program was killed while it had the alternate screen: they
+    /// end all modes of [`Alternate`](crate::Alternate), but not bracketed paste. On the terminal's own screen they would
+    /// move the cursor to any place.
+    pub fn restore_sequence_of_alternate(&self) -> String {
+        let keys = if self.has_kitty_keys { ansi::END_KITTY_KEYS } else { "" };
+        [ansi::PLAIN, ansi::END_SYNC, ansi::AUTOWRAP, ansi::SHOW_CURSOR, keys, ansi::END_ALTERNATE].concat()
+    }
 }
 
 /// Returns the background that the value of `COLORFGBG` tells: its last number is one of the palette.

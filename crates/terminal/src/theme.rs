@@ -276,17 +276,25 @@ pub struct Page {
     pub theme: Theme,
     /// True if details are shown that only a person who looks for a fault needs.
     pub is_verbose: bool,
+    /// True if the outputs of calls are shown whole, as far as they are kept.
+    pub is_unfolded: bool,
 }
 
 impl Page {
     /// Creates a page with this number of columns, without details.
     pub fn new(width: usize, theme: Theme) -> Self {
-        Self { width: width.max(1), theme, is_verbose: false }
+        Self { width: width.max(1), theme, is_verbose: false, is_unfolded: false }
     }
 
     /// Shows details too, or not.
     pub fn with_details(mut self, is_verbose: bool) -> Self {
         self.is_verbose = is_verbose;
+        self
+    }
+
+    /// Shows the outputs of calls whole.
+    pub fn unfolded(mut self) -> Self {
+        self.is_unfolded = true;
         self
     }
 

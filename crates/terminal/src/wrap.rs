@@ -50,7 +50,7 @@ pub(crate) fn break_spans(spans: &[Span], columns: usize) -> Vec<Row> {
 }
 
 /// Returns the part of a line of spans between two places, in bytes.
-fn part(spans: &[Span], from: usize, to: usize) -> Row {
+pub(crate) fn part(spans: &[Span], from: usize, to: usize) -> Row {
     let (mut row, mut begin) = (Row::default(), 0);
     for span in spans {
         let end = begin + span.text().len();

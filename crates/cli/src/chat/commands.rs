@@ -56,6 +56,7 @@ enum Work {
     Exit,
     Export,
     Fork,
+    Full,
     Help,
     Mcp,
     Memory,
@@ -141,6 +142,13 @@ const COMMANDS: &[Command] = &[
     ),
     #[cfg(all(unix, feature = "undo"))]
     command("redo", &[], "", "Take back the last undo", Work::Undo(undo::Way::Redo)),
+    command(
+        "full",
+        &[],
+        "",
+        "Show the whole conversation on a screen of its own, to scroll, search and copy",
+        Work::Full,
+    ),
     command("diff", &[], "", "Show the changes since the last commit, and new files", Work::Diff),
     command("review", &[], "[WHAT]", "Ask the agent for a review of the changes", Work::Review),
     command("memory", &[], "[list|search TEXT]", "List the latest memories, or find some", Work::Memory),
@@ -189,6 +197,8 @@ pub(crate) enum Step {
     Message(String),
     /// Uses this theme.
     Theme(ThemeName),
+    /// Opens the full view.
+    Full,
     /// Ends the conversation.
     Leave,
     /// Shows why the command does nothing, and lets the draft be changed.
@@ -265,6 +275,7 @@ fn begin(work: Work, arguments: &str, situation: &Situation<'_>) -> Step {
         Work::Export => export::run(arguments, situation),
         Work::Theme => return theme::run(arguments, situation),
         Work::Review => return Step::Message(review::message(arguments)),
+        Work::Full => return Step::Full,
         Work::Exit => return Step::Leave,
     }
     Step::Done

@@ -6,7 +6,7 @@ use std::{
 };
 
 use archon_terminal::{
-    BELL, Frame, Inline, Page, Place, Row, Screen, Size, Support, ThemeName, desktop_notice,
+    Alternate, BELL, Frame, Inline, Page, Place, Row, Screen, Size, Support, ThemeName, desktop_notice,
 };
 use tokio::time::Instant;
 
@@ -22,6 +22,8 @@ const TYPING: Duration = Duration::from_millis(1_500);
 pub(crate) struct Display {
     tty: Tty,
     screen: Inline<Box<dyn Write>>,
+    /// The alternate screen while a full view is on it.
+    full: Option<Alternate<Box<dyn Write>>>,
     support: Support,
     theme: ThemeName,
     notify: Notify,
@@ -39,6 +41,7 @@ impl Display {
         Ok(Self {
             tty,
             screen: Inline::new(tty::output()?, support),
+            full: None,
             support,
             theme: settings.theme.unwrap_or_default().into(),
             notify: settings.notify.unwrap_or_default(),
@@ -120,9 +123,50 @@ impl Display {
         Ok(())
     }
 
-    /// Draws the next live area whole.
+    /// Draws a frame of a full view, with a row for each row of the terminal. The first one goes to the alternate screen.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn draw_full(&mut self, rows: &[Row], cursor: Place, size: Size) -> io::Result<()> {
+        let full = match &mut self.full {
+            Some(full) => full,
+            None => {
+                // What is committed ends at the cursor then, and nothing is below.
+                self.screen.leave()?;
+                self.tty.note_alternate_screen(true);
+                self.full.insert(Alternate::new(tty::output()?, self.support))
+            }
+        };
+        full.frame(rows, cursor, size)?;
+        (self.drawn_at, self.is_dirty) = (Instant::now(), false);
+        Ok(())
+    }
+
+    /// Puts a text into the clipboard, while a full view is on the screen.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
+        self.full.as_mut().map_or(Ok(()), |full| full.copy(text))
+    }
+
+    /// Goes back from the alternate screen, if a full view is on it.
+    ///
+    /// # Errors
+    /// The terminal is lost.
+    pub(crate) fn leave_full(&mut self) -> io::Result<()> {
+        let Some(mut full) = self.full.take() else { return Ok(()) };
+        full.leave()?;
+        self.tty.note_alternate_screen(false);
+        Ok(())
+    }
+
+    /// Draws the next live area, or the next frame of a full view, whole.
     pub(crate) fn redraw(&mut self) {
         self.screen.redraw();
+        if let Some(full) = &mut self.full {
+            full.redraw();
+        }
     }
 
     /// Gives the terminal to another program until [`take_again`](Self::take_again).
@@ -130,6 +174,7 @@ impl Display {
     /// # Errors
     /// The terminal is lost.
     pub(crate) fn give_back(&mut self) -> io::Result<()> {
+        self.leave_full()?;
         self.screen.leave()?;
         self.tty.give_back();
         Ok(())
@@ -156,13 +201,14 @@ impl Display {
     /// The terminal is lost.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
         self.tty.take_again()?;
-        self.screen.redraw();
+        self.redraw();
         Ok(())
     }
 
     /// Erases the live area, and gives the terminal back.
     pub(crate) fn close(&mut self) {
         // A terminal that is lost shows nothing.
+        let _ = self.leave_full();
         let _ = self.screen.leave();
         self.tty.give_back();
     }

@@ -2,7 +2,7 @@
 //! restores nothing.
 //!
 //! The guard reads a pipe whose other end only the conversation has. The last byte before the end of the pipe tells
-//! whether the conversation had the terminal when it died.
+//! the part of the terminal that the conversation had when it died.
 
 use std::{
     io::{self, Read, Write},
@@ -17,10 +17,18 @@ use rustix::termios::{
 
 /// The first argument of a guard. People never type it.
 const ARGUMENT: &str = "__terminal-guard";
-/// The conversation has the terminal.
-const TAKEN: u8 = b'+';
-/// The conversation has ended, or is suspended: the terminal belongs to others.
-const GIVEN_BACK: u8 = b'-';
+
+/// The part of the terminal that the conversation has. The guard is told a byte for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Held {
+    /// None: the conversation has ended, or is suspended, and the terminal belongs to others.
+    Nothing = b'-',
+    /// The terminal's own screen.
+    Screen = b'+',
+    /// The alternate screen.
+    AlternateScreen = b'*',
+}
 
 /// Returns true if this process was started as a guard.
 pub(crate) fn is_guard() -> bool {
@@ -35,20 +43,26 @@ pub(crate) fn run() -> ExitCode {
     let mut told = Vec::new();
     let _ = io::stdin().read_to_end(&mut told);
     let saved = std::env::args().nth(2).and_then(|text| Modes::parse(&text));
-    if let (Some(&TAKEN), Some(saved)) = (told.last(), saved) {
-        restore(saved);
+    let held =
+        [Held::Screen, Held::AlternateScreen].into_iter().find(|held| told.last() == Some(&(*held as u8)));
+    if let (Some(held), Some(saved)) = (held, saved) {
+        restore(held, saved);
     }
     ExitCode::SUCCESS
 }
 
 /// Resets what the terminal shows, and its modes if they are still those of the conversation: a shell that has
 /// taken the terminal over has set its own.
-fn restore(saved: Modes) {
+fn restore(held: Held, saved: Modes) {
     let mut terminal = io::stdout();
     let now = tcgetattr(&terminal).ok();
     let is_ours = now.as_ref().is_some_and(|now| Modes::of(now) == saved.raw(now));
     let support = Support::of(&|name| std::env::var(name).ok(), true);
-    let _ = terminal.write_all(support.restore_sequence().as_bytes());
+    let sequence = match held {
+        Held::AlternateScreen => support.restore_sequence_of_alternate(),
+        _ => support.restore_sequence(),
+    };
+    let _ = terminal.write_all(sequence.as_bytes());
     if let Some(now) = now.filter(|_| is_ours) {
         let _ = terminal.write_all(END_PASTE.as_bytes());
         let _ = tcsetattr(&terminal, OptionalActions::Now, &saved.over(now));
@@ -76,15 +90,15 @@ impl Guard {
         Ok(Self { child, pipe })
     }
 
-    /// Tells the guard whether the conversation has the terminal now.
-    pub(crate) fn tell(&mut self, has_terminal: bool) {
+    /// Tells the guard the part of the terminal that the conversation has now.
+    pub(crate) fn tell(&mut self, held: Held) {
         // A guard that was killed leaves the conversation as it is.
-        let _ = self.pipe.write_all(&[if has_terminal { TAKEN } else { GIVEN_BACK }]);
+        let _ = self.pipe.write_all(&[held as u8]);
     }
 
     /// Ends the guard without effect.
     pub(crate) fn end(mut self) {
-        self.tell(false);
+        self.tell(Held::Nothing);
         let Self { mut child, pipe } = self;
         drop(pipe);
         let _ = child.wait();

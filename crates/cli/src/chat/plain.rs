@@ -19,6 +19,10 @@ use crate::{app::App, ask::Asking, drive::follow, exit::Exit, failure::Failure, 
 /// The sign before the line of a person.
 const SIGN: &str = "> ";
 
+/// The answer to `/full`, which is no message.
+const NO_FULL_VIEW: &str = "/full needs a terminal that can show another screen: use archon chat there, without --plain. With a \
+                            space before it, the line is a message.";
+
 /// Has the conversation until the input ends, and returns its session. At a terminal the exit code is 0; otherwise it
 /// is that of the last message that did not finish.
 ///
@@ -48,6 +52,10 @@ pub(crate) async fn converse(app: &App, opening: Opening) -> Result<(Exit, Optio
     }
     while let Some(line) = line(app, is_by_hand).await {
         if line.trim().is_empty() {
+            continue;
+        }
+        if line.trim_end() == "/full" {
+            app.output.note(Look::Warning, NO_FULL_VIEW);
             continue;
         }
         exit = failed_exit(app, answer(app, &runs, &mut session, line.trim_end()).await).unwrap_or(exit);

@@ -54,6 +54,13 @@ impl QuestionQueue {
         }
     }
 
+    /// Takes note that the question is no longer on the screen, so that it is drawn again before a key answers it.
+    pub(crate) fn mark_hidden(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.question.mark_hidden();
+        }
+    }
+
     /// Answers the question on the screen. A tool gets its answer at once; for a question in a log, the request is
     /// returned that answers it.
     pub(crate) fn answer(&mut self, answer: Answer) -> Option<Request> {

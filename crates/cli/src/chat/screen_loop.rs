@@ -1,6 +1,7 @@
 //! The loop of a conversation on a screen: applies keys and news, and draws frames.
 
 mod drafts;
+mod full;
 mod interrupts;
 mod notices;
 mod updates;
@@ -11,7 +12,9 @@ use archon::{
     SystemClock,
     types::{Answer, ApprovalSettings, Clock, Collection, SessionId, SessionMode, Timestamp, WhenBusy},
 };
-use archon_terminal::{Action, Composer, Input, Look, Notifier, QuestionKey, Scope, Status, Support, Work};
+use archon_terminal::{
+    Action, Composer, FullView, Input, Look, Notifier, QuestionKey, Scope, Status, Support, Work,
+};
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},
     time::Instant,
@@ -117,6 +120,8 @@ struct Talk {
     app: App,
     display: Display,
     transcript: Transcript,
+    /// The full view; `None` while the conversation is on the screen.
+    full: Option<FullView>,
     composer: Composer,
     /// The file of the drafts that were sent; `None` if it is not read yet or cannot be written.
     history: Option<HistoryFile>,
@@ -172,6 +177,7 @@ impl Talk {
             app: app.clone(),
             display,
             transcript: Transcript::default(),
+            full: None,
             composer,
             history: None,
             files: Files::new(folder.clone(), lists),
@@ -252,8 +258,11 @@ impl Talk {
     }
 
     fn input(&mut self, input: Input, at: Timestamp) -> Result<(), Stop> {
-        self.display.note_key();
         self.notifier.note_key(at);
+        if self.input_to_full(&input)? {
+            return Ok(());
+        }
+        self.display.note_key();
         let has_draft = !self.composer.is_empty() || self.composer.is_searching();
         match self.questions.apply(&input, at, has_draft) {
             Some(QuestionKey::Decided(answer, scope)) => self.decide(answer, scope),
@@ -321,6 +330,9 @@ impl Talk {
 
     /// Draws a frame.
     fn draw(&mut self) -> io::Result<()> {
+        if self.draw_full()? {
+            return Ok(());
+        }
         let size = tty::size();
         let page = self.display.page(size);
         let committed = self.transcript.commit(&page);
@@ -360,6 +372,7 @@ impl Talk {
     /// Prints what is not printed yet, and gives the terminal back.
     fn close(&mut self, is_lost: bool) {
         if !is_lost {
+            let _ = self.leave_full();
             let _ = self.draw();
         }
         self.display.close();

@@ -8,7 +8,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 #[cfg(unix)]
-use super::guard::Guard;
+use super::guard::{Guard, Held};
 
 /// The size that a terminal without a size is treated as.
 const UNKNOWN: Size = Size::new(80, 24);
@@ -60,7 +60,7 @@ impl Tty {
     pub(crate) fn take(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         if let Some(guard) = &mut self.guard {
-            guard.tell(true);
+            guard.tell(Held::Screen);
         }
         enable_raw_mode()?;
         self.is_raw = true;
@@ -82,6 +82,16 @@ impl Tty {
         self.take()
     }
 
+    /// Lets the guard know that the terminal shows its alternate screen, or its own one again.
+    pub(crate) fn note_alternate_screen(&mut self, is_shown: bool) {
+        #[cfg(unix)]
+        if let Some(guard) = &mut self.guard {
+            guard.tell(if is_shown { Held::AlternateScreen } else { Held::Screen });
+        }
+        #[cfg(not(unix))]
+        let _ = is_shown;
+    }
+
     /// Ends raw mode: the terminal belongs to others.
     pub(crate) fn give_back(&mut self) {
         if std::mem::take(&mut self.is_raw) {
@@ -90,7 +100,7 @@ impl Tty {
         }
         #[cfg(unix)]
         if let Some(guard) = &mut self.guard {
-            guard.tell(false);
+            guard.tell(Held::Nothing);
         }
     }
 }

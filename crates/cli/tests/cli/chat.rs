@@ -7,6 +7,7 @@ mod commands;
 mod composer;
 mod consent;
 mod figures;
+mod full;
 mod interrupts;
 mod jobs;
 mod kill;

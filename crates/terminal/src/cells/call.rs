@@ -1,5 +1,7 @@
 //! A tool call: one line, and the beginning or the end of its output.
 
+use std::borrow::Cow;
+
 use archon_types::{CallId, Json, Timestamp, ToolCall, ToolResult, ToolResultStatus, metadata};
 
 use super::{
@@ -30,6 +32,8 @@ pub struct CallCell {
     pub output: Vec<String>,
     /// The number of lines of the output that are not shown.
     pub omitted: usize,
+    /// The whole output, if `output` is a part of it and it is kept.
+    pub(super) whole: Option<String>,
     /// True if `output` is the difference of a file.
     pub is_diff: bool,
     /// True if the call gives a task to another agent.
@@ -70,6 +74,7 @@ impl CallCell {
             state: CallState::Waiting,
             output: Vec::new(),
             omitted: 0,
+            whole: None,
             is_diff: false,
             is_delegation: false,
             children: ChildCalls::default(),
@@ -145,28 +150,49 @@ impl CallCell {
     }
 
     fn show(&mut self, text: &str, most: usize, is_end: bool) {
-        let lines: Vec<&str> = text.trim_matches('\n').lines().collect();
+        let text = text.trim_matches('\n');
+        let lines: Vec<&str> = text.lines().collect();
         self.omitted = lines.len().saturating_sub(most);
+        let is_part = self.omitted > 0 || lines.iter().any(|line| line.chars().nth(CHARACTERS).is_some());
+        self.whole = is_part.then(|| text.to_owned());
         let first = if is_end { self.omitted } else { 0 };
         let keep = |line: &&str| line.chars().take(CHARACTERS).collect();
         self.output = lines.iter().skip(first).take(most).map(keep).collect();
         self.is_diff = false;
     }
 
+    /// Returns the output, whole if it is kept.
+    pub(crate) fn output_text(&self) -> Cow<'_, str> {
+        match &self.whole {
+            Some(whole) => Cow::Borrowed(whole),
+            None => Cow::Owned(self.output.join("\n")),
+        }
+    }
+
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
-        let mut rows = vec![self.first_row(page)];
+        let first = self.first_row(page);
+        let mut rows =
+            if page.is_unfolded { wrap::break_spans(&first.spans, page.width) } else { vec![first] };
         let dim = page.theme.style(Look::Dim);
-        let inner = page.narrowed(INDENT.len());
-        let diff = if self.is_diff { diff_rows(&self.output.join("\n"), &inner) } else { None };
-        let output =
-            diff.unwrap_or_else(|| self.output.iter().map(|line| output_row(line, &inner)).collect());
+        let output = self.output_rows(&page.narrowed(INDENT.len()));
         rows.extend(output.into_iter().map(|row| row.after(INDENT, dim)));
-        if self.omitted > 0 {
+        let is_whole = page.is_unfolded && self.whole.is_some();
+        if self.omitted > 0 && !is_whole {
             let s = if self.omitted == 1 { "" } else { "s" };
             rows.push(Row::new(format!("{INDENT}… {} more line{s}", self.omitted), dim));
         }
         rows.extend(self.children.rows(page));
         rows
+    }
+
+    fn output_rows(&self, page: &Page) -> Vec<Row> {
+        let shown = if page.is_unfolded { self.output_text() } else { Cow::Owned(self.output.join("\n")) };
+        let diff = if self.is_diff { diff_rows(&shown, page) } else { None };
+        match diff {
+            Some(rows) => rows,
+            None if page.is_unfolded => wrap::rows(&shown, page.theme.style(Look::Dim), page.width),
+            None => self.output.iter().map(|line| output_row(line, page)).collect(),
+        }
     }
 
     fn first_row(&self, page: &Page) -> Row {
@@ -179,7 +205,8 @@ impl CallCell {
         // The last line of a delegation has its time.
         let took =
             took.filter(|_| !self.is_delegation).map(|ms| format!("   {}", duration(ms))).unwrap_or_default();
-        let room = page.width.saturating_sub(SIGN_COLUMNS + width(&took));
+        let columns = if page.is_unfolded { usize::MAX } else { page.width };
+        let room = columns.saturating_sub(SIGN_COLUMNS + width(&took));
         let name = wrap::one_row(&self.name, room).into_owned();
         let room = room.saturating_sub(width(&name) + 1);
         let sign = if self.is_delegation { "→" } else { sign };

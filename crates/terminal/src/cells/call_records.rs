@@ -51,6 +51,7 @@ impl Cells {
             }
         }
         self.close(id);
+        self.keep_output(id);
         self.count_in_batch(run, is_diff);
     }
 

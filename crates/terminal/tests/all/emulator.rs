@@ -63,6 +63,10 @@ impl Emulator {
         rows.into_iter().map(|row| row.trim_end().to_owned()).collect()
     }
 
+    pub(crate) fn is_alternate(&self) -> bool {
+        self.parser.screen().alternate_screen()
+    }
+
     pub(crate) fn cursor(&self) -> (u16, u16) {
         self.parser.screen().cursor_position()
     }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use archon_terminal::{Cells, Frame, Inline, Note, Printed, Screen, Size, Status, Support, Work};
+use archon_terminal::{
+    Cells, Frame, FullAction, FullView, Inline, Input, Key, KeyCode, Note, Printed, Row, Screen, Size,
+    Status, Support, Work,
+};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
     Answer, ApprovalRequest, DeltaKind, Outcome, OutcomeStatus, RecordBody, SessionMode, ToolCall, ToolResult,
@@ -107,5 +110,33 @@ fn nothing_of_a_record_reaches_the_terminal_as_a_control_sequence() {
         }
         screen.leave().unwrap();
         check_sequences(&screen.out().bytes);
+    }
+}
+
+#[test]
+fn nothing_of_a_record_reaches_the_full_view_or_its_clipboard_as_a_control_character() {
+    let is_harmless = |c: char| !c.is_control() && !archon_types::is_hidden(c);
+    for seed in first_seed()..first_seed() + cases(200, 20_000) {
+        let mut chance = Chance(seed);
+        let log = hostile_log(&mut chance);
+        let (mut cells, mut view) = (Cells::default(), FullView::default());
+        log.events.iter().for_each(|event| apply(&mut cells, event));
+        let page = page(29).with_details(true);
+        let keys = [Key::char('/'), Key::plain(KeyCode::Enter), Key::plain(KeyCode::Up), Key::char('y')];
+        for key in keys.into_iter().cycle().take(60) {
+            let (rows, _) = view.rows(&cells, &page, 12, Work::Asking);
+            let text: String = rows.iter().map(Row::text).collect();
+            assert!(text.chars().all(is_harmless), "seed {seed}: {text:?}");
+            let action = view.apply(&Input::Key(key), &cells);
+            if let FullAction::Copy(text) = action {
+                assert!(
+                    text.chars().all(|c| matches!(c, '\n' | '\t') || is_harmless(c)),
+                    "seed {seed}: {text:?}"
+                );
+            }
+            if key == Key::char('/') {
+                view.apply(&Input::Paste(hostile(&mut chance)), &cells);
+            }
+        }
     }
 }

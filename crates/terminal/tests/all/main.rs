@@ -8,6 +8,7 @@ mod conversation;
 mod conversation_fuzz;
 mod emulator;
 mod figures;
+mod full;
 mod injection;
 mod inline;
 mod interrupts;

@@ -59,3 +59,11 @@ fn restore_sequence_ends_kitty_keys_only_where_they_were_begun() {
     let xterm = of(&[("TERM", "xterm")], true).restore_sequence();
     assert_eq!(xterm, "\x1b[0m\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[J");
 }
+
+#[test]
+fn restore_sequence_of_alternate_goes_back_after_it_ended_the_keys_of_that_screen() {
+    let kitty = of(&[("TERM", "xterm-kitty")], true).restore_sequence_of_alternate();
+    assert!(kitty.ends_with("\x1b[<u\x1b[?1049l"), "{kitty:?}");
+    let xterm = of(&[("TERM", "xterm")], true).restore_sequence_of_alternate();
+    assert_eq!(xterm, "\x1b[0m\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[?1049l");
+}

@@ -51,6 +51,7 @@ impl Talk {
             Step::Message(text) => {
                 self.message(PersonMessage { text, own_words: own_words(&draft) }, when_busy)
             }
+            Step::Full => self.open_full(),
             Step::Leave => self.leave(Exit::Finished),
             Step::Refuse(why) => {
                 self.transcript.note(Look::Warning, &why);

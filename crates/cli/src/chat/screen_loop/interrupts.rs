@@ -21,7 +21,7 @@ impl Talk {
     }
 
     /// Stops the run. A question that is open is refused, so that the model knows why it was stopped.
-    fn cancel(&mut self) {
+    pub(super) fn cancel(&mut self) {
         let request = self.questions.refuse();
         self.outbox.request(request);
     }

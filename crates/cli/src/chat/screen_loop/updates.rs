@@ -74,6 +74,7 @@ impl Talk {
     /// Forgets the conversation, for another one. What is printed stays.
     fn begin_anew(&mut self) {
         // What is not printed yet would be lost.
+        let _ = self.leave_full();
         let _ = self.draw();
         self.transcript = Transcript::default();
         self.questions = QuestionQueue::default();

@@ -44,6 +44,16 @@ async fn chat_over_pipes_has_the_exit_code_of_a_message_that_did_not_finish() {
     assert!(ran.err.contains("bad key"), "{ran:?}");
 }
 
+#[tokio::test]
+async fn full_in_plain_lines_names_what_it_needs_and_sends_nothing() {
+    let server = MockServer::start([answer("Blue.")]).await;
+    let place = Place::with_server(&server);
+    let ran = piped(&place, "chat", "/full\nSky?\n").await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Blue.\n"), "{ran:?}");
+    assert!(ran.err.contains("/full needs a terminal"), "{ran:?}");
+    assert_eq!(messages(&server, 0).len(), 1, "only the question is sent");
+}
+
 // spec: CL-14
 #[tokio::test]
 async fn line_in_another_encoding_is_a_message_and_loses_none_behind_it() {

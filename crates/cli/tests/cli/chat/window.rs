@@ -254,6 +254,11 @@ impl Window {
         !tcgetattr(&self.keyboard).expect("modes").local_modes.contains(LocalModes::ISIG)
     }
 
+    /// True if the terminal shows its alternate screen, where the scrollback cannot be read.
+    pub(crate) fn is_alternate(&self) -> bool {
+        self.emulator.screen().alternate_screen()
+    }
+
     pub(crate) fn has_visible_cursor(&self) -> bool {
         !self.emulator.screen().hide_cursor()
     }

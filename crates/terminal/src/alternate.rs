@@ -1,0 +1,152 @@
+//! The alternate screen of a terminal: it has no scrollback, and what stood before is there again afterwards.
+
+use std::io::{self, Write};
+
+use crate::{
+    ansi::{self, Bytes},
+    row::{Place, Row, Size},
+    support::Support,
+};
+
+/// Writes frames to the alternate screen. [`Inline`](crate::Inline) must have left the terminal before the first frame:
+/// then its cursor is where the committed rows end, and there it is again afterwards.
+///
+/// ```
+/// use archon_terminal::{Alternate, Place, Row, Size, Style, Support};
+///
+/// let mut screen = Alternate::new(Vec::new(), Support::default());
+/// let rows = [Row::new("one", Style::PLAIN), Row::new("two", Style::PLAIN)];
+/// screen.frame(&rows, Place::default(), Size::new(80, 2))?;
+/// screen.leave()?;
+/// assert!(screen.out().starts_with(b"\x1b[?1049h") && screen.out().ends_with(b"\x1b[?1049l"));
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Alternate<W: Write> {
+    out: W,
+    support: Support,
+    /// The rows on the screen; `None` if they are not known and all are drawn.
+    shown: Option<Vec<Row>>,
+    cursor: Place,
+    size: Option<Size>,
+    /// True if the size has changed since the screen was begun.
+    is_resized: bool,
+    has_begun: bool,
+    bytes: Bytes,
+}
+
+impl<W: Write> Alternate<W> {
+    /// Creates a screen that begins with its first frame.
+    pub fn new(out: W, support: Support) -> Self {
+        Self {
+            out,
+            support,
+            shown: None,
+            cursor: Place::default(),
+            size: None,
+            is_resized: false,
+            has_begun: false,
+            bytes: Bytes::default(),
+        }
+    }
+
+    /// Draws the next frame whole. Call it when the screen may have been disturbed.
+    pub fn redraw(&mut self) {
+        self.shown = None;
+    }
+
+    /// Returns the output.
+    pub fn out(&self) -> &W {
+        &self.out
+    }
+
+    /// Writes a frame: as many rows as the terminal has, of which only those that differ are written, and the cursor at
+    /// its place.
+    ///
+    /// # Errors
+    ///
+    /// The error of the output; the terminal may be lost.
+    pub fn frame(&mut self, rows: &[Row], cursor: Place, size: Size) -> io::Result<()> {
+        let rows = rows.iter().take(size.rows.into()).map(|row| row.cut(size.width()));
+        let rows: Vec<Row> = rows.collect();
+        self.is_resized |= self.size.is_some_and(|before| before != size);
+        let is_same_size = self.size == Some(size);
+        let shown = self.shown.take().filter(|old| is_same_size && old.len() == rows.len());
+        if shown.as_ref() == Some(&rows) && self.cursor == cursor {
+            self.shown = shown;
+            return Ok(());
+        }
+        self.bytes.0.clear();
+        self.begin();
+        for part in [ansi::BEGIN_SYNC, ansi::HIDE_CURSOR, ansi::NO_AUTOWRAP] {
+            self.bytes.put(part);
+        }
+        for (number, row) in rows.iter().enumerate() {
+            if shown.as_ref().and_then(|old| old.get(number)) != Some(row) {
+                self.bytes.go_to(Place { row: number, column: 0 });
+                self.bytes.row(row);
+                self.bytes.put(ansi::ERASE_TO_END_OF_ROW);
+            }
+        }
+        self.bytes.put(ansi::AUTOWRAP);
+        self.bytes.go_to(cursor);
+        self.bytes.put(ansi::SHOW_CURSOR);
+        self.bytes.put(ansi::END_SYNC);
+        (self.shown, self.cursor, self.size) = (Some(rows), cursor, Some(size));
+        self.write()
+    }
+
+    /// Puts a text into the clipboard of the terminal's machine, with the sequence OSC 52. A terminal that does not know
+    /// the sequence, or is set not to obey it, ignores it.
+    ///
+    /// # Errors
+    ///
+    /// The error of the output; the terminal may be lost.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        self.bytes.0.clear();
+        self.bytes.put(ansi::BEGIN_COPY);
+        self.bytes.put(&data_encoding::BASE64.encode(text.as_bytes()));
+        self.bytes.put(ansi::END_COPY);
+        self.write()
+    }
+
+    /// Goes back to the terminal's own screen, and ends all modes that this one began. A second call writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The error of the output; the terminal may be lost.
+    pub fn leave(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.has_begun) {
+            return Ok(());
+        }
+        self.bytes.0.clear();
+        for part in [ansi::PLAIN, ansi::AUTOWRAP, ansi::SHOW_CURSOR, ansi::END_PASTE] {
+            self.bytes.put(part);
+        }
+        self.bytes.put(if self.support.has_kitty_keys { ansi::END_KITTY_KEYS } else { "" });
+        self.bytes.put(ansi::END_ALTERNATE);
+        if std::mem::take(&mut self.is_resized) {
+            // Not every terminal moves the cursor that it keeps for its own screen with the text there. Behind the last
+            // row, nothing that was committed is drawn over.
+            self.bytes.put(ansi::TO_LAST_ROW);
+            self.bytes.put(ansi::NEXT_ROW);
+        }
+        (self.shown, self.size) = (None, None);
+        self.write()
+    }
+
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.bytes.put(ansi::BEGIN_ALTERNATE);
+            self.bytes.put(ansi::BEGIN_PASTE);
+            // Each of the two screens has its own protocol for keys.
+            self.bytes.put(if self.support.has_kitty_keys { ansi::BEGIN_KITTY_KEYS } else { "" });
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.bytes.0)?;
+        self.bytes.0.clear();
+        self.out.flush()
+    }
+}

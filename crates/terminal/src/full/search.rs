@@ -1,0 +1,117 @@
+//! The search of the full view: the hits of a text in the rows, and the way from one to the next.
+
+use super::document::CellRow;
+
+/// A place in the rows: the number of the row, and the number of bytes of its text before the place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) row: usize,
+    pub(super) byte: usize,
+}
+
+/// A hit: a place, and the byte behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) spot: Spot,
+    pub(super) end: usize,
+}
+
+/// A text that is searched for, and its hits.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    text: String,
+    /// True if the case of letters counts: the text has a capital.
+    is_exact: bool,
+    hits: Vec<Hit>,
+    /// The number of rows whose hits never change again.
+    settled: usize,
+}
+
+impl Search {
+    /// Creates a search for a text that is not empty. Small letters find capitals, too.
+    pub(super) fn new(text: String) -> Self {
+        let is_exact = text.chars().any(char::is_uppercase);
+        Self { text, is_exact, hits: Vec::new(), settled: 0 }
+    }
+
+    /// Searches the rows that are new or may have changed since the last call; the first `settled` rows never change
+    /// again.
+    pub(super) fn update(&mut self, rows: &[CellRow], settled: usize) {
+        let known = self.hits.partition_point(|hit| hit.spot.row < self.settled);
+        self.hits.truncate(known);
+        for (row, text) in rows.iter().map(|row| row.row.text()).enumerate().skip(self.settled) {
+            let mut from = 0;
+            while let Some((begin, end)) = self.find(&text, from) {
+                self.hits.push(Hit { spot: Spot { row, byte: begin }, end });
+                from = end;
+            }
+        }
+        self.settled = settled;
+    }
+
+    /// Forgets all hits, because the rows are others.
+    pub(super) fn restart(&mut self) {
+        self.hits.clear();
+        self.settled = 0;
+    }
+
+    /// Returns the hits in a row.
+    pub(super) fn hits_in(&self, row: usize) -> &[Hit] {
+        let begin = self.hits.partition_point(|hit| hit.spot.row < row);
+        let end = self.hits.partition_point(|hit| hit.spot.row <= row);
+        self.hits.get(begin..end).unwrap_or_default()
+    }
+
+    /// Returns the first hit at a place or below; without one, the last hit.
+    pub(super) fn nearest(&self, from: Spot) -> Option<Spot> {
+        let at = self.hits.partition_point(|hit| hit.spot < from);
+        self.hits.get(at).or(self.hits.last()).map(|hit| hit.spot)
+    }
+
+    /// Returns the first hit below a place; without one, the first hit of all.
+    pub(super) fn next(&self, from: Spot) -> Option<Spot> {
+        let at = self.hits.partition_point(|hit| hit.spot <= from);
+        self.hits.get(at).or(self.hits.first()).map(|hit| hit.spot)
+    }
+
+    /// Returns the last hit above a place; without one, the last hit of all.
+    pub(super) fn previous(&self, from: Spot) -> Option<Spot> {
+        let at = self.hits.partition_point(|hit| hit.spot < from).checked_sub(1);
+        at.and_then(|at| self.hits.get(at)).or(self.hits.last()).map(|hit| hit.spot)
+    }
+
+    /// Returns the text with the number of the hit at this place and the number of all, for a person.
+    pub(super) fn label(&self, at: Spot) -> String {
+        let (text, count) = (&self.text, self.hits.len());
+        match self.hits.binary_search_by_key(&at, |hit| hit.spot) {
+            Ok(index) => format!("{text:?} {} of {count}", index + 1),
+            Err(_) if count == 0 => format!("{text:?} is not found"),
+            Err(_) if count == 1 => format!("{text:?} 1 hit"),
+            Err(_) => format!("{text:?} {count} hits"),
+        }
+    }
+
+    /// Returns the next hit in a row, from a byte on: its first byte and the byte behind it.
+    fn find(&self, row: &str, from: usize) -> Option<(usize, usize)> {
+        let rest = row.get(from..).unwrap_or_default();
+        rest.char_indices().find_map(|(at, _)| {
+            let length = self.length_at_beginning(rest.get(at..)?)?;
+            Some((from + at, from + at + length))
+        })
+    }
+
+    /// Returns the number of bytes of the hit that a text begins with; `None` if it begins with none.
+    fn length_at_beginning(&self, text: &str) -> Option<usize> {
+        let mut characters = text.chars();
+        let mut length = 0;
+        for wanted in self.text.chars() {
+            let character = characters.next().filter(|c| self.is_same(*c, wanted))?;
+            length += character.len_utf8();
+        }
+        Some(length)
+    }
+
+    fn is_same(&self, character: char, wanted: char) -> bool {
+        character == wanted || !self.is_exact && character.to_lowercase().eq([wanted])
+    }
+}
