@@ -98,11 +98,12 @@ fn of_parts(leader: u32, ticks: u64) -> Option<u64> {
     fits.then(|| MARKED | ticks << NUMBER | u64::from(leader))
 }
 
-/// Returns the mark of a process; `None` for zombies.
+/// Returns the mark of a process; `None` for a zombie, which also has limits, until its parent waits for it.
 fn of_process(process: u32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
-    line.split_ascii_whitespace().next()?.parse().ok().filter(|soft| *soft >= MARKED)
+    let mark = line.split_ascii_whitespace().next()?.parse().ok().filter(|soft| *soft >= MARKED)?;
+    table::start_ticks(process).map(|_| mark)
 }
 
 #[cfg(test)]
@@ -170,6 +171,25 @@ mod tests {
             assert!(!is_of(process, &other), "{other:?}");
         }
         signal(&group, Signal::KILL);
+    }
+
+    #[test]
+    fn is_of_a_zombie_is_false_although_it_has_the_mark() {
+        let mut leader = Command::new("/bin/sh")
+            .args(["-c", "read -r _"])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let group = table::group_of(leader.id()).unwrap();
+        mark(number(group.id).unwrap(), group.id);
+        assert!(is_of(group.id, &group));
+        drop(leader.stdin.take());
+        while table::start_ticks(group.id).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(!is_of(group.id, &group) && strays(std::slice::from_ref(&group)).is_empty());
+        leader.wait().unwrap();
     }
 
     // spec: TE-39, TE-58
