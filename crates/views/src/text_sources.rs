@@ -286,7 +286,7 @@ fn has_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
         let before = text.get(..at).unwrap_or_default();
         let behind = text.get(at + words.len()..).unwrap_or_default();
-        !(begins && before.ends_with(is_of_word)) && !(ends && behind.starts_with(is_of_word))
+        !(begins && before.ends_with(is_of_word) || ends && behind.starts_with(is_of_word))
     })
 }
 
