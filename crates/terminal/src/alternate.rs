@@ -106,7 +106,7 @@ impl<W: Write> Alternate<W> {
         self.bytes.0.clear();
         self.bytes.put(ansi::BEGIN_COPY);
         self.bytes.put(&data_encoding::BASE64.encode(text.as_bytes()));
-        self.bytes.put(ansi::END_COPY);
+        self.bytes.put(ansi::BELL);
         self.write()
     }
 
@@ -148,5 +148,13 @@ impl<W: Write> Alternate<W> {
         self.out.write_all(&self.bytes.0)?;
         self.bytes.0.clear();
         self.out.flush()
+    }
+}
+
+impl<W: Write> Drop for Alternate<W> {
+    /// Goes back from a screen that nobody left, because the program panicked.
+    fn drop(&mut self) {
+        // A terminal that is lost has no modes to end.
+        let _ = self.leave();
     }
 }

@@ -39,9 +39,8 @@ pub(crate) const BEGIN_ALTERNATE: &str = "\x1b[?1049h";
 pub(crate) const END_ALTERNATE: &str = "\x1b[?1049l";
 /// To the last row of the screen.
 pub(crate) const TO_LAST_ROW: &str = "\x1b[9999B";
-/// Begins a text for the clipboard, in base64.
+/// Begins a text for the clipboard, in base64, which ends with [`BELL`].
 pub(crate) const BEGIN_COPY: &str = "\x1b]52;c;";
-pub(crate) const END_COPY: &str = "\x07";
 /// To the beginning of the next row; at the bottom the screen scrolls.
 pub(crate) const NEXT_ROW: &str = "\r\n";
 

@@ -159,6 +159,9 @@ impl Question {
     /// Takes note that the question is no longer on the screen: keys answer it only after the next frame with it.
     pub fn mark_hidden(&mut self) {
         self.quiet_since = None;
+        if matches!(self.stage, Stage::Called) {
+            self.stage = Stage::Keys;
+        }
     }
 
     /// Applies an input that was read at this time. `has_draft` is true if the composer has text.

@@ -363,8 +363,10 @@ impl Talk {
         };
         let (live, caret, shows_question) = view.rows(&page, size.live_rows());
         self.display.draw(&committed, &live, caret, size)?;
-        if shows_question {
-            self.questions.mark_drawn(SystemClock.now());
+        match shows_question {
+            true => self.questions.mark_drawn(SystemClock.now()),
+            // For instance if a draft has the only row of a low window.
+            false => self.questions.mark_hidden(),
         }
         Ok(())
     }

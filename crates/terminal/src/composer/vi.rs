@@ -67,10 +67,14 @@ enum Command {
 
 impl Composer {
     /// Applies a vi key; `None` for a key that means the same without vi keys. While an empty draft lets keys answer a
-    /// question, Esc is one of them.
+    /// question, Esc is one of them, also behind a letter that came too early to answer and began a command.
     pub(super) fn apply_to_vi(&mut self, key: &Key, work: Work) -> Option<Action> {
         let is_answer = work == Work::Asking && self.is_empty();
-        let vi = self.vi.as_mut().filter(|vi| !is_answer || vi.mode() == ViMode::Normal)?;
+        let vi = self.vi.as_mut()?;
+        if is_answer && (vi.mode == ViMode::Insert || key.code == KeyCode::Escape) {
+            vi.pending = Pending::default();
+            return None;
+        }
         match vi.read(key)? {
             Command::Nothing => return Some(Action::Nothing),
             Command::Up(rows) => (0..rows).for_each(|_| self.up()),

@@ -39,10 +39,10 @@ impl Search {
     pub(super) fn update(&mut self, rows: &[CellRow], settled: usize) {
         let known = self.hits.partition_point(|hit| hit.spot.row < self.settled);
         self.hits.truncate(known);
-        for (row, text) in rows.iter().map(|row| row.row.text()).enumerate().skip(self.settled) {
-            let mut from = 0;
-            while let Some((begin, end)) = self.find(&text, from) {
-                self.hits.push(Hit { spot: Spot { row, byte: begin }, end });
+        for (number, row) in rows.iter().enumerate().skip(self.settled) {
+            let (text, mut from) = (row.row.text(), 0);
+            while let Some((byte, end)) = self.find(&text, from) {
+                self.hits.push(Hit { spot: Spot { row: number, byte }, end });
                 from = end;
             }
         }

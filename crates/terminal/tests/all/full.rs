@@ -405,6 +405,18 @@ fn alternate_screen_leaves_the_inline_screen_as_it_was() {
 }
 
 #[test]
+fn drop_of_an_alternate_screen_that_nobody_left_goes_back() {
+    let mut written = Vec::new();
+    {
+        let mut full = Alternate::new(&mut written, Support::default());
+        full.frame(&[Row::new("full", Style::PLAIN)], Place::default(), Size::new(40, 1)).unwrap();
+    }
+    let written = String::from_utf8(written).unwrap();
+    let end = format!("\x1b[0m\x1b[?7h\x1b[?25h{}\x1b[?1049l", archon_terminal::END_PASTE);
+    assert!(written.ends_with(&end), "{written:?}");
+}
+
+#[test]
 fn random_visits_to_the_alternate_screen_lose_and_repeat_no_row() {
     for seed in first_seed()..first_seed() + cases(100, 2_000) {
         let mut chance = Chance(seed);

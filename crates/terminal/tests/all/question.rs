@@ -219,6 +219,25 @@ fn letters_beside_a_draft_go_to_the_draft_unless_tab_comes_first() {
     assert_eq!(question.apply(&letter, at(2_001), true), no(""));
 }
 
+// spec: AP-13
+#[test]
+fn question_that_was_hidden_takes_no_key_before_it_is_seen_again() {
+    for (before, has_draft, key) in [("", false, "y"), ("", true, "<Tab>"), ("<Tab>", true, "y")] {
+        let mut question = Question::new(request());
+        question.mark_drawn(at(0));
+        for input in inputs(before) {
+            assert_eq!(question.apply(&input, at(1_000), has_draft), QuestionKey::Taken);
+            question.mark_drawn(at(1_000));
+        }
+        question.mark_hidden();
+        let input = &inputs(key)[0];
+        assert_eq!(question.apply(input, at(9_000), has_draft), QuestionKey::NotForMe, "{before}{key}");
+        question.mark_drawn(at(9_000));
+        let is_taken = question.apply(input, at(10_000), has_draft) != QuestionKey::NotForMe;
+        assert_eq!(is_taken, before.is_empty(), "{before}{key}");
+    }
+}
+
 // spec: AP-11
 #[test]
 fn rule_is_stored_only_by_a_second_press_that_is_not_early() {

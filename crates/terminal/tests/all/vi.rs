@@ -147,6 +147,7 @@ fn keys_leave_the_mode_and_the_action_that_belong_to_it() {
         ("<Esc><Esc>", Work::Idle, Action::Escape, normal),
         ("x<Esc>d<Esc>", Work::Model, Action::Nothing, normal),
         // An empty draft lets keys answer a question.
+        ("x<Esc>xd<Esc>", Work::Asking, cancel.clone(), normal),
         ("<Esc>", Work::Asking, cancel, insert),
         ("x<Esc>", Work::Asking, Action::Redraw, normal),
         ("x<Esc>i", Work::Idle, Action::Redraw, insert),

@@ -55,14 +55,10 @@ impl Conversation {
         self.stop().await
     }
 
-    /// Stops the run, unless it works in another process or waits with a question: a terminal that is lost must not stop
-    /// what another one shows.
+    /// Stops the run at work, unless it works in another process. A run that waits with a question is not stopped: a
+    /// terminal that is lost must not stop what another one shows.
     pub(super) async fn cancel(&mut self) -> Result<(), RunError> {
-        let is_others = match &self.events {
-            Some(_) => !self.is_here,
-            None => self.is_suspended(),
-        };
-        if is_others { Ok(()) } else { self.stop().await }
+        if self.events.is_some() && self.is_here { self.stop().await } else { Ok(()) }
     }
 
     async fn stop(&mut self) -> Result<(), RunError> {
