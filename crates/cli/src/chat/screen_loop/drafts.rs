@@ -14,6 +14,7 @@ use crate::{
         editor::Editing,
         events::Request,
         history_file::HistoryFile,
+        outbox::AtWork,
         sources::Sources,
         way_back::Earlier,
     },
@@ -34,7 +35,10 @@ impl Talk {
             DraftKind::Shell if draft.body().is_empty() => {
                 Step::Refuse("the line to run is empty: write it behind the !".to_owned())
             }
-            DraftKind::Shell => return self.outbox.line(draft.body().to_owned()),
+            DraftKind::Shell => {
+                self.close_command_question();
+                return self.outbox.line(draft.body().to_owned());
+            }
             _ => {
                 let own_words = own_words(&draft);
                 return self.message(PersonMessage { text: draft.text, own_words }, when_busy);
@@ -61,6 +65,7 @@ impl Talk {
     }
 
     fn message(&mut self, message: PersonMessage, when_busy: WhenBusy) {
+        self.close_command_question();
         if let Some(warning) = commands::warning(self.transcript.cells().meter()) {
             self.transcript.note(Look::Warning, &warning);
         }
@@ -68,6 +73,14 @@ impl Talk {
         match self.earlier.take() {
             Some(earlier) => self.outbox.message_from(earlier, message),
             None => self.outbox.message(message, when_busy, work),
+        }
+    }
+
+    /// Refuses the question of a command, such as `/undo`, because a run begins that may change the same files. While a
+    /// run works here, a question is that of one of its tools.
+    fn close_command_question(&mut self) {
+        if self.outbox.at_work() != AtWork::Here {
+            self.questions.refuse_waiting();
         }
     }
 
