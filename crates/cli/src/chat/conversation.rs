@@ -74,7 +74,7 @@ pub(crate) struct Conversation {
     questions: Vec<Arc<Record>>,
     /// The number of messages that no run has read yet.
     waiting: usize,
-    /// The number of looks for the run that begins with these messages.
+    /// The number of looks for a run since the last news or request.
     looks: u32,
     updates: UnboundedSender<Update>,
 }
@@ -180,6 +180,7 @@ impl Conversation {
     }
 
     async fn handle(&mut self, request: Request) {
+        self.looks = 0;
         let result = match request {
             // A run of a line has no model that could read it.
             Request::Send(message, _) if self.is_line_at_work() => return self.lines.late.push(message),
