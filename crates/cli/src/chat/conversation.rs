@@ -24,7 +24,6 @@ pub(crate) use self::{found::Which, sending::send};
 use self::found::{Beginning, Found};
 use super::{
     agent,
-    attachments::PersonMessage,
     events::{Request, Update},
     shell_line,
 };
@@ -45,8 +44,6 @@ struct Lines {
     problem: Option<Failure>,
     /// The run of the last line.
     run: Option<RunId>,
-    /// The messages that came while a line ran.
-    late: Vec<PersonMessage>,
 }
 
 /// A conversation whose agent is built.
@@ -98,10 +95,7 @@ pub(crate) async fn converse(
                 Some(request) => conversation.handle(request).await,
                 None => return,
             },
-            event = watching::next(&mut conversation.events) => {
-                conversation.pass(event);
-                conversation.send_late().await;
-            }
+            event = watching::next(&mut conversation.events) => conversation.pass(event),
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => conversation.look().await,
         }
     }
@@ -182,8 +176,6 @@ impl Conversation {
     async fn handle(&mut self, request: Request) {
         self.looks = 0;
         let result = match request {
-            // A run of a line has no model that could read it.
-            Request::Send(message, _) if self.is_line_at_work() => return self.lines.late.push(message),
             Request::Send(message, when_busy) => {
                 let sent = self.send(&message, when_busy).await;
                 return self.tell_unsent(sent, |failure| Update::NotSent(message.text, None, failure));

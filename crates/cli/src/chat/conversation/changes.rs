@@ -3,7 +3,7 @@
 
 use archon::{
     providers::ModelRef,
-    types::{ManageRuns, RunStarted, RunStatus, SessionId, WhenBusy},
+    types::{ManageRuns, RunStarted, RunStatus, SessionId},
 };
 
 use super::{
@@ -43,17 +43,6 @@ impl Conversation {
         let is_own = self.run.is_some() && self.run == self.lines.run;
         let is_line = || RunStarted::of(&self.questions).is_some_and(|run| asks_no_model(&run.config));
         self.events.is_some() && (is_own || is_line())
-    }
-
-    /// Sends the messages that came while a line ran, once it has ended.
-    pub(super) async fn send_late(&mut self) {
-        if self.is_line_at_work() {
-            return;
-        }
-        for message in std::mem::take(&mut self.lines.late) {
-            let sent = self.send(&message, WhenBusy::Queue).await;
-            self.tell_unsent(sent, |failure| Update::NotSent(message.text, None, failure));
-        }
     }
 
     /// Finds an earlier message, for a change of it.
