@@ -59,8 +59,8 @@ pub(crate) async fn agent(
     Ok(Arc::new(LineAgent { agent: builder.build()?.run_agent(), person: person.clone(), conversation }))
 }
 
-/// The agent of lines: gives a line to the run that was started for it, and to no other. A message that came while a line
-/// ran begins a run of the conversation's agent.
+/// The agent of lines: gives a line to the run that was started for it, and to no other. A message that came while a
+/// line ran begins a run of the conversation's agent.
 struct LineAgent {
     agent: Arc<dyn RunAgent>,
     person: Person,

@@ -15,6 +15,7 @@ use tokio::task::block_in_place;
 use super::{Situation, Step};
 use crate::{
     app::App,
+    ask::Prompt,
     chat::history_of_session::newest,
     failure::Failure,
     undo::{OUT_OF_REACH, failed, nothing_to, of_run, report, rows},
@@ -121,14 +122,18 @@ async fn find(
     }
 }
 
-/// Asks the person on the screen.
+/// Asks the person, on the screen or in a line.
 async fn is_agreed(app: &App, way: Way, preview: &Restored) -> bool {
-    let Some(consent) = &app.consent else { return false };
     let rows: Vec<String> = rows(preview, false).into_iter().map(|(_, row)| row).collect();
     let text = format!("Really {}?\n{}\n{OUT_OF_REACH}", way.verb(), rows.join("\n"));
     let mut request = ApprovalRequest::new(RandomIds.fresh("undo"), text, json!({}));
     request.options = vec!["approve".to_owned()];
-    matches!(consent.approver.decide(&request).await, Decision::Now(Answer::Approve))
+    let decision = match &app.consent {
+        Some(consent) => consent.approver.decide(&request).await,
+        None if app.can_ask() => Prompt::of(app).for_a_call().decide(&request).await,
+        None => Decision::Later,
+    };
+    matches!(decision, Decision::Now(Answer::Approve))
 }
 
 /// Checks that no run of the session has begun since the command was given, here or in another process.

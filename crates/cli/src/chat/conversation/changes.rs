@@ -108,25 +108,11 @@ impl Conversation {
         Ok(self.begin(model, newest).await?)
     }
 
-    /// Uses another model from the next message on.
-    pub(super) async fn use_model(&mut self, name: String) -> Result<(), Failure> {
-        let mut app = self.app.clone();
-        let settings = &mut app.config.settings;
-        if name.parse::<ModelRef>().is_ok() {
-            // The name has its provider, so the address of another one does not count.
-            settings.base_url = None;
-        }
-        settings.model = Some(name);
-        self.use_app(app).await
-    }
-
     /// Builds the agents again, for other settings or rules.
     pub(super) async fn use_app(&mut self, app: App) -> Result<(), Failure> {
         self.check_rest()?;
         if self.is_suspended() {
-            let what =
-                "a run of this conversation waits with a question, and its agent stays as it is until then";
-            return Err(Failure::usage(what, "answer the question, then give the command again"));
+            return Err(agent_in_use());
         }
         let found = Found::read(&app, &self.session.clone().map_or(Which::New, Which::Named)).await?;
         let (next, model) =
@@ -165,4 +151,22 @@ impl Conversation {
             false => Ok(()),
         }
     }
+}
+
+/// Returns the context for another model.
+pub(crate) fn with_model(app: &App, name: String) -> App {
+    let mut app = app.clone();
+    let settings = &mut app.config.settings;
+    if name.parse::<ModelRef>().is_ok() {
+        // The name has its provider, so the address of another one does not count.
+        settings.base_url = None;
+    }
+    settings.model = Some(name);
+    app
+}
+
+/// Returns the failure of a change of the agent while a question is open.
+pub(crate) fn agent_in_use() -> Failure {
+    let what = "a run of this conversation waits with a question, and its agent stays as it is until then";
+    Failure::usage(what, "answer the question, then give the command again")
 }

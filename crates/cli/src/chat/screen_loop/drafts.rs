@@ -29,21 +29,7 @@ impl Talk {
     /// Sends a message, to a run at work in this way, or does what the sign of the draft stands for.
     pub(super) fn send(&mut self, draft: Draft, when_busy: WhenBusy) {
         self.keep(&draft);
-        let step = match draft.kind {
-            DraftKind::Command => commands::run(draft.body(), &self.situation()),
-            DraftKind::Memory => commands::remember(draft.body(), &self.situation()),
-            DraftKind::Shell if draft.body().is_empty() => {
-                Step::Refuse("the line to run is empty: write it behind the !".to_owned())
-            }
-            DraftKind::Shell => {
-                self.close_command_question();
-                return self.outbox.line(draft.body().to_owned());
-            }
-            _ => {
-                let own_words = own_words(&draft);
-                return self.message(PersonMessage { text: draft.text, own_words }, when_busy);
-            }
-        };
+        let step = commands::apply(&draft, &self.situation());
         match step {
             // What is printed follows.
             Step::Done => self.transcript.note(Look::Dim, &draft.text),
@@ -54,6 +40,10 @@ impl Talk {
             // The text of a command's file names no files, and its arguments do.
             Step::Message(text) => {
                 self.message(PersonMessage { text, own_words: own_words(&draft) }, when_busy)
+            }
+            Step::Line(line) => {
+                self.close_command_question();
+                self.outbox.line(line);
             }
             Step::Full => self.open_full(),
             Step::Leave => self.leave(Exit::Finished),
