@@ -16,6 +16,7 @@ mod history_file;
 mod history_of_session;
 mod key_reader;
 mod keys;
+mod line_journal;
 mod outbox;
 mod plain;
 mod question_queue;

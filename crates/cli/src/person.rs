@@ -13,7 +13,7 @@ use serde_json::json;
 ///
 /// So a line of a person is logged, limited by the sandbox and read by the model later as a call of the model is. A
 /// line belongs to the run that was started for it: no other run takes it, also if its run ends early. No text of a
-/// run is ever taken for a line: a message that another process sends to the session meanwhile is not run.
+/// run is ever taken for a line: a run that is resumed after its process was killed does not run its line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Person {
     lines: Arc<Mutex<Lines>>,
@@ -40,10 +40,11 @@ impl Person {
         self.lines().waiting = line;
     }
 
-    /// Gives the waiting line to the run that begins with this prompt, if the prompt is the line.
-    pub(crate) fn begin_run(&self, prompt: Option<&str>) {
+    /// Gives the waiting line to the run that begins with this prompt. Returns false if the prompt is not the line.
+    pub(crate) fn begin_run(&self, prompt: Option<&str>) -> bool {
         let mut lines = self.lines();
         lines.due = lines.waiting.take_if(|line| prompt == Some(line.as_str()));
+        lines.due.is_some()
     }
 
     /// Removes the line of the run that has ended, which it may not have taken.
@@ -58,8 +59,8 @@ impl Person {
 
 /// The answer after the result of a line.
 const END: &str = "The person gave this line.";
-/// The answer to a message that is no line.
-const NOT_READ: &str = "No model has read this message: it came while a line of the person ran.";
+/// The answer to the text of a line that is not run.
+const NOT_RUN: &str = "The line was not run: its run was cut off before.";
 
 impl Provider for Person {
     fn id(&self) -> &str {
@@ -75,7 +76,7 @@ impl Provider for Person {
         let line = self.lines().due.take();
         let block = match line {
             Some(command) => Content::from(ToolCall::new("line", Self::TOOL, json!({ "command": command }))),
-            None if is_message => Content::text(NOT_READ),
+            None if is_message => Content::text(NOT_RUN),
             None => Content::text(END),
         };
         stream::iter(ModelEvent::answer(Self::ID, request.model, block)).boxed()
@@ -122,12 +123,12 @@ mod tests {
         person.begin_run(Some("ls -l"));
         person.end_run();
         person.begin_run(Some("ls -l"));
-        assert_eq!(answer(&person, vec![user("ls -l")]).await.text(), NOT_READ);
+        assert_eq!(answer(&person, vec![user("ls -l")]).await.text(), NOT_RUN);
     }
 
     #[tokio::test]
-    async fn message_that_is_no_line_is_not_run() {
+    async fn text_of_a_resumed_run_is_not_run() {
         let end = answer(&Person::default(), vec![user("rm notes.txt")]).await;
-        assert_eq!((end.tool_calls().count(), end.text().as_str()), (0, NOT_READ));
+        assert_eq!((end.tool_calls().count(), end.text().as_str()), (0, NOT_RUN));
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn carry_out(
 
 /// Names the changes that no snapshot takes back.
 pub(crate) const OUT_OF_REACH: &str = "not taken back: changes over the network, by processes that still run, outside of the \
-                            folder, of files that a .gitignore ignores, and of .git (such as commits)";
+                            folder, of files that git ignores, and of .git (such as commits)";
 
 /// Returns the reason why nothing is changed.
 pub(crate) fn nothing_to(what: &str, preview: &Restored, further: Option<String>) -> String {

@@ -1,11 +1,12 @@
 //! Snapshots of a workspace, and the undo that they make possible.
 //!
 //! A snapshot is the tree of all files of a folder that git would not ignore. The contents are kept in a store
-//! outside of the workspace, each once. Git is not needed, and no `.git` is read or changed.
+//! outside of the workspace, each once. Git is not needed, and no `.git` is changed. In a repository, the rules above
+//! the workspace and those of `.git/info/exclude` count, too; nothing else of it is read.
 //!
 //! An undo compares three states of each path: before the work, after it, and now. What the work changed and
 //! nobody changed since is put back; what a person changed since is left as it is, and named. All paths are
-//! opened step by step without following links, so that nothing outside of the workspace is read or written.
+//! opened step by step without following links, so that no link leads out of the workspace.
 //!
 //! Use this crate alone to undo what any program changes in a folder; it needs no agent.
 //!

@@ -1,8 +1,10 @@
-//! The rules of `.gitignore` files, on disk or in a snapshot: they tell which files git would ignore.
+//! The rules of `.gitignore` files, on disk or in a snapshot, and of `info/exclude`: they tell which files git would
+//! ignore.
 
 use std::{
     collections::HashMap,
     ffi::OsStr,
+    fs::File,
     io::Read,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -26,34 +28,68 @@ pub(crate) const NAME: &str = ".gitignore";
 const LARGEST: u64 = 1 << 20;
 
 /// The rules of a folder and of those above it, the outermost first.
-#[derive(Default)]
-pub(crate) struct Rules(Vec<Rule>);
+#[derive(Clone, Default)]
+pub(crate) struct Rules {
+    /// The path of the workspace in its git repository, with a slash at its end; empty at the root.
+    base: Vec<u8>,
+    rules: Vec<Rule>,
+}
 
+#[derive(Clone)]
 struct Rule {
-    /// The length of the folder's path with the slash at its end.
+    /// The length of the folder's path in the repository, with the slash at its end.
     below: usize,
     matcher: Gitignore,
 }
 
 impl Rules {
-    /// Adds the rules of a folder, whose path with a slash at its end has the length `below`.
+    /// Returns the rules above a workspace: those of `info/exclude` of its git repository, and of the folders between
+    /// the root of the repository and the workspace. There are none if they ignore the workspace itself, because then
+    /// the repository does not have the work in it anyway.
+    pub(crate) fn above(workspace: &Path) -> Self {
+        let root = workspace.ancestors().find(|folder| folder.join(".git").exists());
+        let inside = root.and_then(|root| workspace.strip_prefix(root).ok());
+        let (Some(root), Some(inside)) = (root, inside) else { return Self::default() };
+        let mut own = Self::default();
+        own.add(0, &read(&exclude_file(root)));
+        let mut folder = root.to_owned();
+        for step in inside {
+            own.add(own.base.len(), &read(&folder.join(NAME)));
+            folder.push(step);
+            own.base.extend(step.as_bytes());
+            if own.ignore_in_repository(&own.base, true) {
+                return Self::default();
+            }
+            own.base.push(b'/');
+        }
+        own
+    }
+
+    /// Adds the rules of a folder, whose path in the workspace with a slash at its end has the length `below`.
     pub(crate) fn enter(&mut self, folder: &Folder, below: usize) {
         let mut text = Vec::new();
         // A file with rules that cannot be read has no effect, as in git.
         if let Ok(file) = folder.open_file(OsStr::new(NAME)) {
             let _ = file.take(LARGEST).read_to_end(&mut text);
         }
-        self.0.push(Rule { below, matcher: parse(&text) });
+        self.add(self.base.len() + below, &text);
     }
 
     /// Removes the rules that were added last.
     pub(crate) fn leave(&mut self) {
-        self.0.pop();
+        self.rules.pop();
     }
 
-    /// Returns true if the rules ignore the path. Those of inner folders are stronger.
+    /// Returns true if the rules ignore the path in the workspace. Those of inner folders are stronger.
     pub(crate) fn ignore(&self, path: &[u8], is_folder: bool) -> bool {
-        for rule in self.0.iter().rev() {
+        match self.base.is_empty() {
+            true => self.ignore_in_repository(path, is_folder),
+            false => self.ignore_in_repository(&[&self.base[..], path].concat(), is_folder),
+        }
+    }
+
+    fn ignore_in_repository(&self, path: &[u8], is_folder: bool) -> bool {
+        for rule in self.rules.iter().rev() {
             let relative = path.get(rule.below..).unwrap_or_default();
             match rule.matcher.matched(Path::new(OsStr::from_bytes(relative)), is_folder) {
                 Match::Ignore(_) => return true,
@@ -63,31 +99,62 @@ impl Rules {
         }
         false
     }
+
+    fn add(&mut self, below: usize, text: &[u8]) {
+        self.rules.push(Rule { below, matcher: parse(text) });
+    }
 }
 
-/// The rules of all folders of a snapshot.
+/// Returns the file with the rules of a repository that it does not share. In a linked worktree, `.git` is a file with
+/// the path of the folder that it stands for.
+fn exclude_file(root: &Path) -> PathBuf {
+    let git = root.join(".git");
+    let named = read(&git);
+    let folder = String::from_utf8_lossy(&named)
+        .trim()
+        .strip_prefix("gitdir: ")
+        .map_or_else(|| git.clone(), |path| root.join(path));
+    // All worktrees of a repository have the same rules.
+    let shared = read(&folder.join("commondir"));
+    folder.join(String::from_utf8_lossy(&shared).trim()).join("info/exclude")
+}
+
+/// Reads a file outside of the workspace; empty if it is no file, or cannot be read.
+fn read(path: &Path) -> Vec<u8> {
+    let mut text = Vec::new();
+    if path.is_file()
+        && let Ok(file) = File::open(path)
+    {
+        let _ = file.take(LARGEST).read_to_end(&mut text);
+    }
+    text
+}
+
+/// The rules of all folders of a snapshot, and those above the workspace as they are now.
 pub(crate) struct RulesOfSnapshot<'a> {
+    above: Rules,
     files: &'a Files,
     objects: &'a Objects,
     parsed: HashMap<PathBuf, Gitignore>,
 }
 
 impl<'a> RulesOfSnapshot<'a> {
-    pub(crate) fn new(files: &'a Files, objects: &'a Objects) -> Self {
-        Self { files, objects, parsed: HashMap::new() }
+    pub(crate) fn new(above: Rules, files: &'a Files, objects: &'a Objects) -> Self {
+        Self { above, files, objects, parsed: HashMap::new() }
     }
 
     /// Returns true if the rules ignore the path, or a folder that it is in.
     pub(crate) fn ignore(&mut self, path: &Path, is_folder: bool) -> bool {
         let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
         folders.reverse();
-        let mut rules = Rules::default();
+        let mut rules = self.above.clone();
+        let base = rules.base.len();
         let mut steps =
             folders.iter().skip(1).copied().map(|folder| (folder, true)).chain([(path, is_folder)]);
         for folder in &folders {
             let length = folder.as_os_str().len();
             let below = if length == 0 { 0 } else { length + 1 };
-            rules.0.push(Rule { below, matcher: self.of(folder) });
+            rules.rules.push(Rule { below: base + below, matcher: self.of(folder) });
             let Some((step, is_folder)) = steps.next() else { break };
             if rules.ignore(step.as_os_str().as_bytes(), is_folder) {
                 return true;

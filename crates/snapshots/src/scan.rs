@@ -63,7 +63,7 @@ impl<'a> Scan<'a> {
             save,
             is_check_only: false,
             path: Vec::new(),
-            rules: Rules::default(),
+            rules: Rules::above(workspace),
             found: Vec::new(),
             read: 0,
             entries: 0,

@@ -16,7 +16,7 @@ use crate::{
     objects::Objects,
     plan::{CHANGED_LATE, Change, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
     restore::Restore,
-    rules::{self, RulesOfSnapshot},
+    rules::{self, Rules, RulesOfSnapshot},
     scan::{Scan, stamps},
     store::{Kept, Lock, Store},
     tree::{Files, Hash},
@@ -236,7 +236,8 @@ impl Snapshots {
         let mut plan = Plan::new(now.clone());
         for (step, (before, after)) in steps.iter().zip(&states).rev() {
             let changes = changes(before, after.as_ref().unwrap_or(&now));
-            let mut rules = has_new_rules(&changes).then(|| RulesOfSnapshot::new(before, &self.objects));
+            let mut rules = has_new_rules(&changes)
+                .then(|| RulesOfSnapshot::new(Rules::above(&self.workspace), before, &self.objects));
             let began = kept.iter().find(|kept| kept.id == step.before).map_or(i64::MAX, |kept| kept.began);
             let known = LazyCell::new(|| before.values().map(|entry| entry.hash).collect::<HashSet<_>>());
             let ended = step.ended.filter(|_| step.after.is_none()).map(nanoseconds);

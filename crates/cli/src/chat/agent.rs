@@ -1,19 +1,22 @@
-//! The agent of a conversation: the settings' agent with more tools, larger limits, and time to answer questions.
+//! The agents of a conversation: the settings' agent with more tools, larger limits, and time to answer questions; and
+//! the one that runs the person's lines.
 
 use std::time::Duration;
 
 use archon::{
-    Archon,
-    memory::Memory,
-    types::{ExecutionLimits, RunConfig},
+    Runs,
+    types::{Collection, ExecutionLimits, RunConfig},
 };
 
+use super::shell_line;
 use crate::{
     app::App,
     assemble::{self, apply_limits},
     choose,
     config::Settings,
     failure::Failure,
+    memory,
+    person::Person,
     toolset,
 };
 
@@ -24,26 +27,49 @@ const MAX_TOKENS: u64 = 10_000_000;
 /// The maximum active time of a run.
 const MAX_DURATION: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// An agent, and its model in the words that people use for it.
-pub(crate) struct ConversationAgent {
-    pub(crate) archon: Archon,
+/// The agents of a conversation.
+pub(crate) struct Agents {
+    /// The service that runs them.
+    pub(crate) runs: Runs,
+    /// The provider of the lines that the person runs.
+    pub(crate) person: Person,
+    /// The reason why this machine runs no lines.
+    pub(crate) line_problem: Option<Failure>,
+    /// The model, in the words that people use for it.
     pub(crate) model: String,
 }
 
-/// Builds the agent of the settings for a conversation. `last` is the configuration of the session's last run.
-///
-/// # Errors
-/// [`Failure`] if there is no model, or a tool or an agent of the settings cannot be used.
-pub(crate) async fn build(
-    app: &App,
-    memory: Option<Memory>,
-    last: Option<&RunConfig>,
-) -> Result<ConversationAgent, Failure> {
-    let picked = toolset::of_conversation(app).await?;
-    let chosen = choose::model(app, None).await?;
-    let model = chosen.model.clone();
-    let builder = assemble::with(app, picked, chosen, memory, last).await?;
-    Ok(ConversationAgent { archon: builder.limits(limits(&app.config.settings)).build()?, model })
+impl Agents {
+    /// Builds the agents. `memory` is the collection that memories are stored in and recalled from, and `last` the
+    /// configuration of the session's last run.
+    ///
+    /// # Errors
+    /// [`Failure`] if there is no model, or a tool or an agent of the settings cannot be used.
+    pub(crate) async fn build(
+        app: &App,
+        memory: Option<&Collection>,
+        last: Option<&RunConfig>,
+    ) -> Result<Self, Failure> {
+        let memory = match memory {
+            Some(collection) => Some(memory::open(app, collection).await?),
+            None => None,
+        };
+        let picked = toolset::of_conversation(app).await?;
+        let chosen = choose::model(app, None).await?;
+        let model = chosen.model.clone();
+        let builder = assemble::with(app, picked, chosen, memory, last).await?;
+        let own = builder.limits(limits(&app.config.settings)).build()?.run_agent();
+        let (mut runs, person) = (app.open_runs()?.with_agent(own.clone()), Person::default());
+        let line_problem = match shell_line::agent(app, &person, own).await {
+            Ok(agent) => {
+                runs = runs.with_agent(agent);
+                None
+            }
+            // Shown to a person who runs a line.
+            Err(failure) => Some(failure),
+        };
+        Ok(Self { runs, person, line_problem, model })
+    }
 }
 
 /// Returns the limits of a run: a person sees what it does and can stop it, so they are larger than those of `archon

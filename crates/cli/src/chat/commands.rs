@@ -20,7 +20,7 @@ mod theme;
 mod undo;
 
 use archon::types::{Collection, SessionId, SessionMode, nearest};
-use archon_terminal::{Candidate, Meter, ThemeName};
+use archon_terminal::{Candidate, Draft, DraftKind, Meter, ThemeName};
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use self::{help::Entry, reports::warning};
@@ -195,6 +195,8 @@ pub(crate) enum Step {
     Done,
     /// Sends this message to the agent.
     Message(String),
+    /// Runs this line of the shell.
+    Line(String),
     /// Uses this theme.
     Theme(ThemeName),
     /// Opens the full view.
@@ -205,8 +207,21 @@ pub(crate) enum Step {
     Refuse(String),
 }
 
+/// Does what the sign of a draft stands for.
+pub(crate) fn apply(draft: &Draft, situation: &Situation<'_>) -> Step {
+    match draft.kind {
+        DraftKind::Command => run(draft.body(), situation),
+        DraftKind::Memory => remember(draft.body(), situation),
+        DraftKind::Shell if draft.body().is_empty() => {
+            Step::Refuse("the line to run is empty: write it behind the !".to_owned())
+        }
+        DraftKind::Shell => Step::Line(draft.body().to_owned()),
+        _ => Step::Message(draft.text.clone()),
+    }
+}
+
 /// Runs a command: `body` is the draft without the `/`.
-pub(crate) fn run(body: &str, situation: &Situation<'_>) -> Step {
+fn run(body: &str, situation: &Situation<'_>) -> Step {
     let (name, arguments) = body.split_once(char::is_whitespace).unwrap_or((body, ""));
     let arguments = arguments.trim();
     if let Some(command) = COMMANDS.iter().find(|known| known.name == name || known.aliases.contains(&name)) {
@@ -223,7 +238,7 @@ pub(crate) fn run(body: &str, situation: &Situation<'_>) -> Step {
 }
 
 /// Stores a text of the person in the memory of the conversation: a draft that begins with `#`.
-pub(crate) fn remember(text: &str, situation: &Situation<'_>) -> Step {
+fn remember(text: &str, situation: &Situation<'_>) -> Step {
     if text.is_empty() {
         return Step::Refuse("the text to remember is empty: write it behind the #".to_owned());
     }
@@ -332,13 +347,15 @@ impl Situation<'_> {
         let _ = self.requests.send(request);
     }
 
-    /// Does the work of a command while the screen goes on; a failure is printed.
+    /// Does the work of a command while the screen goes on; a failure is printed. The work has a sender of requests
+    /// until it is done, so that plain lines can wait for its end.
     fn spawn(&self, work: impl Future<Output = Result<(), Failure>> + Send + 'static) {
-        let output = self.app.output.clone();
+        let (output, until_done) = (self.app.output.clone(), self.requests.clone());
         tokio::spawn(async move {
             if let Err(failure) = work.await {
                 output.failure(&failure);
             }
+            drop(until_done);
         });
     }
 }

@@ -19,16 +19,18 @@ use archon::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-pub(crate) use self::{found::Which, sending::send};
+pub(crate) use self::{
+    changes::{agent_in_use, with_model},
+    found::Which,
+    sending::{request_of, start},
+};
 
 use self::found::{Beginning, Found};
 use super::{
-    agent,
-    attachments::PersonMessage,
+    agent::Agents,
     events::{Request, Update},
-    shell_line,
 };
-use crate::{app::App, failure::Failure, memory, person::Person};
+use crate::{app::App, failure::Failure, person::Person};
 
 /// The start of a conversation: a new one, or the continuation of an earlier one.
 #[derive(Clone, Debug)]
@@ -39,14 +41,11 @@ pub(crate) struct Opening {
 }
 
 /// The lines that the person runs.
-#[derive(Default)]
 struct Lines {
     /// The reason why this machine runs no lines.
     problem: Option<Failure>,
     /// The run of the last line.
     run: Option<RunId>,
-    /// The messages that came while a line ran.
-    late: Vec<PersonMessage>,
 }
 
 /// A conversation whose agent is built.
@@ -74,7 +73,7 @@ pub(crate) struct Conversation {
     questions: Vec<Arc<Record>>,
     /// The number of messages that no run has read yet.
     waiting: usize,
-    /// The number of looks for the run that begins with these messages.
+    /// The number of looks for a run since the last news or request.
     looks: u32,
     updates: UnboundedSender<Update>,
 }
@@ -98,10 +97,7 @@ pub(crate) async fn converse(
                 Some(request) => conversation.handle(request).await,
                 None => return,
             },
-            event = watching::next(&mut conversation.events) => {
-                conversation.pass(event);
-                conversation.send_late().await;
-            }
+            event = watching::next(&mut conversation.events) => conversation.pass(event),
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => conversation.look().await,
         }
     }
@@ -125,26 +121,15 @@ impl Conversation {
         beginning: Beginning,
         updates: UnboundedSender<Update>,
     ) -> Result<(Self, String), Failure> {
-        let opened = match &memory {
-            Some(collection) => Some(memory::open(app, collection).await?),
-            None => None,
-        };
-        let built = agent::build(app, opened, beginning.last.as_ref()).await?;
-        let own = built.archon.run_agent();
-        let mut runs = app.open_runs()?.with_agent(own.clone());
-        let (person, mut lines) = (Person::default(), Lines::default());
-        match shell_line::agent(app, &person, own).await {
-            Ok(agent) => runs = runs.with_agent(agent),
-            // Shown to a person who runs a line.
-            Err(failure) => lines.problem = Some(failure),
-        }
+        let Agents { runs, person, line_problem, model } =
+            Agents::build(app, memory.as_ref(), beginning.last.as_ref()).await?;
         let conversation = Self {
             runs,
             journal: app.open_journal()?,
             app: app.clone(),
             memory,
             person,
-            lines,
+            lines: Lines { problem: line_problem, run: None },
             session: beginning.session,
             mode: SessionMode::default(),
             run: beginning.newest.as_ref().map(|head| head.run_id.clone()),
@@ -158,7 +143,7 @@ impl Conversation {
             looks: 0,
             updates,
         };
-        Ok((conversation, built.model))
+        Ok((conversation, model))
     }
 
     /// Lets the screen send messages, and watches a run that another process works on.
@@ -180,9 +165,8 @@ impl Conversation {
     }
 
     async fn handle(&mut self, request: Request) {
+        self.looks = 0;
         let result = match request {
-            // A run of a line has no model that could read it.
-            Request::Send(message, _) if self.is_line_at_work() => return self.lines.late.push(message),
             Request::Send(message, when_busy) => {
                 let sent = self.send(&message, when_busy).await;
                 return self.tell_unsent(sent, |failure| Update::NotSent(message.text, None, failure));
@@ -204,7 +188,7 @@ impl Conversation {
             Request::Back(number) => self.look_back(number).await,
             Request::Fork => self.fork().await,
             Request::Open(session) => self.go_over(session).await,
-            Request::Model(name) => self.use_model(name).await,
+            Request::Model(name) => self.use_app(with_model(&self.app, name)).await,
             Request::Reload => self.use_app(self.app.clone()).await,
         };
         if let Err(failure) = result {

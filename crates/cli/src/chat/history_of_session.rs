@@ -5,13 +5,13 @@ use std::sync::Arc;
 use archon::{
     RunError, Runs,
     types::{
-        Interruption, Message, Origin, Record, RecordBody, RunConfig, RunFilter, RunHead, RunId, RunKind,
-        RunStarted, SessionId, StartRuns,
+        Interruption, Message, Origin, PromptSource, Record, RecordBody, RunConfig, RunFilter, RunHead,
+        RunId, RunKind, RunStarted, SessionId, StartRuns,
     },
 };
-use archon_terminal::AttachedFile;
+use archon_terminal::{AttachedFile, Draft};
 
-use crate::{assemble::asks_no_model, failure::Failure};
+use crate::{assemble::asks_no_model, failure::Failure, person::Person};
 
 /// The number of records with something to show after which no earlier run is read.
 const ENOUGH: usize = 400;
@@ -57,6 +57,25 @@ impl History {
             .filter(|(run, _)| *run == newest.run_id)
             .map(|(_, record)| record.clone())
             .collect()
+    }
+
+    /// Returns the drafts that the person sent, oldest first: messages, and lines of the shell with their sign.
+    pub(crate) fn drafts(&self) -> Vec<Draft> {
+        let (mut drafts, mut is_line) = (Vec::new(), false);
+        for (_, record) in &self.records {
+            if let RecordBody::RunStarted(started) = &record.body {
+                is_line = started.config.provider == Person::ID;
+            }
+            let Some(text) = message_of_person(record) else { continue };
+            // A message that the run of a line got later is no line.
+            let is_prompt =
+                matches!(&record.body, RecordBody::MessageAdded { source: PromptSource::Prompt, .. });
+            drafts.push(match is_line && is_prompt {
+                true => Draft::typed(format!("!{text}")),
+                false => Draft::message(text),
+            });
+        }
+        drafts
     }
 }
 

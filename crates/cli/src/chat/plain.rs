@@ -1,27 +1,28 @@
 //! The conversation in plain lines, for screen readers, pipes and poor terminals: reads a line, shows its run as
 //! `archon run` does, and reads the next one.
+//!
+//! A line that a person types at a terminal may be a command. From a pipe each line is a message, because the text of a
+//! program must run nothing.
+
+mod typed;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use archon::{
-    Runs,
-    types::{MoreLimits, RunId, RunStatus, SessionId, StartRuns as _, Started},
+use archon::types::{
+    Collection, MoreLimits, RunHead, RunId, RunStatus, SessionId, SessionMode, StartRuns as _, Started,
+    StartedRun, WhenBusy,
 };
 
 use super::{
-    agent,
+    agent::Agents,
     attachments::PersonMessage,
-    conversation::{self, Opening},
+    conversation::{Opening, Which, request_of, start},
     history_of_session::{self, History},
 };
-use crate::{app::App, ask::Asking, drive::follow, exit::Exit, failure::Failure, memory, output::Look};
+use crate::{app::App, ask::Asking, drive::follow, exit::Exit, failure::Failure, output::Look};
 
 /// The sign before the line of a person.
 const SIGN: &str = "> ";
-
-/// The answer to `/full`, which is no message.
-const NO_FULL_VIEW: &str = "/full needs a terminal that can show another screen: use archon chat there, without --plain. With a \
-                            space before it, the line is a message.";
 
 /// Has the conversation until the input ends, and returns its session. At a terminal the exit code is 0; otherwise it
 /// is that of the last message that did not finish.
@@ -29,61 +30,89 @@ const NO_FULL_VIEW: &str = "/full needs a terminal that can show another screen:
 /// # Errors
 /// The conversation cannot begin: there is no model, or a log cannot be read.
 pub(crate) async fn converse(app: &App, opening: Opening) -> Result<(Exit, Option<SessionId>), Failure> {
-    let reading = app.runs()?;
-    let mut session = opening.which.find(&reading).await?;
-    let history = match &session {
-        Some(session) => history_of_session::read(&reading, session).await?,
-        None => History::default(),
-    };
-    let memory = match &opening.memory {
-        Some(collection) => Some(memory::open(app, collection).await?),
-        None => None,
-    };
-    let built = agent::build(app, memory, history.last_config().as_ref()).await?;
-    let runs = app.open_runs()?.with_agent(built.archon.run_agent());
+    let (mut talk, newest) = PlainTalk::open(app.clone(), &opening.which, opening.memory).await?;
     let is_by_hand = io::stdin().is_terminal();
-    app.hint(format!("archon {} · {}", env!("CARGO_PKG_VERSION"), built.model));
-    let mut exit = Exit::Finished;
-    if let Some(head) = history.newest.filter(|head| head.status == RunStatus::Suspended)
-        && Asking::of(app) == Asking::Here
-    {
-        // Its question is asked again.
-        exit = failed_exit(app, resume(app, &runs, &head.run_id).await).unwrap_or(exit);
-    }
+    let mut exit = failed_exit(app, talk.ask_again(newest).await).unwrap_or(Exit::Finished);
     while let Some(line) = line(app, is_by_hand).await {
-        if line.trim().is_empty() {
+        let line = line.trim_end();
+        if line.is_empty() {
             continue;
         }
-        if line.trim_end() == "/full" {
-            app.output.note(Look::Warning, NO_FULL_VIEW);
+        if is_by_hand && !app.json {
+            if !talk.act(line).await {
+                break;
+            }
             continue;
         }
-        exit = failed_exit(app, answer(app, &runs, &mut session, line.trim_end()).await).unwrap_or(exit);
+        exit = failed_exit(app, talk.send(line.to_owned(), line).await).unwrap_or(exit);
     }
-    Ok((if is_by_hand { Exit::Finished } else { exit }, session))
+    Ok((if is_by_hand { Exit::Finished } else { exit }, talk.session))
 }
 
-/// Sends a message and shows its run.
-async fn answer(
-    app: &App,
-    runs: &Runs,
-    session: &mut Option<SessionId>,
-    text: &str,
-) -> Result<Exit, Failure> {
-    let message = PersonMessage { text: text.to_owned(), own_words: text.to_owned() };
-    let started = conversation::send(app, runs, session.as_ref(), &message).await?;
-    *session = Some(started.session);
-    let before = match started.how {
-        Started::New => Vec::new(),
-        _ => runs.records(&started.run, None).await?.records,
-    };
-    follow(app, runs, &started.run, before).await
+/// A conversation whose agents are built.
+struct PlainTalk {
+    app: App,
+    /// The collection that memories are stored in and recalled from.
+    memory: Option<Collection>,
+    agents: Agents,
+    session: Option<SessionId>,
+    /// The mode of the first run of a session; `None` for the usual one.
+    mode: Option<SessionMode>,
 }
 
-async fn resume(app: &App, runs: &Runs, run: &RunId) -> Result<Exit, Failure> {
-    let before = runs.records(run, None).await?.records;
-    runs.resume(run, &MoreLimits::default()).await?;
-    follow(app, runs, run, before).await
+impl PlainTalk {
+    /// Opens a session, and returns its newest run, too.
+    async fn open(
+        app: App,
+        which: &Which,
+        memory: Option<Collection>,
+    ) -> Result<(Self, Option<RunHead>), Failure> {
+        let reading = app.runs()?;
+        let session = which.find(&reading).await?;
+        let history = match &session {
+            Some(session) => history_of_session::read(&reading, session).await?,
+            None => History::default(),
+        };
+        let agents = Agents::build(&app, memory.as_ref(), history.last_config().as_ref()).await?;
+        app.hint(format!("archon {} · {}", env!("CARGO_PKG_VERSION"), agents.model));
+        Ok((Self { app, memory, agents, session, mode: None }, history.newest))
+    }
+
+    /// Asks the question again for which the newest run waits.
+    async fn ask_again(&self, newest: Option<RunHead>) -> Result<Exit, Failure> {
+        match newest.filter(|head| head.status == RunStatus::Suspended) {
+            Some(head) if Asking::of(&self.app) == Asking::Here => self.resume(&head.run_id).await,
+            _ => Ok(Exit::Finished),
+        }
+    }
+
+    /// Sends a message and shows its run. Files are named in the words `own_words`.
+    async fn send(&mut self, text: String, own_words: &str) -> Result<Exit, Failure> {
+        let message = PersonMessage { text, own_words: own_words.to_owned() };
+        let mut request = request_of(&self.app, &message).await.when_busy(WhenBusy::Queue);
+        request.settings.mode = self.mode;
+        let started = start(&self.agents.runs, self.session.as_ref(), request).await?;
+        self.mode = None;
+        self.show(started).await
+    }
+
+    /// Shows a run that the person has started or joined, until it ends.
+    async fn show(&mut self, started: StartedRun) -> Result<Exit, Failure> {
+        self.session = Some(started.session);
+        let runs = &self.agents.runs;
+        let before = match started.how {
+            Started::New => Vec::new(),
+            _ => runs.records(&started.run, None).await?.records,
+        };
+        follow(&self.app, runs, &started.run, before).await
+    }
+
+    async fn resume(&self, run: &RunId) -> Result<Exit, Failure> {
+        let runs = &self.agents.runs;
+        let before = runs.records(run, None).await?.records;
+        runs.resume(run, &MoreLimits::default()).await?;
+        follow(&self.app, runs, run, before).await
+    }
 }
 
 /// Prints the failure of a message, after which the conversation goes on; returns the exit code unless the run

@@ -89,6 +89,13 @@ impl QuestionQueue {
         }
     }
 
+    /// Refuses the question on the screen if a tool or a command waits for its answer. A question in a log stays.
+    pub(crate) fn refuse_waiting(&mut self) {
+        if self.current.as_ref().is_some_and(|current| current.tool.is_some()) {
+            self.refuse();
+        }
+    }
+
     /// Notes that the run goes on after an answer.
     pub(crate) fn go_on(&mut self) {
         self.is_answering = false;

@@ -12,6 +12,7 @@ use archon::{
     },
 };
 
+use super::line_journal::LineJournal;
 use crate::{app::App, assemble::engine_options, failure::Failure, person::Person, toolset};
 
 /// The id of the agent that runs lines. It is not that of the conversation's agent, whose runs ask a model.
@@ -51,15 +52,15 @@ pub(crate) async fn agent(
         .context(None::<ContextConfig>)
         .limits(ExecutionLimits::default().with_max_turns(TURNS))
         .tools(tools)
-        .journal(app.open_journal()?);
+        .journal(Arc::new(LineJournal::new(app.open_journal()?)));
     if let Some(folder) = toolset::folder(app) {
         builder = builder.workspace(folder);
     }
     Ok(Arc::new(LineAgent { agent: builder.build()?.run_agent(), person: person.clone(), conversation }))
 }
 
-/// The agent of lines: gives a line to the run that was started for it, and to no other, for instance not to a run
-/// that reads a message of another process.
+/// The agent of lines: gives a line to the run that was started for it, and to no other. A message that came while a
+/// line ran begins a run of the conversation's agent.
 struct LineAgent {
     agent: Arc<dyn RunAgent>,
     person: Person,
@@ -84,7 +85,9 @@ impl RunAgent for LineAgent {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
         Box::pin(async move {
-            self.person.begin_run(AgentMessage::joined_text(&prompts).ok().as_deref());
+            if !self.person.begin_run(AgentMessage::joined_text(&prompts).ok().as_deref()) {
+                return self.conversation.begin(prompts, origin, settings, context).await;
+            }
             let outcome = self.agent.begin(prompts, origin, settings, context).await;
             self.person.end_run();
             outcome
@@ -129,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// The run service of a conversation with the agent `talk`, whose model is never asked.
+    /// The run service of a conversation with the agent `talk`.
     fn runs(person: &Person) -> Runs {
         let journal = InMemoryJournal::new();
         let spec = ToolSpec::new(Person::TOOL, "Runs a line.", json!({"type": "object"}));
@@ -143,7 +146,7 @@ mod tests {
             .unwrap();
         let talk = Archon::builder()
             .agent_id("talk")
-            .provider(Arc::new(ScriptedProvider::new([])), "none")
+            .provider(Arc::new(ScriptedProvider::texts(["One.", "Two."])), "scripted")
             .journal(Arc::new(journal.clone()))
             .build()
             .unwrap();
@@ -164,10 +167,11 @@ mod tests {
         let person = Person::default();
         let runs = runs(&person);
         person.set_line(Some("ls -l".to_owned()));
-        for (prompt, calls) in [("a message", 0), ("ls -l", 1), ("ls -l", 0)] {
+        for (prompt, agent, calls) in [("a message", "talk", 0), ("ls -l", AGENT, 1), ("ls -l", "talk", 0)] {
             let log = log(&runs, &runs.start(request(prompt)).await.unwrap()).await;
             let found = log.iter().filter(|record| record.body.name() == "tool_call_started").count();
             assert_eq!(found, calls, "{prompt}: {log:?}");
+            assert_eq!(RunStarted::of(&log).map(|started| started.agent.as_str()), Some(agent), "{prompt}");
         }
     }
 

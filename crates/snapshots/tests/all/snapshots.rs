@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use archon_snapshots::{Difference, Limits, SnapshotError};
+use archon_snapshots::{Difference, Limits, SnapshotError, Snapshots};
 
 use crate::world::{State, World, states};
 
@@ -68,6 +68,46 @@ fn take_leaves_out_what_git_ignores_and_git_itself() {
     assert_eq!(changes, [Difference::Created("sub/deep".into())], "a folder is not ignored with its files");
     world.write("kept.log", "2");
     assert_ne!(world.take(), before);
+}
+
+/// The paths that appear in snapshots of the folder `sub` of a repository when each of these files is written.
+fn created_in_sub(world: &World, paths: &[&str]) -> Vec<PathBuf> {
+    let snapshots = Snapshots::open(&world.store(), &world.workspace.join("sub"), Limits::default()).unwrap();
+    let before = snapshots.take().unwrap();
+    paths.iter().for_each(|path| world.write(path, "1"));
+    let created = |difference| match difference {
+        Difference::Created(path) => path,
+        other => panic!("{other:?}"),
+    };
+    snapshots.diff(&before, &snapshots.take().unwrap()).unwrap().into_iter().map(created).collect()
+}
+
+#[test]
+fn take_in_a_folder_of_a_repository_follows_the_rules_above_it() {
+    let world = World::new();
+    world.write(".gitignore", "*.log\n/sub/build/\n");
+    world.write(".git/info/exclude", "/sub/notes\n*.tmp\n");
+    world.write("sub/.gitignore", "!kept.log\n");
+    let ignored = ["sub/a.log", "sub/deep/b.log", "sub/build/c", "sub/notes", "sub/a.tmp"];
+    let paths = [&ignored[..], &["sub/kept.log", "sub/deep/notes"]].concat();
+    assert_eq!(created_in_sub(&world, &paths), ["deep", "deep/notes", "kept.log"].map(PathBuf::from));
+
+    // In a linked worktree, the file of the repository counts.
+    let world = World::new();
+    world.write(".git/info/exclude", "*.tmp\n");
+    world.write(".git/worktrees/side/commondir", "../..\n");
+    world.write("sub/.git", "gitdir: ../.git/worktrees/side\n");
+    assert_eq!(created_in_sub(&world, &["sub/a.tmp", "sub/a.txt"]), [PathBuf::from("a.txt")]);
+}
+
+#[test]
+fn take_in_a_folder_that_its_repository_ignores_has_all_files() {
+    for rules in ["*\n", "/sub/\n"] {
+        let world = World::new();
+        world.write(".gitignore", rules);
+        world.write("sub/old", "1");
+        assert_eq!(created_in_sub(&world, &["sub/new"]), [PathBuf::from("new")], "{rules}");
+    }
 }
 
 #[test]

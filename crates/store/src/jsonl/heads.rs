@@ -210,6 +210,8 @@ mod tests {
         let filters = [
             RunFilter::of_session(SessionId::new("s5")),
             RunFilter::of_session(SessionId::new("s5")).limit(1),
+            // A conversation looks for this run once a second.
+            RunFilter::of_session(SessionId::new("s5")).top_level().limit(1),
             RunFilter::all().status([RunStatus::Suspended]).top_level(),
             RunFilter::all().limit(20),
             RunFilter::all().top_level().limit(1),

@@ -200,6 +200,7 @@ mod tests {
         let session = RunFilter::of_session(SessionId::new("s5"));
         vec![
             session.clone(),
+            session.clone().top_level().limit(1),
             session.tenant(TenantId::new("t5")).limit(1),
             RunFilter::all().tenant(TenantId::new("t5")),
             RunFilter::all().status([RunStatus::Suspended]).top_level(),

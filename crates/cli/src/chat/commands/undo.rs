@@ -5,7 +5,9 @@ use std::sync::Arc;
 use archon::{
     RandomIds, Undo,
     snapshots::{Restored, SnapshotError},
-    types::{Answer, ApprovalRequest, Approver, Decision, Ids, Record, RunFilter, SessionId, StartRuns},
+    types::{
+        Answer, ApprovalRequest, Approver, Decision, Ids, Record, RunFilter, RunStatus, SessionId, StartRuns,
+    },
 };
 use serde_json::json;
 use tokio::task::block_in_place;
@@ -13,6 +15,8 @@ use tokio::task::block_in_place;
 use super::{Situation, Step};
 use crate::{
     app::App,
+    ask::Prompt,
+    chat::history_of_session::newest,
     failure::Failure,
     undo::{OUT_OF_REACH, failed, nothing_to, of_run, report, rows},
 };
@@ -64,6 +68,7 @@ pub(super) fn run(way: Way, arguments: &str, situation: &Situation<'_>) -> Step 
             report(&app, &preview, false);
             app.note(nothing_to(way.verb(), &preview, None));
         } else if is_agreed(&app, way, &preview).await {
+            check_at_rest(&app, session.as_ref()).await?;
             let done = block_in_place(|| way.act(&undo, &records, turns)).map_err(|e| failed(&e))?;
             report(&app, &done, true);
             app.hint_if(
@@ -117,14 +122,30 @@ async fn find(
     }
 }
 
-/// Asks the person on the screen.
+/// Asks the person, on the screen or in a line.
 async fn is_agreed(app: &App, way: Way, preview: &Restored) -> bool {
-    let Some(consent) = &app.consent else { return false };
     let rows: Vec<String> = rows(preview, false).into_iter().map(|(_, row)| row).collect();
     let text = format!("Really {}?\n{}\n{OUT_OF_REACH}", way.verb(), rows.join("\n"));
     let mut request = ApprovalRequest::new(RandomIds.fresh("undo"), text, json!({}));
     request.options = vec!["approve".to_owned()];
-    matches!(consent.approver.decide(&request).await, Decision::Now(Answer::Approve))
+    let decision = match &app.consent {
+        Some(consent) => consent.approver.decide(&request).await,
+        None if app.can_ask() => Prompt::of(app).for_a_call().decide(&request).await,
+        None => Decision::Later,
+    };
+    matches!(decision, Decision::Now(Answer::Approve))
+}
+
+/// Checks that no run of the session has begun since the command was given, here or in another process.
+async fn check_at_rest(app: &App, session: Option<&SessionId>) -> Result<(), Failure> {
+    let Some(session) = session else { return Ok(()) };
+    match newest(&app.runs()?, session).await?.is_some_and(|head| head.status == RunStatus::Running) {
+        true => {
+            let what = "a run has begun since the question, so nothing was changed";
+            Err(Failure::usage(what, "wait for its end, then give the command again"))
+        }
+        false => Ok(()),
+    }
 }
 
 impl Way {

@@ -3,7 +3,7 @@
 
 use archon::{
     providers::ModelRef,
-    types::{ManageRuns, RunStarted, RunStatus, SessionId, WhenBusy},
+    types::{ManageRuns, RunStarted, RunStatus, SessionId},
 };
 
 use super::{
@@ -43,17 +43,6 @@ impl Conversation {
         let is_own = self.run.is_some() && self.run == self.lines.run;
         let is_line = || RunStarted::of(&self.questions).is_some_and(|run| asks_no_model(&run.config));
         self.events.is_some() && (is_own || is_line())
-    }
-
-    /// Sends the messages that came while a line ran, once it has ended.
-    pub(super) async fn send_late(&mut self) {
-        if self.is_line_at_work() {
-            return;
-        }
-        for message in std::mem::take(&mut self.lines.late) {
-            let sent = self.send(&message, WhenBusy::Queue).await;
-            self.tell_unsent(sent, |failure| Update::NotSent(message.text, None, failure));
-        }
     }
 
     /// Finds an earlier message, for a change of it.
@@ -119,25 +108,11 @@ impl Conversation {
         Ok(self.begin(model, newest).await?)
     }
 
-    /// Uses another model from the next message on.
-    pub(super) async fn use_model(&mut self, name: String) -> Result<(), Failure> {
-        let mut app = self.app.clone();
-        let settings = &mut app.config.settings;
-        if name.parse::<ModelRef>().is_ok() {
-            // The name has its provider, so the address of another one does not count.
-            settings.base_url = None;
-        }
-        settings.model = Some(name);
-        self.use_app(app).await
-    }
-
     /// Builds the agents again, for other settings or rules.
     pub(super) async fn use_app(&mut self, app: App) -> Result<(), Failure> {
         self.check_rest()?;
         if self.is_suspended() {
-            let what =
-                "a run of this conversation waits with a question, and its agent stays as it is until then";
-            return Err(Failure::usage(what, "answer the question, then give the command again"));
+            return Err(agent_in_use());
         }
         let found = Found::read(&app, &self.session.clone().map_or(Which::New, Which::Named)).await?;
         let (next, model) =
@@ -176,4 +151,22 @@ impl Conversation {
             false => Ok(()),
         }
     }
+}
+
+/// Returns the context for another model.
+pub(crate) fn with_model(app: &App, name: String) -> App {
+    let mut app = app.clone();
+    let settings = &mut app.config.settings;
+    if name.parse::<ModelRef>().is_ok() {
+        // The name has its provider, so the address of another one does not count.
+        settings.base_url = None;
+    }
+    settings.model = Some(name);
+    app
+}
+
+/// Returns the failure of a change of the agent while a question is open.
+pub(crate) fn agent_in_use() -> Failure {
+    let what = "a run of this conversation waits with a question, and its agent stays as it is until then";
+    Failure::usage(what, "answer the question, then give the command again")
 }

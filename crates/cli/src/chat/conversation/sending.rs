@@ -19,23 +19,8 @@ use crate::{
     },
 };
 
-/// Sends a message with the files that it names to a session: to its run at work, or as a new run. A run that was cut
-/// off is stopped first, so that nothing of it happens again: the model reads how far it came, and goes on with the
-/// message.
-///
-/// # Errors
-/// The message is empty, the run takes no messages, or the journal failed.
-pub(crate) async fn send(
-    app: &App,
-    runs: &Runs,
-    session: Option<&SessionId>,
-    message: &PersonMessage,
-) -> Result<StartedRun, RunError> {
-    start(runs, session, request_of(app, message).await.when_busy(WhenBusy::Queue)).await
-}
-
 /// Returns the request for a message with the files that it names.
-pub(super) async fn request_of(app: &App, message: &PersonMessage) -> StartRun {
+pub(crate) async fn request_of(app: &App, message: &PersonMessage) -> StartRun {
     let mut user = UserMessage::new(vec![Content::text(message.text.as_str())], Timestamp::default());
     for (path, block) in attachments::of(app, message).await {
         user.attach(path, block);
@@ -43,8 +28,13 @@ pub(super) async fn request_of(app: &App, message: &PersonMessage) -> StartRun {
     StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT)
 }
 
-/// Starts a run in a session, or in a new one. A run that was cut off is stopped first.
-pub(super) async fn start(
+/// Sends a request to a session: to its run at work, or as a new run; without a session to a new one. A run that was
+/// cut off is stopped first, so that nothing of it happens again: the model reads how far it came, and goes on with the
+/// message.
+///
+/// # Errors
+/// The message is empty, the run takes no messages, or the journal failed.
+pub(crate) async fn start(
     runs: &Runs,
     session: Option<&SessionId>,
     request: StartRun,

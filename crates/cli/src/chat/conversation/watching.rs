@@ -14,8 +14,11 @@ use crate::{
 };
 
 /// The interval in which the session is looked at while no run is watched: another process may begin a run, or answer a
-/// question.
+/// question. A look opens the index of the session and its newest log, however many runs there are.
 const LOOK: Duration = Duration::from_secs(1);
+/// The same after a minute without news and without a request of the person, and the number of looks before.
+const RARE_LOOK: Duration = Duration::from_secs(5);
+const USUAL_LOOKS: u32 = 60;
 /// The same at first while a message waits that begins the next run by itself, and the number of such looks.
 const LOOK_FOR_NEXT: Duration = Duration::from_millis(50);
 const QUICK_LOOKS: u32 = 200;
@@ -111,8 +114,7 @@ impl Conversation {
         if self.events.is_some() || self.session.is_none() {
             return None;
         }
-        let is_quick = self.waiting > 0 && !self.is_suspended() && self.looks < QUICK_LOOKS;
-        Some(if is_quick { LOOK_FOR_NEXT } else { LOOK })
+        Some(pause_after(self.looks, self.waiting > 0 && !self.is_suspended()))
     }
 
     /// Looks for a run that goes on without this conversation: one whose question was answered elsewhere, one that
@@ -144,5 +146,35 @@ impl Conversation {
     fn is_news(&self, head: &RunHead) -> bool {
         let is_other = self.run.as_ref() != Some(&head.run_id);
         head.status != RunStatus::Created && (is_other || self.last_at != Some(head.updated_at))
+    }
+}
+
+/// Returns the time until the next look after this number of looks without news. `begins_next` is true while a message
+/// waits that begins the next run.
+fn pause_after(looks: u32, begins_next: bool) -> Duration {
+    match looks {
+        ..QUICK_LOOKS if begins_next => LOOK_FOR_NEXT,
+        USUAL_LOOKS.. if !begins_next => RARE_LOOK,
+        _ => LOOK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_is_longer_after_a_minute_without_news_unless_a_message_waits() {
+        for (looks, begins_next, expected) in [
+            (0, false, LOOK),
+            (59, false, LOOK),
+            (60, false, RARE_LOOK),
+            (u32::MAX, false, RARE_LOOK),
+            (0, true, LOOK_FOR_NEXT),
+            (199, true, LOOK_FOR_NEXT),
+            (200, true, LOOK),
+        ] {
+            assert_eq!(pause_after(looks, begins_next), expected, "{looks} {begins_next}");
+        }
     }
 }

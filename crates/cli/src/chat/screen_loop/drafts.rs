@@ -14,6 +14,7 @@ use crate::{
         editor::Editing,
         events::Request,
         history_file::HistoryFile,
+        outbox::AtWork,
         sources::Sources,
         way_back::Earlier,
     },
@@ -28,18 +29,7 @@ impl Talk {
     /// Sends a message, to a run at work in this way, or does what the sign of the draft stands for.
     pub(super) fn send(&mut self, draft: Draft, when_busy: WhenBusy) {
         self.keep(&draft);
-        let step = match draft.kind {
-            DraftKind::Command => commands::run(draft.body(), &self.situation()),
-            DraftKind::Memory => commands::remember(draft.body(), &self.situation()),
-            DraftKind::Shell if draft.body().is_empty() => {
-                Step::Refuse("the line to run is empty: write it behind the !".to_owned())
-            }
-            DraftKind::Shell => return self.outbox.line(draft.body().to_owned()),
-            _ => {
-                let own_words = own_words(&draft);
-                return self.message(PersonMessage { text: draft.text, own_words }, when_busy);
-            }
-        };
+        let step = commands::apply(&draft, &self.situation());
         match step {
             // What is printed follows.
             Step::Done => self.transcript.note(Look::Dim, &draft.text),
@@ -51,6 +41,10 @@ impl Talk {
             Step::Message(text) => {
                 self.message(PersonMessage { text, own_words: own_words(&draft) }, when_busy)
             }
+            Step::Line(line) => {
+                self.close_command_question();
+                self.outbox.line(line);
+            }
             Step::Full => self.open_full(),
             Step::Leave => self.leave(Exit::Finished),
             Step::Refuse(why) => {
@@ -61,6 +55,7 @@ impl Talk {
     }
 
     fn message(&mut self, message: PersonMessage, when_busy: WhenBusy) {
+        self.close_command_question();
         if let Some(warning) = commands::warning(self.transcript.cells().meter()) {
             self.transcript.note(Look::Warning, &warning);
         }
@@ -68,6 +63,14 @@ impl Talk {
         match self.earlier.take() {
             Some(earlier) => self.outbox.message_from(earlier, message),
             None => self.outbox.message(message, when_busy, work),
+        }
+    }
+
+    /// Refuses the question of a command, such as `/undo`, because a run begins that may change the same files. While a
+    /// run works here, a question is that of one of its tools.
+    fn close_command_question(&mut self) {
+        if self.outbox.at_work() != AtWork::Here {
+            self.questions.refuse_waiting();
         }
     }
 

@@ -83,9 +83,7 @@ impl Talk {
     }
 
     fn add_history(&mut self, history: History) {
-        for text in history.records.iter().filter_map(|(_, record)| message_of_person(record)) {
-            self.composer.remember(Draft::message(text));
-        }
+        history.drafts().into_iter().for_each(|draft| self.composer.remember(draft));
         self.transcript.add_history(&history, self.session.as_ref());
         if let Some(newest) = history.newest {
             self.outbox.set_run(newest.run_id);

@@ -217,6 +217,28 @@ async fn line_with_an_exclamation_mark_runs_without_a_question_and_the_model_rea
 // spec: CL-03
 #[cfg(unix)]
 #[tokio::test]
+async fn line_of_an_earlier_conversation_comes_back_once_and_as_a_line() {
+    let server = MockServer::start([answer("Hello.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::ready(&place, "chat --session line").await;
+    window.says("good morning").await;
+    window.answers("Hello.").await;
+    window.says("!echo one-$((1 + 1))").await;
+    window.answers("The person gave this line.").await;
+    window.types("\x04");
+    window.ends().await;
+    let mut window = Window::ready(&place, "chat --session line").await;
+    window.types("\x1b[A");
+    window.shows("! echo one-$((1 + 1))").await;
+    window.types("\x1b[A");
+    // In the conversation, and in the draft.
+    let is_in_draft = |window: &mut Window| window.screen().matches("› good morning").count() == 2;
+    window.until("the message before the line", is_in_draft).await;
+}
+
+// spec: CL-03
+#[cfg(unix)]
+#[tokio::test]
 async fn message_while_a_line_runs_waits_for_the_model_and_is_not_run() {
     let server = MockServer::start([answer("I have read it.")]).await;
     let place = Place::with_server(&server);

@@ -1,5 +1,7 @@
 //! A conversation that is killed leaves a terminal that works, and nothing of the conversation is lost.
 
+use std::path::Path;
+
 use archon_testkit::{Gate, MockServer};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -77,6 +79,40 @@ async fn kill_at_a_question_keeps_the_question() {
     super::consent::answers(&mut window, "y", "It is written.").await;
     assert!(place.path("notes.txt").exists());
     server.assert_paired();
+}
+
+/// Returns true if a message waits in the inbox of a run.
+fn has_waiting_message(place: &Place) -> bool {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let has_end = |path: &Path, end: &str| path.extension().is_some_and(|other| other == end);
+    let mut inboxes =
+        entries(&place.data().join("runs")).map(|entry| entry.path()).filter(|path| has_end(path, "inbox"));
+    inboxes.any(|inbox| entries(&inbox).any(|entry| has_end(&entry.path(), "json")))
+}
+
+// spec: CL-03
+#[tokio::test]
+async fn kill_during_a_line_keeps_the_message_that_waits() {
+    let server = MockServer::start([answer("To the first."), answer("To the second.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::shell(&place, &["sh", "-c", SCRIPT], "chat");
+    window.says("!until [ -e go ]; do :; done").await;
+    window.shows("Esc stops them").await;
+    window.says("What was that?").await;
+    window.until("the message in the log", |_| has_waiting_message(&place)).await;
+    kill(&place);
+    check_restored(&mut window).await;
+    // Ends the line, if it has outlived the conversation.
+    std::fs::write(place.path("go"), "").expect("a file");
+
+    let mut window = Window::open(&place, "chat --continue");
+    window.shows("· mock ·").await;
+    window.says("Go on.").await;
+    window.shows("To the second.").await;
+    let texts = texts(&server, 1);
+    for text in ["What was that?", "Go on."] {
+        assert_eq!(texts.iter().filter(|other| *other == text).count(), 1, "{text}: {texts:?}");
+    }
 }
 
 #[tokio::test]

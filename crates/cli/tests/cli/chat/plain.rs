@@ -6,7 +6,10 @@ use archon_testkit::{MockResponse, MockServer};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{basics::messages, window::Window};
+use super::{
+    basics::{messages, texts},
+    window::Window,
+};
 use crate::setup::{Place, Ran, answer, asks_for};
 
 /// Has a conversation over pipes.
@@ -44,14 +47,109 @@ async fn chat_over_pipes_has_the_exit_code_of_a_message_that_did_not_finish() {
     assert!(ran.err.contains("bad key"), "{ran:?}");
 }
 
+// spec: CL-02, CL-03
 #[tokio::test]
-async fn full_in_plain_lines_names_what_it_needs_and_sends_nothing() {
-    let server = MockServer::start([answer("Blue.")]).await;
+async fn line_from_a_pipe_is_a_message_whatever_it_begins_with() {
+    let server = MockServer::start([answer("One."), answer("Two."), answer("Three.")]).await;
     let place = Place::with_server(&server);
-    let ran = piped(&place, "chat", "/full\nSky?\n").await;
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Blue.\n"), "{ran:?}");
-    assert!(ran.err.contains("/full needs a terminal"), "{ran:?}");
-    assert_eq!(messages(&server, 0).len(), 1, "only the question is sent");
+    let ran = piped(&place, "chat", "/exit\n!touch made\n#tea\n").await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "One.\nTwo.\nThree.\n"), "{ran:?}");
+    assert_eq!(texts(&server, 2), ["/exit", "One.", "!touch made", "Two.", "#tea"]);
+    assert!(!place.path("made").exists());
+}
+
+// spec: CL-02
+#[tokio::test]
+async fn command_in_plain_lines_does_what_it_does_on_the_screen() {
+    let server = MockServer::start([answer("One."), answer("Two."), answer("Three.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --plain --session sky");
+    for (typed, shown) in [
+        ("/help", "your own commands: Markdown files"),
+        ("/modle", "Did you mean /model?"),
+        ("/full", "the command needs the screen of a conversation"),
+        ("/compact", "there is nothing to compact"),
+        (" /exit", "One."),
+        ("/model other", "· other"),
+        ("Again.", "Two."),
+        ("/status", "session  sky"),
+        ("/context", "compacted by itself"),
+        ("/clear", "/clear"),
+        ("Anew.", "Three."),
+        ("/cost", "its last run"),
+        ("/resume", "Anew. (this one)"),
+    ] {
+        window.types(&format!("{typed}\n"));
+        window.shows(shown).await;
+    }
+    window.types("/exit\n");
+    assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+    assert_eq!(texts(&server, 1), [" /exit", "One.", "Again."]);
+    assert_eq!(texts(&server, 2), ["Anew."]);
+    let models: Vec<_> = server.requests().iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(models, ["mock", "other", "other"]);
+}
+
+// spec: CL-03
+#[tokio::test]
+async fn line_of_the_shell_in_plain_lines_is_run_and_the_model_reads_it_later() {
+    let server = MockServer::start([answer("I have seen it.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --plain");
+    window.shows(">").await;
+    window.types("!echo one-$((1 + 1))\n");
+    window.shows("one-2").await;
+    window.types("What did it print?\n");
+    window.shows("I have seen it.").await;
+    let texts = texts(&server, 0);
+    assert_eq!(texts[0], "echo one-$((1 + 1))");
+    assert!(texts.iter().any(|text| text.contains("one-2")), "{texts:?}");
+    server.assert_paired();
+}
+
+// spec: CL-02
+#[tokio::test]
+async fn text_with_a_hash_in_plain_lines_is_remembered() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --plain --memory user:anna");
+    window.shows(">").await;
+    window.types("#Anna prefers tea\n");
+    window.shows("remembered in user:anna").await;
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn plan_in_plain_lines_changes_the_mode_before_the_message_is_read() {
+    let write = r#"{"path": "notes.txt", "content": "hello\n"}"#;
+    let server = MockServer::start([asks_for("write_file", write), answer("I may only read.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --plain");
+    window.shows(">").await;
+    window.types("/plan Write notes.\n");
+    window.shows("the mode is plan").await;
+    window.shows("I may only read.").await;
+    assert!(!place.path("notes.txt").exists() && !window.all().contains("[y]es"), "{}", window.all());
+}
+
+#[cfg(feature = "undo")]
+#[tokio::test]
+async fn undo_in_plain_lines_asks_first() {
+    let write = r#"{"path": "notes.txt", "content": "hello\n"}"#;
+    let server = MockServer::start([asks_for("write_file", write), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --plain --allow write_file(**)");
+    window.shows(">").await;
+    window.types("Write notes.\n");
+    window.shows("finished: ").await;
+    for (typed, shown) in [("n", "nothing was changed"), ("y", "removed   notes.txt")] {
+        assert!(place.path("notes.txt").exists());
+        window.types("/undo\n");
+        window.until("the question", |window| window.screen().trim_end().ends_with("[?]\n>")).await;
+        window.types(&format!("{typed}\n"));
+        window.shows(shown).await;
+    }
+    assert!(!place.path("notes.txt").exists());
 }
 
 // spec: CL-14

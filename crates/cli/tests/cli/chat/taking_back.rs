@@ -48,6 +48,24 @@ async fn undo_asks_first_and_leaves_what_the_person_changed() {
 }
 
 #[tokio::test]
+async fn message_while_undo_asks_closes_the_question_and_nothing_is_undone() {
+    let server = server().await;
+    server.push(answer("I went on."));
+    let place = Place::with_server(&server);
+    let mut window = window(&place).await;
+    window.says("/undo").await;
+    window.shows("[y]es, once").await;
+    // A pasted text answers no question.
+    window.pastes("Go on.");
+    window.shows("› Go on.").await;
+    window.types("\r");
+    window.shows("nothing was changed").await;
+    window.answers("I went on.").await;
+    assert!(!window.screen().contains("[y]es, once"), "{}", window.screen());
+    assert!(place.path("ours").exists());
+}
+
+#[tokio::test]
 async fn undo_passes_by_a_run_whose_files_are_all_left() {
     let write =
         |path: &str| asks_for("write_file", &json!({ "path": path, "content": "by the tool" }).to_string());
