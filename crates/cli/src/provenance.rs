@@ -56,7 +56,7 @@ pub(crate) fn in_words(source: &TextSource) -> String {
         TextSource::ToolResult { tool, argument } => format!("from the result of {tool} {argument}"),
         TextSource::Memory => "from a memory".to_owned(),
         TextSource::Instructions => "from the project's instructions".to_owned(),
-        _ => "from a message that no person wrote".to_owned(),
+        _ => "from a message that may not be yours".to_owned(),
     };
     visible(text.trim_end()).replace('\n', "\\n")
 }
