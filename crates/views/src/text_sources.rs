@@ -295,8 +295,8 @@ fn is_searched(words: &str) -> bool {
     words.len() <= MOST_WORDS && words.chars().nth(FEWEST - 1).is_some()
 }
 
-/// Returns true if a text has the words, and not as a part of a longer word, path or address: a file with the name at
-/// the end of a path is another one.
+/// Returns true if a text has the words, and not as a part of a longer word, path or address: the end of a path names
+/// another file than the whole path.
 fn has_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
         let before = text.get(..at).unwrap_or_default();
