@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use archon::{
@@ -10,12 +10,13 @@ use archon::{
     providers::{ScriptedProvider, Step},
     store::InMemoryJournal,
     types::{
-        BoxFuture, Durability, Inbox, InboxEntry, InboxRequest, Journal, JournalError, Message, OpenMode,
-        OpenRun, Record, RecordBody, Request, RunFilter, RunHead, RunId, RunWriter, StartRun, StartRuns,
-        Started, Timestamp, WhenBusy,
+        BoxFuture, Durability, Inbox, InboxEntry, InboxRequest, InputFilter, InputVerdict, Journal,
+        JournalError, Message, OpenMode, OpenRun, Record, RecordBody, Request, RunFilter, RunHead, RunId,
+        RunWriter, StartRun, StartRuns, Started, Timestamp, WhenBusy,
     },
 };
 use archon_testkit::Ended;
+use tokio::sync::Semaphore;
 
 /// A journal in which somebody leaves a message just before the end of the first run is kept.
 #[derive(Clone)]
@@ -147,4 +148,131 @@ async fn steering_message_that_the_last_run_did_not_read_begins_the_next_one() {
     let last = newest(&runs, |head| head.status.has_ended() && head.run_id != first.run).await.run_id;
     let said = runs.reply(&last).await.ended().last_text().unwrap_or_default().to_owned();
     assert_eq!(said, "first, unread, next");
+}
+
+/// The number of looks into an inbox after which the next run of [`Slow`] begins.
+const LOOKS: usize = 20;
+
+/// A session whose first run ends once a message to it is posted, and whose next run begins slowly: the inbox is looked
+/// into many times until then.
+#[derive(Clone)]
+struct Slow {
+    journal: InMemoryJournal,
+    inbox: Arc<dyn Inbox>,
+    /// Lets a run end.
+    end: Arc<Semaphore>,
+    /// True once the next run is about to begin, with the messages that it has read.
+    is_beginning: Arc<AtomicBool>,
+    looks: Arc<AtomicUsize>,
+    /// Lets the next run begin.
+    begin: Arc<Semaphore>,
+}
+
+impl Slow {
+    fn new() -> Self {
+        let journal = InMemoryJournal::new();
+        Self {
+            inbox: journal.inbox().unwrap(),
+            journal,
+            end: Arc::new(Semaphore::new(0)),
+            is_beginning: Arc::default(),
+            looks: Arc::default(),
+            begin: Arc::new(Semaphore::new(0)),
+        }
+    }
+}
+
+impl Journal for Slow {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            let OpenRun { records, writer, .. } = self.journal.open(run, mode).await?;
+            Ok(OpenRun { records, writer: Box::new(SlowWriter { end: self.end.clone(), writer }) })
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.journal.read(run)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.journal.list(filter)
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+struct SlowWriter {
+    end: Arc<Semaphore>,
+    writer: Box<dyn RunWriter>,
+}
+
+impl RunWriter for SlowWriter {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            if records.iter().any(|record| matches!(record.body, RecordBody::RunFinished(_))) {
+                self.end.acquire().await.unwrap().forget();
+            }
+            self.writer.append(records, durability).await
+        })
+    }
+}
+
+impl Inbox for Slow {
+    fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            self.inbox.post(run, entry).await?;
+            self.end.add_permits(2);
+            while !self.is_beginning.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
+            Ok(())
+        })
+    }
+
+    fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
+        let is_beginning = self.is_beginning.load(Ordering::SeqCst);
+        if is_beginning && self.looks.fetch_add(1, Ordering::SeqCst) + 1 == LOOKS {
+            self.begin.add_permits(1);
+        }
+        self.inbox.waiting(run)
+    }
+
+    fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
+        self.inbox.remove(run, ids)
+    }
+
+    fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
+        self.inbox.changed(run)
+    }
+}
+
+impl InputFilter for Slow {
+    fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict> {
+        Box::pin(async move {
+            if message.text() == "next" {
+                self.is_beginning.store(true, Ordering::SeqCst);
+                self.begin.acquire().await.unwrap().forget();
+            }
+            InputVerdict::Pass
+        })
+    }
+}
+
+#[tokio::test]
+async fn queued_message_that_a_slow_start_has_read_is_sent_once() {
+    let slow = Slow::new();
+    let model = ScriptedProvider::new(std::iter::repeat_with(|| Step::reply(echo)).take(20));
+    let agent = Archon::builder().provider(Arc::new(model), "scripted").input_filter(Arc::new(slow.clone()));
+    let runs = Runs::new(agent.journal(Arc::new(slow.clone())).build().unwrap());
+    let first = runs.start(StartRun::new("first").session("s")).await.unwrap();
+    let queued = runs.start(StartRun::new("next").session("s").when_busy(WhenBusy::Queue)).await.unwrap();
+    assert_eq!((&queued.run, queued.how, queued.message_ids.len()), (&first.run, Started::Queued, 1));
+    let last = newest(&runs, |head| head.status.has_ended() && head.run_id != first.run).await.run_id;
+    assert_eq!(runs.reply(&last).await.ended().last_text(), Some("first, next"));
 }

@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon::{
     types::{
-        ApprovalRequest, Journal, Origin, PendingApproval, Record, RecordBody, RunFilter, RunId, RunStarted,
+        ApprovalRequest, CallId, Journal, Origin, PendingApproval, Record, RecordBody, RunFilter, RunId,
+        RunStarted,
     },
     views::{ArgumentSource, TextSource, TextSources},
 };
@@ -56,7 +57,7 @@ pub(crate) fn in_words(source: &TextSource) -> String {
         TextSource::ToolResult { tool, argument } => format!("from the result of {tool} {argument}"),
         TextSource::Memory => "from a memory".to_owned(),
         TextSource::Instructions => "from the project's instructions".to_owned(),
-        _ => "from a message that no person wrote".to_owned(),
+        _ => "from a message that may not be yours".to_owned(),
     };
     visible(text.trim_end()).replace('\n', "\\n")
 }
@@ -81,9 +82,8 @@ async fn texts(journal: &dyn Journal, log: Vec<Arc<Record>>) -> TextSources {
     let (mut logs, mut next, mut count) = (Vec::new(), Some(log), 0);
     while let Some(log) = next.take() {
         count += log.len();
-        if let Some((run, part)) = run_before(&log).filter(|_| count < ENOUGH) {
-            next = journal.read(&run).await.ok();
-            next.iter_mut().for_each(|log| log.truncate(part));
+        if count < ENOUGH {
+            next = records_before(journal, &log).await;
         }
         logs.push(log);
     }
@@ -96,13 +96,68 @@ async fn texts(journal: &dyn Journal, log: Vec<Arc<Record>>) -> TextSources {
     sources
 }
 
-/// Returns the run that a run continues or that called it, and the number of its records that came before.
-fn run_before(log: &[Arc<Record>]) -> Option<(RunId, usize)> {
+/// Returns the records that came before a log: those of the run that it continues, or of the run that called it.
+async fn records_before(journal: &dyn Journal, log: &[Arc<Record>]) -> Option<Vec<Arc<Record>>> {
     match &RunStarted::of(log)?.origin {
         Origin::Continues { run, records, .. } => {
-            Some((run.clone(), usize::try_from(*records).unwrap_or(usize::MAX)))
+            let mut before = journal.read(run).await.ok()?;
+            before.truncate(usize::try_from(*records).unwrap_or(usize::MAX));
+            Some(before)
         }
-        Origin::CalledBy { run, .. } => Some((run.clone(), usize::MAX)),
+        Origin::CalledBy { run, call } => {
+            let log = journal.read(run).await.ok()?.into_iter();
+            Some(log.take_while(|record| !begins(&record.body, *call)).collect())
+        }
         _ => None,
+    }
+}
+
+fn begins(body: &RecordBody, call: CallId) -> bool {
+    matches!(body, RecordBody::ToolCallStarted { call: started, .. } if *started == call)
+}
+
+#[cfg(test)]
+mod tests {
+    use archon::{
+        store::InMemoryJournal,
+        types::{CommandId, Durability, Effect, OpenMode, RunConfig, Timestamp, ToolResult},
+    };
+
+    use super::*;
+
+    async fn stored(
+        journal: &InMemoryJournal,
+        run: RunId,
+        origin: Origin,
+        bodies: Vec<RecordBody>,
+    ) -> Vec<Arc<Record>> {
+        let mut started =
+            RunStarted::new(run.clone(), "s".into(), "a".into(), "l".into(), RunConfig::default());
+        started.origin = origin;
+        let bodies = [RecordBody::RunStarted(Box::new(started))].into_iter().chain(bodies);
+        let record = |(seq, body)| Arc::new(Record { seq, at: Timestamp::default(), body });
+        let records: Vec<_> = (0..).zip(bodies).map(record).collect();
+        let mut open = journal.open(&run, OpenMode::Create).await.unwrap();
+        open.writer.append(&records, Durability::Synced).await.unwrap();
+        records
+    }
+
+    #[tokio::test]
+    async fn texts_of_a_called_run_have_of_its_caller_what_came_before_the_call() {
+        let journal = InMemoryJournal::new();
+        let call = |index| CallId::new(CommandId(0), index);
+        let result = |index, text: &str| {
+            let result = Arc::new(ToolResult::success(text));
+            RecordBody::ToolCallFinished { call: call(index), result }
+        };
+        let (effect, child_run) = (Effect::default(), Some("child".into()));
+        let begins = RecordBody::ToolCallStarted { call: call(1), attempt: 0, effect, child_run };
+        let bodies = vec![result(0, "early.txt"), begins, result(2, "later.txt")];
+        stored(&journal, "caller".into(), Origin::Prompt, bodies).await;
+        let origin = Origin::CalledBy { run: "caller".into(), call: call(1) };
+        let log = stored(&journal, "child".into(), origin, Vec::new()).await;
+        let sources = texts(&journal, log).await;
+        assert!(sources.find("early.txt").is_some());
+        assert_eq!(sources.find("later.txt"), None);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archon_types::{
     AgentMessage, Answer, Content, Event, Json, Message, Origin, Outcome, PendingApproval, Record,
-    RecordBody, RunError, RunId, RunStarted, SessionId, StartRun, pending_approvals,
+    RecordBody, RunError, RunId, RunStarted, SessionId, Speaker, StartRun, pending_approvals,
 };
 use futures_util::StreamExt;
 use rmcp::{
@@ -117,8 +117,10 @@ impl<'s> Call<'s> {
     }
 
     async fn start(&self) -> Result<RunId, RunError> {
-        let mut request =
-            StartRun::new(self.prompt.as_str()).agent(self.offer.agent.clone()).kind(self.offer.kind);
+        // The client's model wrote it, as far as this program knows.
+        let prompt = AgentMessage::from(self.prompt.as_str()).with_speaker(Speaker::Model);
+        let request = StartRun::with_messages(vec![prompt]);
+        let mut request = request.agent(self.offer.agent.clone()).kind(self.offer.kind);
         if let What::Tool { toolbox, reads_only } = &self.offer.what {
             request = request.tools([self.name.as_str()]);
             if !reads_only && !self.server.seen.is_empty() {

@@ -41,7 +41,8 @@ pub enum TextSource {
     Memory,
     /// The instructions of the project.
     Instructions,
-    /// A message that no person wrote, such as that of an event.
+    /// A message that the person may not have written: that of an event or of a restored conversation, or one to which
+    /// an input filter added a text.
     OtherMessage,
 }
 
@@ -60,7 +61,11 @@ pub struct ArgumentSource {
 /// The texts of a conversation with their sources: a fold over the records of its runs and of their child runs.
 ///
 /// The earliest text with the words counts. The texts of models are no source: words that a model wrote first have
-/// none, unless the person writes them later. A result after that may only repeat what the model wrote.
+/// none, also if it wrote them as a part of longer ones, unless the person writes them later. A result after that may
+/// only repeat what the model wrote. Arguments that a person has changed are no source either, because some of their
+/// words may still be the model's.
+///
+/// Apply the records of a run from its first one on: it tells who wrote the prompts.
 ///
 /// ```
 /// use archon_types::{Message, PromptSource, Record, RecordBody, Timestamp};
@@ -153,12 +158,18 @@ impl TextSources {
                 answer: Answer::Reply { text } | Answer::Cancel { reason: text },
                 ..
             } => self.add(text, Some(&TextSource::Answer { beginning: one_line(text, SHOWN) })),
+            RecordBody::ApprovalAnswered { call, answer: Answer::Edit { arguments } } => {
+                if let Some(TextSource::ToolResult { argument, .. }) = state.calls.get_mut(call) {
+                    *argument = short_text_in(arguments);
+                }
+                texts_in(arguments).into_iter().for_each(|text| self.add(text, None));
+            }
             _ => {}
         }
     }
 
-    /// Returns the source of words: of the earliest text that has exactly these words, not as a part of longer ones.
-    /// Words of fewer than 8 characters or more than 4 KiB are not searched for.
+    /// Returns the source of words: of the earliest text that has exactly these words, and not as a part of a longer
+    /// word, path or address. Words of fewer than 8 characters or more than 4 KiB are not searched for.
     pub fn find(&self, words: &str) -> Option<&TextSource> {
         let words = words.trim();
         if !is_searched(words) {
@@ -166,13 +177,13 @@ impl TextSources {
         }
         let mut is_of_model = false;
         for Text { text, source } in &self.texts {
-            let is_of_person = matches!(source, Some(TextSource::Message { .. } | TextSource::Answer { .. }));
-            if is_of_model && !is_of_person || !has_words(text, words) {
+            let Some(source) = source else {
+                is_of_model |= text.contains(words);
                 continue;
-            }
-            match source {
-                Some(source) => return Some(source),
-                None => is_of_model = true,
+            };
+            let is_of_person = matches!(source, TextSource::Message { .. } | TextSource::Answer { .. });
+            if (is_of_person || !is_of_model) && has_words(text, words) {
+                return Some(source);
             }
         }
         None
@@ -261,9 +272,13 @@ fn speaker(message: &AgentMessage, is_called: bool) -> Speaker {
 
 fn source_of_result(call: &ToolCall) -> TextSource {
     let call = call.target();
+    TextSource::ToolResult { argument: short_text_in(&call.arguments), tool: call.name }
+}
+
+/// Returns the first short text among the arguments of a call; empty if there is none.
+fn short_text_in(arguments: &Json) -> String {
     let is_short = |text: &&str| !text.contains('\n') && text.chars().count() <= SHOWN;
-    let argument = texts_in(&call.arguments).into_iter().find(is_short).unwrap_or_default();
-    TextSource::ToolResult { argument: argument.to_owned(), tool: call.name }
+    texts_in(arguments).into_iter().find(is_short).unwrap_or_default().to_owned()
 }
 
 /// Returns the texts in a JSON value, without the names of its fields.
@@ -280,18 +295,38 @@ fn is_searched(words: &str) -> bool {
     words.len() <= MOST_WORDS && words.chars().nth(FEWEST - 1).is_some()
 }
 
-/// Returns true if a text has the words, and not as a part of longer ones.
+/// Returns true if a text has the words, and not as a part of a longer word, path or address: the end of a path names
+/// another file than the whole path.
 fn has_words(text: &str, words: &str) -> bool {
-    let (begins, ends) = (words.starts_with(is_of_word), words.ends_with(is_of_word));
     text.match_indices(words).any(|(at, _)| {
         let before = text.get(..at).unwrap_or_default();
         let behind = text.get(at + words.len()..).unwrap_or_default();
-        !(begins && before.ends_with(is_of_word) || ends && behind.starts_with(is_of_word))
+        !before.ends_with(['/', '\\', '.'])
+            && !is_joined(words.chars().next(), before.chars().rev())
+            && !is_joined(words.chars().next_back(), behind.chars())
     })
 }
 
-/// Returns true for a character that belongs to a word. Some scripts write words without spaces, so only the letters
-/// and digits of ASCII count.
+/// Returns true if the characters beside the first or last character of words belong to the same word, path or address.
+fn is_joined(edge: Option<char>, beside: impl Iterator<Item = char>) -> bool {
+    let mut beside = beside.peekable();
+    let mut has_joint = false;
+    while beside.next_if(|c| is_joint(*c)).is_some() {
+        has_joint = true;
+    }
+    beside.next().is_some_and(|c| match has_joint {
+        true => c.is_alphanumeric() || c == '_',
+        false => is_of_word(c) && edge.is_some_and(|edge| is_of_word(edge) || is_joint(edge)),
+    })
+}
+
+/// Returns true for a character that belongs to a word. Scripts without small and capital letters may write words
+/// without spaces, so their letters do not count.
 fn is_of_word(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
+    c.is_lowercase() || c.is_uppercase() || c.is_numeric() || c == '_'
+}
+
+/// Returns true for a character that joins words to a path, an address or a longer word.
+fn is_joint(c: char) -> bool {
+    matches!(c, '-' | '.' | '/' | '\\' | '@' | '+' | '~' | '%' | '#' | '?' | '&')
 }

@@ -15,7 +15,7 @@ use archon_types::{
 };
 use futures_util::{StreamExt, stream};
 
-use super::{Runs, going_back::PointOfSession, live::Live, person_requests::PersonRequests};
+use super::{Runs, going_back::PointOfSession, live::Live, person_requests::PersonRequests, unread::NextRun};
 use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
 
 /// The interval in which the log of another process's run is read again.
@@ -357,18 +357,25 @@ impl Runs {
         else {
             return Ok(Some(queued));
         };
-        for _ in 0..MOST_LOOKS {
-            if unread(&*inbox, run, &ids).await?.is_empty() {
+        let mut looks = 0;
+        loop {
+            let left = unread(&*inbox, run, &ids).await?;
+            if left.is_empty() {
                 return Ok(Some(queued));
             }
-            match self.begin_unread(&session, &tenant).await? {
-                Some(begun) => queued = begun,
-                // Another caller has started the next run, and may be about to take the messages.
-                None => archon.clock.sleep_until(archon.clock.now() + POLL / 10).await,
+            if looks == MOST_LOOKS {
+                inbox.remove(run, &left).await?;
+                return Ok(None);
+            }
+            let next = self.begin_unread(&session, &tenant).await?;
+            // A caller that is about to start the next run may have read the messages already. If they were
+            // removed now and sent again, the model would read them twice.
+            looks += u32::from(!matches!(next, NextRun::Claimed));
+            match next {
+                NextRun::Begun(begun) => queued = begun,
+                _ => archon.clock.sleep_until(archon.clock.now() + POLL / 10).await,
             }
         }
-        inbox.remove(run, &unread(&*inbox, run, &ids).await?).await?;
-        Ok(None)
     }
 
     pub(super) async fn records_behind(

@@ -9,40 +9,46 @@ use archon_types::{
 use super::Runs;
 use crate::RunOptions;
 
+/// The result of a try to start a run with unread messages.
+pub(super) enum NextRun {
+    /// The run has begun.
+    Begun(StartedRun),
+    /// Another caller is about to start a run, and may take the messages.
+    Claimed,
+    /// There are no unread messages, or the newest run of the session has not ended.
+    None,
+}
+
 impl Runs {
-    /// Starts a run with the messages that the newest run of the session did not read; `None` if there are
-    /// none. The run to continue is claimed first, so that no other caller takes the messages meanwhile.
+    /// Starts a run with the messages that the newest run of the session did not read. The run to continue is
+    /// claimed first, so that no other caller takes the messages meanwhile.
     pub(super) fn begin_unread<'a>(
         &'a self,
         session: &'a SessionId,
         tenant: &'a TenantId,
-    ) -> BoxFuture<'a, Result<Option<StartedRun>, RunError>> {
+    ) -> BoxFuture<'a, Result<NextRun, RunError>> {
         // Boxed, because the new run may start another one in this way.
         Box::pin(self.go_on_with_unread(session, tenant))
     }
 
-    async fn go_on_with_unread(
-        &self,
-        session: &SessionId,
-        tenant: &TenantId,
-    ) -> Result<Option<StartedRun>, RunError> {
+    async fn go_on_with_unread(&self, session: &SessionId, tenant: &TenantId) -> Result<NextRun, RunError> {
         let archon = self.archon();
-        let Some(inbox) = archon.journal.inbox() else { return Ok(None) };
+        let Some(inbox) = archon.journal.inbox() else { return Ok(NextRun::None) };
         let newest = RunFilter::of_session(session.clone()).tenant(tenant.clone());
-        let Some(newest) = archon.newest(newest).await? else { return Ok(None) };
+        let Some(newest) = archon.newest(newest).await? else { return Ok(NextRun::None) };
         if !newest.status.has_ended() || unread(&*inbox, &newest.run_id).await?.0.is_empty() {
-            return Ok(None);
+            return Ok(NextRun::None);
         }
         let (session, tenant) = (Some(session.clone()), Some(tenant.clone()));
         let (context, origin) =
             match archon.prepare(RunOptions { session, tenant, ..RunOptions::default() }).await {
-                Err(RunError::SessionBusy { .. }) => return Ok(None),
+                Err(RunError::SessionBusy { .. }) => return Ok(NextRun::Claimed),
                 prepared => prepared?,
             };
-        let Origin::Continues { run, .. } = origin.clone() else { return Ok(None) };
+        let Origin::Continues { run, .. } = origin.clone() else { return Ok(NextRun::None) };
         let (ids, messages) = unread(&*inbox, &run).await?;
         if messages.is_empty() {
-            return Ok(None);
+            return Ok(NextRun::None);
         }
         let own = || self.agent(RunKind::Loop, &archon.agent.options().agent_id);
         let agent = match self.agent_of(&run, &archon.journal.read(&run).await?).await {
@@ -69,7 +75,7 @@ impl Runs {
             .await?;
         inbox.remove(&run, &ids).await?;
         self.pass_on(requests, &started.run, is_loop).await?;
-        Ok(Some(started))
+        Ok(NextRun::Begun(started))
     }
 }
 

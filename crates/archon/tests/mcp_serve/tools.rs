@@ -2,7 +2,7 @@
 
 use archon::{
     mcp_serve::Questions,
-    types::{Answer, AnswerRuns, Json, RecordBody, RunStatus, StartRuns},
+    types::{Answer, AnswerRuns, Json, RecordBody, RunStatus, Speaker, StartRuns},
 };
 use serde_json::json;
 
@@ -44,6 +44,12 @@ async fn call_is_a_run_with_the_call_in_its_log() {
         let log = runs.records(&run, None).await.unwrap().whole().unwrap();
         let is_result = |body: &RecordBody| matches!(body, RecordBody::ToolCallFinished { result, .. } if result.text() == "42");
         assert!(log.iter().any(|record| is_result(&record.body)));
+        let speaker = |body: &RecordBody| match body {
+            RecordBody::MessageAdded { message, .. } => message.speaker(),
+            _ => None,
+        };
+        let speakers: Vec<_> = log.iter().filter_map(|record| speaker(&record.body)).collect();
+        assert_eq!(speakers, [Speaker::Model], "the arguments are no words of a person");
         client.close().await;
     }
 }

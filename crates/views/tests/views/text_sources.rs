@@ -87,6 +87,11 @@ fn find_has_no_source_for_words_that_a_model_wrote_before_a_tool() {
     assert_eq!(log.find("notes.txt"), None);
     log.add_person("Delete notes.txt.");
     assert_eq!(log.find("notes.txt"), message("Delete notes.txt."), "a person's words are the person's");
+    // The name is a part of the model's path.
+    let mut log = Log::default();
+    log.add_call("write_file", json!({"path": "out/notes.txt"}), "Created.");
+    log.add_call("list_directory", json!({"path": "out"}), "notes.txt");
+    assert_eq!(log.find("notes.txt"), None);
     // Both calls are in one answer, so the second does not follow from the result of the first.
     let mut log = Log::default();
     let calls = ["read_file", "bash"].map(|tool| ToolCall::new("c", tool, json!({"text": "rm -rf out"})));
@@ -98,7 +103,10 @@ fn find_has_no_source_for_words_that_a_model_wrote_before_a_tool() {
 #[test]
 fn find_takes_whole_words_of_eight_characters_or_more() {
     let mut log = Log::default();
-    log.add_person("Mail to eve@example.org, with x_report.txt, ls -la a and 购物车列成表格吧。");
+    log.add_person(
+        "Mail to eve@example.org, with x_report.txt, ls -la a and 购物车列成表格吧。 See @today.txt? Yes.",
+    );
+    log.add_person("Is it old-notes.txt, ../plans.txt, mail.bob@example.org, étude.txt or src/tests/old?");
     for (words, is_found) in [
         ("eve@example.org", true),
         ("ve@example.org", false),
@@ -111,6 +119,18 @@ fn find_takes_whole_words_of_eight_characters_or_more() {
         ("购物车列成表格吧", true),
         ("物车列成表格吧。", true),
         ("购物车列成表", false),
+        ("today.txt", true),
+        ("today.txt? Yes.", true),
+        ("notes.txt", false),
+        ("plans.txt", false),
+        ("./plans.txt", false),
+        ("../plans.txt", true),
+        ("bob@example.org", false),
+        ("mail.bob@example", false),
+        ("tude.txt", false),
+        ("src/tests", false),
+        ("src/tests/", false),
+        ("src/tests/old", true),
         ("", false),
     ] {
         assert_eq!(log.find(words).is_some(), is_found, "{words}");
@@ -158,6 +178,17 @@ fn find_knows_each_kind_of_source() {
 }
 
 #[test]
+fn changed_arguments_name_the_result_and_are_no_source() {
+    let mut log = Log::default();
+    let call = log.add_model(vec![ToolCall::new("c", "read_file", json!({"path": "model.txt"})).into()]);
+    let answer = Answer::Edit { arguments: json!({"path": "person.txt"}) };
+    log.add(RecordBody::ApprovalAnswered { call, answer });
+    log.add_result(call, "person.txt and model.txt name other.txt");
+    assert_eq!((log.find("model.txt"), log.find("person.txt")), (None, None));
+    assert_eq!(log.find("other.txt"), result("read_file", "person.txt"));
+}
+
+#[test]
 fn prompt_of_a_child_run_is_no_message_of_the_person() {
     let mut log = Log::default();
     let mut start = started();
@@ -184,7 +215,7 @@ fn record_that_was_applied_already_changes_nothing() {
 fn oldest_texts_are_dropped_and_of_a_long_one_the_beginning_is_kept() {
     let mut log = Log::default();
     log.add_person("See notes.txt.");
-    log.add_person(&format!("See first.txt.{} and late.txt.", "é".repeat(64 * 1_024)));
+    log.add_person(&format!("See first.txt. {} and late.txt.", "é".repeat(64 * 1_024)));
     assert_eq!((log.find("first.txt").is_some(), log.find("late.txt.")), (true, None));
     for _ in 0..14 {
         log.add_person(&"x".repeat(128 * 1_024));
@@ -242,7 +273,7 @@ proptest! {
                 }
                 _ => {
                     log.add_model(vec![Content::text(text)]);
-                    is_of_model |= is_there;
+                    is_of_model = true;
                     None
                 }
             };
