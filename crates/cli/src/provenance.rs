@@ -4,8 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon::{
     types::{
-        ApprovalRequest, CallId, Journal, Origin, PendingApproval, Record, RecordBody, RunFilter, RunId,
-        RunStarted,
+        ApprovalRequest, CallId, Journal, Origin, PendingApproval, Record, RecordBody, RunFilter, RunStarted,
     },
     views::{ArgumentSource, TextSource, TextSources},
 };
@@ -120,7 +119,7 @@ fn begins(body: &RecordBody, call: CallId) -> bool {
 mod tests {
     use archon::{
         store::InMemoryJournal,
-        types::{CommandId, Durability, Effect, OpenMode, RunConfig, Timestamp, ToolResult},
+        types::{CommandId, Durability, Effect, OpenMode, RunConfig, RunId, Timestamp, ToolResult},
     };
 
     use super::*;
