@@ -3,8 +3,9 @@
 //! The lock is on a file next to the log, because on some systems a lock keeps readers out of the locked
 //! file, and the log of a running run must stay readable.
 //!
-//! The writer of a log in a file writes the minimum length of the log into the lock file, and removes that
-//! file when it closes normally. So a log that was shortened after a crash is detected.
+//! The writer of a log in a file writes the minimum length of the log into the lock file, with the id of the
+//! system's start, and removes that file when it closes normally. So a log that was shortened after a crash is
+//! detected, and the death of a process is distinguished from a failure of power.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -30,9 +31,21 @@ pub(crate) struct RunLock {
     identity: Identity,
     #[cfg_attr(not(feature = "jsonl"), expect(dead_code, reason = "the lock ends with the file"))]
     file: File,
-    /// True if the lock file has the length that an earlier writer noted, and the log was not yet checked
-    /// against that length.
+    /// The id of this start of the system; empty where it is unknown.
+    boot: String,
+    /// The length that an earlier writer noted; 0 if none did.
+    noted: u64,
+    /// True if the log was not yet checked against the noted length.
     has_note: bool,
+}
+
+/// The note of a writer in the lock file. It exists while the writer runs, and after it was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The length of the log in bytes that was synced; 0 if the writer has synced nothing.
+    pub(crate) synced: u64,
+    /// True if the system has run since: then the medium has every byte that was written, synced or not.
+    pub(crate) is_of_this_boot: bool,
 }
 
 impl RunLock {
@@ -46,8 +59,9 @@ impl RunLock {
             lock(&file, path, run, wait)?;
             let identity = Identity::of(&file.metadata().map_err(storage("lock", path))?);
             if identity.is_at(path) {
-                let has_note = note(directory, run).is_some();
-                return Ok(Self { path: path.clone(), identity, file, has_note });
+                let noted = note(directory, run).map_or(0, |note| note.synced);
+                let (boot, has_note) = (boot(), noted > 0);
+                return Ok(Self { path: path.clone(), identity, file, boot, noted, has_note });
             }
             // The holder before us removed the file between our open and our lock. A lock on a file without
             // a name keeps nobody out, so the file that has the name now is locked instead.
@@ -69,22 +83,35 @@ impl RunLock {
         use std::io::{Seek as _, SeekFrom, Write as _};
         let mut file = &self.file;
         // The text always has the same length, so that it never mixes an old number with a new one.
-        let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(format!("{bytes:020}").as_bytes()));
+        let text = format!("{bytes:020} {}", self.boot);
+        let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(text.as_bytes()));
     }
 
-    /// Declares that the log was checked against the note, or was deleted with its run, so that the lock
-    /// file may be removed at the end.
+    /// Declares that the log was checked against the note, so that the lock file may be removed at the end, and
+    /// makes the note one of this writer.
     #[cfg(feature = "jsonl")]
     pub(crate) fn accept(&mut self) {
         self.has_note = false;
+        self.note(self.noted);
     }
 }
 
-/// Returns the log length in bytes that the writer of `run` noted in the lock file. The note exists only
-/// while the writer runs and after it was killed.
-pub(crate) fn note(directory: &Path, run: &RunId) -> Option<u64> {
+/// Returns the note of the writer of `run`.
+pub(crate) fn note(directory: &Path, run: &RunId) -> Option<Note> {
     let text = read_file(&directory.join(format!("{run}.lock"))).ok()?;
-    std::str::from_utf8(&text).ok()?.parse().ok().filter(|bytes| *bytes > 0)
+    let (synced, written_in) = std::str::from_utf8(&text).ok()?.split_once(' ')?;
+    let is_of_this_boot = !written_in.is_empty() && written_in == boot();
+    Some(Note { synced: synced.parse().ok()?, is_of_this_boot })
+}
+
+/// Returns the id of this start of the system; empty where it is unknown.
+fn boot() -> String {
+    let id = if cfg!(target_os = "linux") {
+        fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
+    } else {
+        None
+    };
+    id.unwrap_or_default().trim().to_owned()
 }
 
 /// Returns true if a process holds the lock of `run` in `directory`. During the check no process can take

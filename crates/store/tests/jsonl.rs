@@ -171,6 +171,39 @@ fn open_of_a_log_that_lost_its_end_after_a_crash_is_refused_each_time() {
     );
 }
 
+/// The writer was killed within its write, and so before anything acted on the record.
+// spec: A-06, S-14
+#[test]
+fn open_of_a_log_whose_writer_was_killed_within_an_effect_drops_the_line() {
+    let f = ending_with_a_start_of("side_effect");
+    let (lock, last) = (f.file.with_extension("lock"), last_line(&f.bytes));
+    let hint = records([started("r1"), prompted("x"), note("y")]).pop().unwrap();
+    for appended in [&[][..], &[hint]] {
+        fs::write(&f.file, &f.bytes[..last]).unwrap();
+        let mut open = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap();
+        block_on(open.writer.append(appended, Durability::Synced)).unwrap();
+        // What a writer leaves that is killed.
+        let noted = fs::read_to_string(&lock).unwrap();
+        drop(open);
+        let kept = block_on(f.journal.read(&run("r1"))).unwrap();
+        let before = fs::read(&f.file).unwrap();
+        for cut in last + 1..f.bytes.len() {
+            let torn = [&before, &f.bytes[last..cut]].concat();
+            fs::write(&f.file, &torn).unwrap();
+            fs::write(&lock, &noted).unwrap();
+            let open = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap();
+            assert_eq!(open.records, kept, "cut at {cut}");
+            drop(open);
+            // After a failure of power, the medium may have lost the end of the line.
+            fs::write(&f.file, &torn).unwrap();
+            let (synced, _) = noted.split_once(' ').unwrap();
+            fs::write(&lock, format!("{synced} another start")).unwrap();
+            let e = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap_err();
+            assert!(matches!(e, JournalError::Corrupt { .. }), "cut at {cut}: {e}");
+        }
+    }
+}
+
 #[test]
 fn open_of_a_log_whose_last_line_is_cut_before_its_type_is_refused() {
     let f = fixture();

@@ -16,7 +16,8 @@ use crate::{
 };
 
 pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), JournalError> {
-    if !files.log.exists() && lock::note(&files.runs, &files.run).is_none() {
+    let has_note = || lock::note(&files.runs, &files.run).is_some_and(|note| note.synced > 0);
+    if !files.log.exists() && !has_note() {
         return Err(rules::unknown(&files.run));
     }
     let mut lock = RunLock::take(&files.runs, &files.run, wait)?;
@@ -26,8 +27,8 @@ pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), Journa
     if_exists(fs::remove_file(&files.log)).map_err(storage("remove", &files.log))?;
     sync_directory(&files.runs)?;
     // On systems where the file of the lock stays, it must no longer promise a log.
-    lock.note(0);
     lock.accept();
+    lock.note(0);
     if let Some(owner) = owner {
         Index::of(&files.runs).forget(&files.run, &owner)?;
     }

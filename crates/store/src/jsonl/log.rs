@@ -1,13 +1,13 @@
 //! Reads a log, and distinguishes a torn end (expected after a crash) from damage (not expected).
 //!
 //! A last line is torn when its newline is missing. The append that wrote it never returned, so nothing
-//! acted on the record, and the line is dropped. But if the line may be the start of a tool call with an
-//! effect, it counts as damage: the medium may have lost the end of the line after a sync, and without the
-//! line the effect could happen twice. A line with its newline was written completely: if it cannot be read,
+//! acted on the record, and the line is dropped. But if the system was started anew since, and the line may be
+//! the start of a tool call with an effect, it counts as damage: the medium may have lost the end of the line
+//! after a sync, and without the line the effect could happen twice. A line with its newline was written completely: if it cannot be read,
 //! it is damaged. A fork of the run can continue from the undamaged records.
 //!
 //! Complete lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
-//! killed writer has the length that the log must have.
+//! killed writer has the length that the log must have, and the start of the system in which it worked.
 
 use std::sync::Arc;
 
@@ -25,11 +25,14 @@ use crate::{
 /// Reads the log of a run. A log without records counts as no run.
 pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
     // The noted length is read before the log, since the log grows while its writer works.
-    let noted = lock::note(&files.runs, &files.run);
+    let note = lock::note(&files.runs, &files.run);
+    let noted = note.map(|note| note.synced).filter(|synced| *synced > 0);
     let bytes = if_exists(read_file(&files.log)).map_err(storage("read", &files.log))?;
     let bytes = bytes.or_else(|| noted.map(|_| Vec::new())).ok_or_else(|| unknown(&files.run))?;
     let length = bytes.len() as u64;
-    let mut salvaged = parse(&files.run, bytes, &files.blobs)?;
+    // A writer that died in this start of the system was killed within its write, which nothing acted on.
+    let written = note.filter(|note| note.is_of_this_boot).map(|note| note.synced);
+    let mut salvaged = parse(&files.run, bytes, written, &files.blobs)?;
     let lacks = noted.unwrap_or_default().saturating_sub(length - salvaged.torn_bytes);
     if lacks > 0 && salvaged.damage.is_none() {
         let problem = format!("{lacks} bytes are missing at the end of its log");
@@ -40,9 +43,15 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
 
 const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";
 
-/// Parses the bytes of a log. Returns an error if another version of Archon wrote the log, since the meaning
+/// Parses the bytes of a log. A line without its newline that begins at `written` or behind it was being written when
+/// its writer was killed. Returns an error if another version of Archon wrote the log, since the meaning
 /// of its records is then unknown.
-fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged, JournalError> {
+fn parse(
+    run: &RunId,
+    mut bytes: Vec<u8>,
+    written: Option<u64>,
+    blobs: &dyn Blobs,
+) -> Result<Salvaged, JournalError> {
     let mut salvaged = Salvaged::default();
     let length = bytes.len();
     let mut start = 0;
@@ -61,7 +70,8 @@ fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged,
                 Err(e) => salvaged.damage = Some(e),
             },
             Some(_) if newline.is_none() && !line::is_two(&bytes[start..end]) => {
-                match seq == 0 || !line::may_be_effect(&bytes[start..end]) {
+                let is_killed_write = written.is_some_and(|written| start as u64 >= written);
+                match seq == 0 || is_killed_write || !line::may_be_effect(&bytes[start..end]) {
                     true => salvaged.torn_bytes = (length - start) as u64,
                     false => salvaged.damage = Some(corrupt(run, seq, CUT)),
                 }

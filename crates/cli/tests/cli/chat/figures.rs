@@ -161,15 +161,24 @@ async fn key_shows_its_character_at_once_while_tokens_stream() {
 /// The number of calls of an answer.
 const CALLS: u64 = 40;
 
-/// Asks for the files once, and then answers the last message.
+/// Asks for the files once after each message, and then answers the message. Summaries and hints, which have the role of
+/// the person as well, are no messages of this conversation.
 fn reply(request: &RecordedRequest) -> MockResponse {
     let messages = request.body["messages"].as_array().expect("messages");
-    if messages.last().is_none_or(|last| last["role"] != "tool") {
-        let call = |n| ("read_file", json!({"path": format!("file{n}.txt")}));
-        return asks_for_all("I read them.", &(0..CALLS).map(call).collect::<Vec<_>>());
+    let text = |message: &serde_json::Value| message["content"].as_str().unwrap_or_default().to_owned();
+    let asked =
+        messages.iter().rposition(|message| message["role"] == "user" && text(message).starts_with("round "));
+    let done = messages.iter().rposition(|message| message["role"] == "tool");
+    match asked {
+        Some(asked) if done.is_some_and(|done| done > asked) => {
+            answer(&format!("done with {}", text(&messages[asked])))
+        }
+        Some(asked) if asked + 1 == messages.len() => {
+            let call = |n| ("read_file", json!({"path": format!("file{n}.txt")}));
+            asks_for_all("I read them.", &(0..CALLS).map(call).collect::<Vec<_>>())
+        }
+        _ => answer("The files were read."),
     }
-    let of_person = messages.iter().rev().find(|message| message["role"] == "user");
-    answer(&format!("done with {}", of_person.expect("a message")["content"].as_str().unwrap_or_default()))
 }
 
 #[tokio::test]
