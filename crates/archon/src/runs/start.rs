@@ -82,6 +82,7 @@ impl StartRuns for Runs {
                 live: live.map(|(events, _)| events),
                 watched,
                 ready,
+                is_at_rest: false,
                 has_failed: false,
             };
             let events = stream::unfold(watching, |mut watching| async move {
@@ -470,6 +471,8 @@ struct Watching {
     /// The state of the run in this process, which has the reason if the run stops.
     watched: Option<Arc<Live>>,
     ready: VecDeque<Arc<Record>>,
+    /// True if the last record that the watcher got ended or suspended the run.
+    is_at_rest: bool,
     /// True if an error was sent, which is the last item.
     has_failed: bool,
 }
@@ -478,8 +481,7 @@ impl Watching {
     async fn next(&mut self) -> Option<Result<Event, RunError>> {
         loop {
             if let Some(record) = self.ready.pop_front() {
-                self.after = Some(record.seq);
-                return Some(Ok(Event::Record { run: self.run.clone(), record }));
+                return Some(Ok(self.pass(record)));
             }
             let Some(events) = &mut self.live else {
                 match self.elsewhere().await {
@@ -493,8 +495,7 @@ impl Watching {
             match events.next().await {
                 Some(Event::Record { run, record }) if run == self.run => {
                     if self.after.is_none_or(|after| record.seq > after) {
-                        self.after = Some(record.seq);
-                        return Some(Ok(Event::Record { run, record }));
+                        return Some(Ok(self.pass(record)));
                     }
                 }
                 Some(event) => return Some(Ok(event)),
@@ -503,9 +504,19 @@ impl Watching {
                     if let Some(error) = self.failure() {
                         return Some(Err(error));
                     }
+                    // The run may have been resumed since: a new watch then has its events, and not only records.
+                    if self.is_at_rest {
+                        return None;
+                    }
                 }
             }
         }
+    }
+
+    fn pass(&mut self, record: Arc<Record>) -> Event {
+        self.after = Some(record.seq);
+        self.is_at_rest = matches!(record.body, RecordBody::Suspended { .. } | RecordBody::RunFinished(_));
+        Event::Record { run: self.run.clone(), record }
     }
 
     /// Returns the reason why the run stopped in this process; `None` if it did not.
