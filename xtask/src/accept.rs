@@ -23,7 +23,7 @@ const ALL: &str = "all";
 /// All tests of the workspace in one build, in place of the tests of each suite: most of the time of `all` would
 /// be builds of the same crates with other features. The bus needs a server of its own, and the engine from
 /// source a compiler: their suites' lines stay.
-const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/web,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
+const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server,archon-agents/web,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
 
 /// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
@@ -126,6 +126,15 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-bus -p archon-assistant -p archon-orchestrator",
             "bench --profile measure -p archon-bus -p archon-orchestrator",
             "xtask redis test --profile accept -p archon-redis -- --nocapture",
+        ],
+        with_model: &[],
+    },
+    Suite {
+        name: "serve",
+        commands: &[
+            "test --profile accept -p archon-http-access -p archon-server",
+            // 200 runs are watched live, late and after a reconnect at each of their records.
+            "test --profile accept -p archon-agents --features server,memory --test server",
         ],
         with_model: &[],
     },
@@ -273,7 +282,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, terminal, faults, packages, features, demo, security, speed, all"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, serve, terminal, faults, packages, features, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

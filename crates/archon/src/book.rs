@@ -52,6 +52,11 @@ pages! {
     HowToUndo: "docs/book/how-to/undo.md",
 }
 
+#[cfg(feature = "server")]
+pages! {
+    HowToServe: "docs/book/how-to/serve-over-http.md",
+}
+
 #[cfg(all(feature = "mcp-sign-in", feature = "mcp-serve"))]
 pages! {
     McpServers: "docs/mcp.md",

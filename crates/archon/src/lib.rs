@@ -44,6 +44,7 @@
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
 //! | offer tools and agents to MCP clients | `mcp_serve::Server`, with the feature `mcp-serve` |
+//! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
@@ -223,6 +224,9 @@ pub use archon_planner as planner;
 pub use archon_providers as providers;
 /// The machine and the driver of the agent loop.
 pub use archon_react_loop as react_loop;
+/// Runs over HTTP: a router of JSON and server-sent events, behind tokens with roles.
+#[cfg(feature = "server")]
+pub use archon_server as server;
 /// Snapshots of a workspace, and what an undo did.
 #[cfg(all(unix, feature = "undo"))]
 pub use archon_snapshots as snapshots;

@@ -3,20 +3,15 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
+use archon_http_access::{AllowedHosts, ConnectionOptions, TokenHash, bearer_token, serve_connections};
 use archon_types::{CancellationToken, Secret};
 use bytes::Bytes;
-use hmac_sha256::Hash;
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
-    server::conn::http1,
+    header::{HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
     service::service_fn,
-};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
 };
 use rmcp::{
     ServerHandler,
@@ -25,21 +20,14 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
     },
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use tokio::net::TcpListener;
 
 use crate::error::ServeError;
 
 /// The path at which the server speaks the protocol; requests for other paths get the status 404.
 const PATH: &str = "/mcp";
-/// Maximum time until the headers of a request have arrived.
-const HEADERS: Duration = Duration::from_secs(10);
 /// Time without a message after which a session is closed.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// The pause after a failed accept, for instance because no file descriptor was left.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Options of a server over HTTP.
 #[derive(Clone, Debug)]
@@ -102,53 +90,16 @@ pub async fn serve_http<H: ServerHandler + Clone>(
 ) -> Result<(), ServeError> {
     let address = listener.local_addr()?;
     let door = Arc::new(Door::new(handler, address, options)?);
-    let (connections, graceful) =
-        (Arc::new(Semaphore::new(options.max_connections)), GracefulShutdown::new());
-    while let Some((stream, permit)) = accept(&listener, &connections, &end).await {
-        let door = door.clone();
-        let answer = service_fn(move |request| {
-            let door = door.clone();
-            async move { Ok::<_, Infallible>(door.answer(request).await) }
-        });
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), answer));
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(target: "archon::mcp", %error, "a connection broke off");
-            }
-            drop(permit);
-        });
-    }
-    drop(listener);
-    let closed = graceful.shutdown();
-    let _ = tokio::time::timeout(options.grace, closed).await;
+    let connections =
+        ConnectionOptions::default().with_max_connections(options.max_connections).with_grace(options.grace);
+    let outer = door.clone();
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let door = outer.clone();
+        async move { Ok::<_, Infallible>(door.answer(request).await) }
+    });
+    serve_connections(listener, answer, &connections, &end).await;
     door.end.cancel();
     Ok(())
-}
-
-/// Waits until one more connection is allowed, and accepts it; `None` when the server ends.
-async fn accept(
-    listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-    end: &CancellationToken,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let next = async {
-        let permit = connections.clone().acquire_owned().await.ok()?;
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => return Some((stream, permit)),
-                Err(error) => {
-                    tracing::warn!(target: "archon::mcp", %error, "a connection was not accepted");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-        }
-    };
-    tokio::select! {
-        next = next => next,
-        () = end.cancelled() => None,
-    }
 }
 
 type Body = BoxBody<Bytes, Infallible>;
@@ -157,7 +108,7 @@ type Body = BoxBody<Bytes, Infallible>;
 struct Door<H> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    token: Option<[u8; 32]>,
+    token: Option<TokenHash>,
     max_sessions: usize,
     /// Ends all sessions and streams.
     end: CancellationToken,
@@ -172,11 +123,11 @@ impl<H: ServerHandler + Clone> Door<H> {
         if address.ip().is_unspecified() && options.hosts.is_empty() {
             return Err(ServeError::NoHosts(address));
         }
-        let (hosts, end) = (hosts(address, &options.hosts), CancellationToken::new());
-        let origins = hosts.iter().flat_map(|host| origins(host)).collect::<Vec<_>>();
+        let (hosts, end) =
+            (AllowedHosts::of_address(address, options.hosts.clone()), CancellationToken::new());
         let mut config = StreamableHttpServerConfig::default()
-            .with_allowed_hosts(hosts)
-            .with_allowed_origins(origins)
+            .with_allowed_hosts(hosts.names().to_vec())
+            .with_allowed_origins(hosts.origins())
             .enforce_origin_validation()
             .with_cancellation_token(end.clone())
             .with_max_request_body_bytes(options.max_body);
@@ -187,7 +138,7 @@ impl<H: ServerHandler + Clone> Door<H> {
         Ok(Self {
             service: StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config),
             sessions,
-            token: options.token.as_ref().map(|token| Hash::hash(token.expose().as_bytes())),
+            token: options.token.as_ref().map(TokenHash::of),
             max_sessions: options.max_sessions,
             end,
         })
@@ -212,14 +163,10 @@ impl<H: ServerHandler + Clone> Door<H> {
         self.service.handle(request).await
     }
 
-    /// Returns true if a request has the token; compares the hashes of the tokens, in constant time.
+    /// Returns true if a request has the token.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
-        let presented = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let presented = presented.and_then(|value| value.split_once(' '));
-        presented.is_some_and(|(scheme, presented)| {
-            scheme.eq_ignore_ascii_case("bearer") && Hash::verify(presented.trim(), token)
-        })
+        bearer_token(headers).is_some_and(|presented| token.is_of(presented))
     }
 }
 
@@ -232,49 +179,8 @@ fn opens_session(request: &Request<Incoming>) -> bool {
     request.method() == Method::POST && !is_stateless && !headers.contains_key("mcp-session-id")
 }
 
-/// Returns the hosts for which requests are allowed: those in `named`, and those of the server's address.
-fn hosts(address: SocketAddr, named: &[String]) -> Vec<String> {
-    let port = address.port();
-    let mut hosts = named.to_vec();
-    if address.ip().is_loopback() || address.ip().is_unspecified() {
-        hosts.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{host}:{port}")));
-    } else {
-        hosts.push(address.to_string());
-    }
-    hosts
-}
-
-/// Returns the origins of the web pages of a host.
-fn origins(host: &str) -> [String; 2] {
-    let ends_with_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let port = if ends_with_port { "" } else { ":*" };
-    ["http", "https"].map(|scheme| format!("{scheme}://{host}{port}"))
-}
-
 fn refusal(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = status;
     response
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may panic")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_are_those_of_the_address_and_those_that_were_named() {
-        let hosts = |address: &str, named: &[&str]| {
-            hosts(address.parse().unwrap(), &named.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
-        };
-        assert_eq!(hosts("127.0.0.1:80", &[]), ["localhost:80", "127.0.0.1:80", "[::1]:80"]);
-        assert_eq!(hosts("192.0.2.7:80", &["tools.example"]), ["tools.example", "192.0.2.7:80"]);
-    }
-
-    #[test]
-    fn origins_of_a_host_have_its_port_or_any() {
-        assert_eq!(origins("localhost:80"), ["http://localhost:80", "https://localhost:80"]);
-        assert_eq!(origins("[::1]:80"), ["http://[::1]:80", "https://[::1]:80"]);
-        assert_eq!(origins("tools.example"), ["http://tools.example:*", "https://tools.example:*"]);
-    }
 }

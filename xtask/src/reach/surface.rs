@@ -7,8 +7,15 @@ use crate::layers;
 use crate::repository::TextFile;
 
 /// Crates that no program uses by name: the facade exports the items of some of them, the others stay inside.
-const INSIDE: &[&str] =
-    &["archon-macros", "archon-vectors", "archon-run", "archon-process", "archon-testkit", "archon-cli"];
+const INSIDE: &[&str] = &[
+    "archon-macros",
+    "archon-vectors",
+    "archon-run",
+    "archon-process",
+    "archon-http-access",
+    "archon-testkit",
+    "archon-cli",
+];
 const FACADE: &str = "archon";
 /// Crates whose items are in a module of the facade that has the name of another crate.
 const IN_ANOTHER: &[(&str, &str)] = &[("assistant", "orchestrator"), ("bus", "orchestrator")];

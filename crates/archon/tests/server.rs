@@ -1,0 +1,22 @@
+//! Runs over HTTP: the routes and their events, and requests that are refused.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "server/attacks.rs"]
+mod attacks;
+#[path = "server/bad_input.rs"]
+mod bad_input;
+#[path = "server/events.rs"]
+mod events;
+#[path = "server/loopback.rs"]
+mod loopback;
+#[path = "server/page.rs"]
+mod page;
+#[path = "server/roles.rs"]
+mod roles;
+#[path = "server/routes.rs"]
+mod routes;
+#[path = "server/sign_in.rs"]
+mod sign_in;
+#[path = "server/world.rs"]
+mod world;

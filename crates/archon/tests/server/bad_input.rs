@@ -1,0 +1,144 @@
+//! Bad input is refused by a rule that the response names, and runs go on.
+
+use std::time::Duration;
+
+use archon::{
+    RunId,
+    server::{
+        ServerOptions, TokenLimits,
+        axum::{
+            body::{Body, Bytes},
+            http::StatusCode,
+        },
+    },
+    types::StartRuns,
+};
+use archon_testkit::Ended;
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+use crate::world::{Ask, World};
+
+#[tokio::test]
+async fn body_that_does_not_fit_is_refused_with_its_place() {
+    let site = World::new().site();
+    for (body, refusal, detail) in [
+        ("{", (400, "malformed-body"), "line 1 column 1"),
+        ("", (422, "body"), "`text` is missing"),
+        ("{}", (422, "body"), "`text` is missing"),
+        ("[]", (422, "body"), "invalid length 0"),
+        (r#"{"text":1}"#, (422, "body"), "expected a string"),
+        (r#"{"txt":"hello"}"#, (422, "body"), "unknown field `txt`"),
+        (r#"{"text":"a","content":[{"type":"text","text":"b"}]}"#, (422, "body"), "not both"),
+        (r#"{"content":[{"type":"thinking","thinking":"b"}]}"#, (422, "body"), "neither text nor an image"),
+        (r#"{"text":" "}"#, (422, "refused"), "the prompt is empty"),
+        (r#"{"text":"a","when_busy":"never"}"#, (422, "body"), "unknown variant `never`"),
+        (r#"{"text":"a","kind":"team"}"#, (500, "internal"), "no agent walker is registered"),
+    ] {
+        let refused = site.send(Ask::new("POST", "/v1/runs").body(body)).await;
+        assert_eq!(refused.refusal(), refusal, "{body}: {refused:?}");
+        assert!(refused.body["detail"].as_str().unwrap().contains(detail), "{body}: {refused:?}");
+        assert_eq!(refused.body["status"], json!(refusal.0), "{body}");
+    }
+    let key = |key: &str| Ask::post("/v1/runs", &json!({ "text": "a" })).with("idempotency-key", key);
+    for wrong in ["", "\"\"", &"k".repeat(256)] {
+        assert_eq!(site.send(key(wrong)).await.refusal(), (400, "header"), "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn body_beyond_the_limit_is_refused_and_the_run_under_way_ends_well() {
+    let options = ServerOptions::default().with_max_body(1_000);
+    let site = World::new().site_with(options, TokenLimits::default());
+    let run = site.start("wait").await;
+    site.world.gate.entered().await;
+    let steer = |length: usize| {
+        let body = json!({ "text": "x".repeat(length) }).to_string();
+        Ask::new("POST", &format!("/v1/runs/{run}/steer")).body(body)
+    };
+    assert_eq!(site.send(steer(1_000)).await.refusal(), (413, "body-size"));
+    assert_eq!(site.send(steer(900)).await.status, StatusCode::ACCEPTED);
+    site.world.gate.open();
+    assert!(site.runs.reply(&run).await.ended().is_finished());
+}
+
+#[tokio::test]
+async fn body_that_does_not_arrive_is_given_up() {
+    let site = World::new().site();
+    let beginning = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{\"text\":"))]);
+    let body = Body::from_stream(beginning.chain(stream::pending()));
+    let mut request = Ask::new("POST", "/v1/runs").request();
+    *request.body_mut() = body;
+    let (answer, ()) = tokio::join!(site.send_request(request), async {
+        site.clock.until_asleep(1).await;
+        site.clock.advance(Duration::from_secs(30));
+    });
+    assert_eq!(answer.refusal(), (408, "slow-body"));
+    let broken = stream::iter([Err::<Bytes, _>(std::io::Error::other("reset by peer"))]);
+    let mut request = Ask::new("POST", "/v1/runs").request();
+    *request.body_mut() = Body::from_stream(broken);
+    assert_eq!(site.send_request(request).await.refusal(), (400, "malformed-body"));
+}
+
+#[tokio::test]
+async fn requests_and_starts_of_a_token_have_limits_which_end_with_time() {
+    let limits = TokenLimits::default().with_requests_per_minute(3).with_starts_per_hour(1);
+    let site = World::new().site_with(ServerOptions::default(), limits);
+    let start = || Ask::post("/v1/runs", &json!({ "text": "hello" }));
+    assert_eq!(site.send(start()).await.status, StatusCode::CREATED);
+    let refused = site.send(start()).await;
+    assert_eq!(
+        (refused.refusal(), &refused.headers["retry-after"]),
+        ((429, "start-limit"), &"3600".parse().unwrap())
+    );
+    assert_eq!(site.get("/v1/runs").await.status, StatusCode::OK);
+    let refused = site.get("/v1/runs").await;
+    assert_eq!(
+        (refused.refusal(), &refused.headers["retry-after"]),
+        ((429, "request-limit"), &"20".parse().unwrap())
+    );
+    // Another token has limits of its own.
+    assert_eq!(site.send(Ask::get("/v1/runs").by("viewer")).await.status, StatusCode::OK);
+    site.clock.advance(Duration::from_secs(20));
+    assert_eq!(site.get("/v1/runs").await.status, StatusCode::OK);
+    site.clock.advance(Duration::from_secs(3_600));
+    assert_eq!(site.send(start()).await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn unknown_ids_answer_as_such_on_every_route_that_names_one() {
+    let site = World::new().site();
+    let run = site.run("hello").await;
+    let near = RunId::new(format!("{}x", &run.as_str()[..run.as_str().len() - 1]));
+    for (method, route) in [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("GET", "/records"),
+        ("GET", "/events"),
+        ("GET", "/usage"),
+        ("POST", "/cancel"),
+        ("POST", "/resume"),
+        ("POST", "/fork"),
+    ] {
+        let refused = site.send(Ask::new(method, &format!("/v1/runs/{near}{route}"))).await;
+        assert_eq!(refused.refusal(), (404, "unknown-run"), "{method} {route}");
+        assert!(refused.body["detail"].as_str().unwrap().contains(run.as_str()), "{refused:?}");
+    }
+    let answer = site.post("/v1/approvals/unknown/answer", json!({ "answer": "approve" })).await;
+    assert_eq!(answer.refusal(), (409, "no-open-question"));
+}
+
+#[tokio::test]
+async fn route_and_method_that_are_not_there_are_named() {
+    let site = World::new().site();
+    let lost = site.get("/v1/nothing").await;
+    assert_eq!(
+        (lost.refusal(), &lost.body["detail"]),
+        ((404, "unknown-route"), &json!("there is no GET /v1/nothing"))
+    );
+    let wrong = site.send(Ask::new("PUT", "/v1/runs")).await;
+    assert_eq!(
+        (wrong.refusal(), &wrong.body["detail"]),
+        ((405, "method"), &json!("there is no PUT /v1/runs"))
+    );
+}

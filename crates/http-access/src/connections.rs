@@ -1,0 +1,155 @@
+//! Connections of HTTP/1.1: their number, their headers and their end have limits.
+
+use std::{convert::Infallible, error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use archon_types::CancellationToken;
+use hyper::{
+    Request, Response,
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::Service,
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+
+/// Maximum time until the headers of a request have arrived.
+const HEADERS: Duration = Duration::from_secs(10);
+/// The pause after a failed accept, for instance because no file descriptor was left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A place at which clients connect: an address, or a Unix socket.
+pub trait Listener: Send + Sync {
+    /// The connection with a client.
+    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+
+    /// Waits for the next client.
+    ///
+    /// # Errors
+    /// The connection was not accepted, for instance because no file descriptor is left.
+    fn accept_client(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Returns the address; `None` for a Unix socket.
+    ///
+    /// # Errors
+    /// The operating system does not tell the address.
+    fn address(&self) -> io::Result<Option<SocketAddr>>;
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept_client(&self) -> io::Result<TcpStream> {
+        let (stream, _) = self.accept().await?;
+        Ok(stream)
+    }
+
+    fn address(&self) -> io::Result<Option<SocketAddr>> {
+        self.local_addr().map(Some)
+    }
+}
+
+#[cfg(unix)]
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept_client(&self) -> io::Result<UnixStream> {
+        let (stream, _) = self.accept().await?;
+        Ok(stream)
+    }
+
+    fn address(&self) -> io::Result<Option<SocketAddr>> {
+        Ok(None)
+    }
+}
+
+/// The limits of the connections of a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConnectionOptions {
+    /// Maximum number of open connections; a further connection waits. Default 256.
+    pub max_connections: usize,
+    /// Maximum time for requests under way when the server ends. Default 5 s.
+    pub grace: Duration,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self { max_connections: 256, grace: Duration::from_secs(5) }
+    }
+}
+
+archon_types::setters! {
+impl ConnectionOptions {
+    /// Sets the maximum number of open connections.
+    pub fn with_max_connections(self, connections: usize) -> Self { self.max_connections = connections }
+
+    /// Sets the maximum time for requests under way when the server ends.
+    pub fn with_grace(self, grace: Duration) -> Self { self.grace = grace }
+}
+}
+
+/// Serves clients that connect to `listener` until `end` fires. Then no new connection is accepted, and requests under
+/// way get [`ConnectionOptions::grace`]; the function returns without those that took longer.
+pub async fn serve_connections<L, S, B>(
+    listener: L,
+    service: S,
+    options: &ConnectionOptions,
+    end: &CancellationToken,
+) where
+    L: Listener,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let (connections, graceful) =
+        (Arc::new(Semaphore::new(options.max_connections)), GracefulShutdown::new());
+    while let Some((stream, permit)) = next_client(&listener, &connections, end).await {
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service.clone()));
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(target: "archon::http", %error, "a connection broke off");
+            }
+            drop(permit);
+        });
+    }
+    drop(listener);
+    let closed = graceful.shutdown();
+    let _ = tokio::time::timeout(options.grace, closed).await;
+}
+
+/// Waits until one more connection is allowed, and accepts it; `None` when the server ends.
+async fn next_client<L: Listener>(
+    listener: &L,
+    connections: &Arc<Semaphore>,
+    end: &CancellationToken,
+) -> Option<(L::Stream, OwnedSemaphorePermit)> {
+    let next = async {
+        let permit = connections.clone().acquire_owned().await.ok()?;
+        loop {
+            match listener.accept_client().await {
+                Ok(stream) => return Some((stream, permit)),
+                Err(error) => {
+                    tracing::warn!(target: "archon::http", %error, "a connection was not accepted");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        next = next => next,
+        () = end.cancelled() => None,
+    }
+}

@@ -1,0 +1,34 @@
+//! The outer part of every HTTP server of Archon: connections with limits, the hosts by which clients reach the server,
+//! and the tokens of requests.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`AllowedHosts`]: the values of `Host` and `Origin` that are not foreign | `hosts.rs` |
+//! | [`TokenHash`], [`bearer_token`] | `token.rs` |
+//! | [`serve_connections`], [`Listener`], [`ConnectionOptions`] | `connections.rs` |
+//!
+//! *Invariants*
+//!
+//! - A host is allowed because it is in a list, never because of the address that the server listens at: a page can have
+//!   its own name rebound to this machine.
+//! - A token is compared by its hash, in constant time.
+//! - The number of connections and the time for the headers of a request have limits.
+//!
+//! ```
+//! use archon_http_access::{AllowedHosts, TokenHash};
+//! use archon_types::Secret;
+//!
+//! let hosts = AllowedHosts::of_address(([127, 0, 0, 1], 8080).into(), []);
+//! assert!(hosts.admits("localhost:8080") && !hosts.admits("localhost.evil.example:8080"));
+//!
+//! let token = TokenHash::of(&Secret::from("token-1"));
+//! assert!(token.is_of("token-1") && !token.is_of("token-2"));
+//! ```
+
+mod connections;
+mod hosts;
+mod token;
+
+pub use connections::{ConnectionOptions, Listener, serve_connections};
+pub use hosts::AllowedHosts;
+pub use token::{TokenHash, bearer_token};

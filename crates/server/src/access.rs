@@ -1,0 +1,171 @@
+//! Tokens: who may come, with which role, to which runs, and how often.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use archon_http_access::TokenHash;
+use archon_types::{MemoryStore, RunService, Secret, Timestamp, TokenBucket};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    cookie::hex,
+    problem::{Problem, Rule},
+    role::Role,
+    serve::ServeError,
+};
+
+/// The runs and memories that a token reaches.
+#[derive(Clone)]
+pub struct Scope {
+    pub(crate) runs: Arc<dyn RunService>,
+    pub(crate) memories: Option<Arc<dyn MemoryStore>>,
+}
+
+impl Scope {
+    /// Creates the scope of the runs of a service. For the token of a customer, pass a service that has the runs of this
+    /// customer only.
+    pub fn new(runs: Arc<dyn RunService>) -> Self {
+        Self { runs, memories: None }
+    }
+
+    /// Adds the memories of a store. For the token of a customer, pass a store that is bound to the customer's collection.
+    pub fn with_memories(mut self, memories: Arc<dyn MemoryStore>) -> Self {
+        self.memories = Some(memories);
+        self
+    }
+}
+
+impl std::fmt::Debug for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scope").field("memories", &self.memories.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// The limits of one token.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TokenLimits {
+    /// Maximum number of requests in a minute. Default 600.
+    pub requests_per_minute: u32,
+    /// Maximum number of requests in an hour that start a run. Default 600.
+    pub starts_per_hour: u32,
+    /// Maximum number of streams of events that are open at a time. Default 64.
+    pub watchers: usize,
+}
+
+impl Default for TokenLimits {
+    fn default() -> Self {
+        Self { requests_per_minute: 600, starts_per_hour: 600, watchers: 64 }
+    }
+}
+
+archon_types::setters! {
+impl TokenLimits {
+    /// Sets the maximum number of requests in a minute.
+    pub fn with_requests_per_minute(self, requests: u32) -> Self { self.requests_per_minute = requests }
+
+    /// Sets the maximum number of requests in an hour that start a run.
+    pub fn with_starts_per_hour(self, starts: u32) -> Self { self.starts_per_hour = starts }
+
+    /// Sets the maximum number of streams of events that are open at a time.
+    pub fn with_watchers(self, watchers: usize) -> Self { self.watchers = watchers }
+}
+}
+
+/// A token: a program sends it as `Authorization: Bearer TOKEN`, and a browser gets a cookie for it by a one-time link.
+#[derive(Clone, Debug)]
+pub struct AccessToken {
+    name: String,
+    secret: Secret,
+    role: Role,
+    scope: Scope,
+    limits: TokenLimits,
+}
+
+impl AccessToken {
+    /// Creates a token. The name is for people: it is in the log of the server, and in the reason of a cancel.
+    pub fn new(name: impl Into<String>, secret: impl Into<Secret>, role: Role, scope: Scope) -> Self {
+        Self { name: name.into(), secret: secret.into(), role, scope, limits: TokenLimits::default() }
+    }
+
+    /// Creates a token that is random. Without [`secret`](Self::secret) it is of use for one-time links only.
+    ///
+    /// # Errors
+    /// The operating system has no random numbers.
+    pub fn random(name: impl Into<String>, role: Role, scope: Scope) -> Result<Self, ServeError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(ServeError::Random)?;
+        Ok(Self::new(name, hex(&bytes), role, scope))
+    }
+
+    /// Returns the secret text of the token.
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Sets the limits of the token.
+    pub fn with_limits(mut self, limits: TokenLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// A token in use, with what it has used of its limits.
+#[derive(Debug)]
+pub(crate) struct Token {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) scope: Scope,
+    pub(crate) hash: TokenHash,
+    buckets: Mutex<Buckets>,
+    watchers: Arc<Semaphore>,
+}
+
+#[derive(Debug)]
+struct Buckets {
+    requests: TokenBucket,
+    starts: TokenBucket,
+}
+
+impl Token {
+    pub(crate) fn new(token: AccessToken, now: Timestamp) -> Self {
+        let AccessToken { name, secret, role, scope, limits } = token;
+        let buckets = Buckets {
+            requests: TokenBucket::new(limits.requests_per_minute, Duration::from_secs(60), now),
+            starts: TokenBucket::new(limits.starts_per_hour, Duration::from_secs(3_600), now),
+        };
+        let watchers = Arc::new(Semaphore::new(limits.watchers.min(Semaphore::MAX_PERMITS)));
+        Self { name, role, scope, hash: TokenHash::of(&secret), buckets: Mutex::new(buckets), watchers }
+    }
+
+    /// Counts a request.
+    pub(crate) fn count_request(&self, now: Timestamp) -> Result<(), Problem> {
+        let taken = self.buckets().requests.take(now);
+        taken.map_err(|next| limit(Rule::RequestLimit, "this token has sent too many requests", next, now))
+    }
+
+    /// Counts a start of a run.
+    pub(crate) fn count_start(&self, now: Timestamp) -> Result<(), Problem> {
+        let taken = self.buckets().starts.take(now);
+        taken.map_err(|next| limit(Rule::StartLimit, "this token has started too many runs", next, now))
+    }
+
+    /// Counts a stream of events, until the permit is dropped.
+    pub(crate) fn open_stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.watchers.clone().try_acquire_owned().map_err(|_| {
+            Problem::new(Rule::WatcherLimit, "this token has too many open streams of events")
+                .advise("close a stream")
+        })
+    }
+
+    fn buckets(&self) -> MutexGuard<'_, Buckets> {
+        // A panic cannot leave the buckets half-changed: every change is one call.
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn limit(rule: Rule, detail: &str, next: Timestamp, now: Timestamp) -> Problem {
+    Problem::new(rule, detail).advise("wait, and send the request again").after(next.since(now))
+}

@@ -1,0 +1,74 @@
+//! Who a request comes from; one-time links, and the cookie that they become.
+
+use std::time::Duration;
+
+use axum::{
+    extract::Query,
+    http::{
+        HeaderValue, Method, StatusCode,
+        header::{LOCATION, SET_COOKIE},
+        request::Parts,
+    },
+    response::Response,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    access::Token,
+    cookie,
+    problem::{Problem, Rule},
+    reply::{Reply, empty, json},
+    role::Right,
+    state::State,
+};
+
+#[derive(Deserialize)]
+struct SignInQuery {
+    #[serde(default)]
+    code: String,
+}
+
+/// Returns the name of the token, its role and its rights.
+pub(crate) fn me(token: &Token) -> Reply {
+    let rights: Vec<Right> = token.role.rights().collect();
+    json(StatusCode::OK, &json!({ "name": token.name, "role": token.role, "rights": rights }))
+}
+
+/// Exchanges the code of a one-time link for a cookie, and leads to the page above.
+pub(crate) fn sign_in(state: &State, parts: &Parts) -> Reply {
+    let refused = || {
+        Problem::new(Rule::OneTimeLink, "the link was used before, its time is over, or it never was one")
+            .advise("open a new one-time link")
+    };
+    // Who only looks at the link does not use it up.
+    if parts.method == Method::HEAD {
+        return Err(refused());
+    }
+    let query = Query::<SignInQuery>::try_from_uri(&parts.uri).map_err(|_| refused())?;
+    let now = state.now();
+    let token = state.codes.take(&query.code, now).and_then(|index| state.tokens.get(index));
+    let token = token.ok_or_else(refused)?;
+    let time = state.options.cookie_time;
+    let value = cookie::value(&token.hash, now + time);
+    let mut response = with_cookie(state, &value, time);
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let home = HeaderValue::try_from(&state.options.home);
+    response.headers_mut().insert(LOCATION, home.unwrap_or(HeaderValue::from_static("../")));
+    tracing::info!(target: "archon::server", by = %token.name, "a one-time link was used");
+    Ok(response)
+}
+
+/// Removes the cookie.
+pub(crate) fn sign_out(state: &State) -> Response {
+    with_cookie(state, "", Duration::ZERO)
+}
+
+fn with_cookie(state: &State, value: &str, time: Duration) -> Response {
+    let mut response = empty(StatusCode::NO_CONTENT);
+    let header = cookie::header(value, time, state.options.secure_cookie);
+    if let Ok(header) = HeaderValue::try_from(header) {
+        response.headers_mut().insert(SET_COOKIE, header);
+    }
+    response
+}

@@ -1,0 +1,131 @@
+//! The router: checks a request, lets its operation answer, and protects the response.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::Request,
+    http::{Method, StatusCode, request::Parts},
+    response::Response,
+    routing::{MethodFilter, on},
+};
+
+use crate::{
+    access::Token,
+    account, approvals,
+    check::{check_page, check_token},
+    control, events, memories,
+    openapi::OPENAPI,
+    problem::{Problem, Rule},
+    reply::{Reply, json_text, protect},
+    request::Call,
+    route::{Needs, Operation, ROUTES, Route},
+    runs, sessions,
+    state::State,
+    usage,
+};
+
+pub(crate) fn router(state: &Arc<State>) -> Router {
+    let mut router = Router::new();
+    for route in &ROUTES {
+        let Ok(method) = MethodFilter::try_from(route.method.clone()) else { continue };
+        let state = state.clone();
+        let handler = move |request: Request| answer(state.clone(), route, request);
+        router = router.route(route.path, on(method, handler));
+    }
+    let (unknown, wrong) = (state.clone(), state.clone());
+    router
+        .method_not_allowed_fallback(move |request: Request| refuse(wrong.clone(), Rule::Method, request))
+        .fallback(move |request: Request| refuse(unknown.clone(), Rule::Route, request))
+}
+
+async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let is_write = parts.method != Method::GET && parts.method != Method::HEAD;
+    let reply = match check(&state, route.needs, &parts) {
+        Err(problem) => Err(problem),
+        Ok(None) => account::sign_in(&state, &parts),
+        Ok(Some(token)) => {
+            let name = token.name.clone();
+            let path = parts.uri.path().to_owned();
+            let call = Call { state: state.clone(), token, parts, body };
+            let reply = operate(route.operation, call).await;
+            if is_write {
+                log(&name, route.operation, &path, &reply);
+            }
+            reply
+        }
+    };
+    if is_write && reply.is_ok() {
+        state.note_change();
+    }
+    finish(reply)
+}
+
+/// Writes who changed what into the log of the server. The path has the id of the run.
+fn log(token: &str, operation: Operation, path: &str, reply: &Reply) {
+    match reply {
+        Ok(response) => {
+            let status = response.status().as_u16();
+            tracing::info!(target: "archon::server", by = token, ?operation, path, status, "a write");
+        }
+        Err(problem) => {
+            let rule = problem.rule;
+            tracing::info!(target: "archon::server", by = token, ?operation, path, ?rule, "a refused write");
+        }
+    }
+}
+
+/// Checks a request, and returns its token; `None` for a route that needs none.
+fn check(state: &State, needs: Needs, parts: &Parts) -> Result<Option<Arc<Token>>, Problem> {
+    check_page(state, parts)?;
+    match needs {
+        Needs::Nothing => Ok(None),
+        needs => check_token(state, parts, needs).map(Some),
+    }
+}
+
+/// Refuses a request for a route or a method that is not there. Who has no token does not learn which there are.
+async fn refuse(state: Arc<State>, rule: Rule, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let path = parts.uri.path();
+    let problem = match check(&state, Needs::Token, &parts) {
+        Err(problem) => problem,
+        Ok(_) => Problem::new(rule, format!("there is no {} {path}", parts.method))
+            .advise("GET /v1/openapi.json lists all routes"),
+    };
+    finish(Err(problem))
+}
+
+fn finish(reply: Reply) -> Response {
+    let mut response = reply.unwrap_or_else(Problem::into_response);
+    protect(response.headers_mut());
+    response
+}
+
+async fn operate(operation: Operation, call: Call) -> Reply {
+    match operation {
+        Operation::ListRuns => runs::list(call).await,
+        Operation::StartRun => runs::start(call).await,
+        Operation::GetRun => runs::get(call).await,
+        Operation::DeleteRun => runs::delete(call).await,
+        Operation::Records => runs::records(call).await,
+        Operation::Events => events::watch(call).await,
+        Operation::RunUsage => usage::of_run(call).await,
+        Operation::Steer => control::steer(call).await,
+        Operation::FollowUp => control::follow_up(call).await,
+        Operation::Cancel => control::cancel(call).await,
+        Operation::Resume => control::resume(call).await,
+        Operation::Fork => control::fork(call).await,
+        Operation::Approvals => approvals::list(call).await,
+        Operation::Answer => approvals::answer(call).await,
+        Operation::Sessions => sessions::list(call).await,
+        Operation::Messages => sessions::messages(call).await,
+        Operation::Memories => memories::list(call).await,
+        Operation::Usage => usage::of_runs(call).await,
+        Operation::Me => account::me(&call.token),
+        Operation::SignIn => account::sign_in(&call.state, &call.parts),
+        Operation::SignOut => Ok(account::sign_out(&call.state)),
+        Operation::OpenApi => Ok(json_text(StatusCode::OK, OPENAPI)),
+    }
+}

@@ -1,0 +1,114 @@
+//! Runs over HTTP: a router of JSON and server-sent events over a [`RunService`](archon_types::RunService).
+//!
+//! A [`Server`] gives an axum `Router`, which a program mounts in its own or passes to [`serve`]. Whoever starts,
+//! watches, steers, answers, forks or resumes a run does it through the same service as every other part of the program,
+//! and everybody who watches a run sees the same log.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`Server`], [`ServerOptions`] | `server.rs`, `options.rs` |
+//! | [`AccessToken`], its [`Scope`] and its [`TokenLimits`] | `access.rs` |
+//! | [`Role`], [`Right`] | `role.rs` |
+//! | the table of routes, [`Route`], [`ROUTES`]; the OpenAPI document, [`OPENAPI`] | `route.rs`, `openapi.rs` |
+//! | checks of every request: host, origin, token, role, limits | `check.rs`, `cookie.rs`, `sign_in.rs` |
+//! | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
+//! | runs, approvals, sessions, memories, use | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs` |
+//! | the events of a run | `events.rs` |
+//! | [`serve`], [`ServeError`] | `serve.rs` |
+//!
+//! # Routes
+//!
+//! | route | does | right |
+//! |---|---|---|
+//! | `GET /v1/runs`, `GET /v1/runs/{run}` | lists runs, by session, tenant and status; one run | monitor |
+//! | `GET /v1/runs/{run}/usage`, `GET /v1/usage` | tokens and money of a run, and of many | monitor |
+//! | `GET /v1/runs/{run}/records`, `GET /v1/runs/{run}/events` | the log; the log as it grows | read logs |
+//! | `GET /v1/sessions`, `GET /v1/sessions/{session}/messages` | sessions, and their messages | read logs |
+//! | `GET /v1/approvals`, `GET /v1/memories` | open questions to people; memories | read logs |
+//! | `POST /v1/runs` | starts a run, once for each `Idempotency-Key` | operate |
+//! | `POST /v1/runs/{run}/steer`, `…/follow-up`, `…/cancel`, `…/resume`, `…/fork` | as the run service does | operate |
+//! | `POST /v1/approvals/{request}/answer` | answers a question, and resumes its run | operate |
+//! | `DELETE /v1/runs/{run}` | deletes a run | administer |
+//! | `GET /v1/me`, `GET /v1/openapi.json` | name and rights of the token; the OpenAPI document | any token |
+//! | `POST /v1/sign-out` | removes the cookie | any token |
+//! | `GET /v1/sign-in?code=…` | a one-time link, which becomes a cookie | none |
+//!
+//! # Events
+//!
+//! `GET /v1/runs/{run}/events` sends every record of the run once, and ends when the run has ended:
+//!
+//! | event | `id:` | data |
+//! |---|---|---|
+//! | `record` | the sequence number of the record | the record |
+//! | `delta` | | a piece of an answer that still streams; it is not in the log |
+//! | `end` | | `{"status": …}`: the run has ended |
+//! | `failure` | | a problem document; the stream cannot go on |
+//!
+//! A browser sends the last id back as `Last-Event-ID` and gets what follows, without a gap and without a repetition;
+//! `?after=SEQ` does the same. A run that had ended before gets the status 204, so that the browser stays away. The stream
+//! of a suspended run stays open, and goes on with the run. `?children=true` adds the events of child runs, which have no
+//! id. A comment is sent every 15 seconds.
+//!
+//! *Invariants*
+//!
+//! - No request reaches a run without a token, also on the loopback interface.
+//! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused by the request itself and not
+//!   by the address that the server listens at.
+//! - A write has the content type `application/json`, which no page of another site can send unasked.
+//! - A slow watcher loses no record, and slows neither the run nor another watcher.
+//! - Every refused request says which rule refused it.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use archon_server::{AccessToken, AllowedHosts, Role, Scope, ServeOptions, Server, ServerOptions, serve};
+//! use archon_types::{Clock, RunService, Secret};
+//!
+//! # async fn run<L: archon_server::Listener>(
+//! #     runs: Arc<dyn RunService>,
+//! #     clock: Arc<dyn Clock>,
+//! #     secret: Secret,
+//! #     listener: L,
+//! # ) -> Result<(), archon_server::ServeError> {
+//! let hosts = AllowedHosts::new(["localhost:8080", "127.0.0.1:8080"]);
+//! let token = AccessToken::new("ann", secret, Role::Operator, Scope::new(runs));
+//! let server = Server::new(hosts, [token], clock, ServerOptions::default());
+//! println!("http://localhost:8080{}", server.one_time_link("ann")?);
+//! serve(server.router(), listener, &ServeOptions::default(), server.end()).await
+//! # }
+//! ```
+
+mod access;
+mod account;
+mod approvals;
+mod check;
+mod control;
+mod cookie;
+mod dispatch;
+mod events;
+mod memories;
+mod openapi;
+mod options;
+mod problem;
+mod reply;
+mod request;
+mod role;
+mod route;
+mod runs;
+mod serve;
+mod server;
+mod sessions;
+mod sign_in;
+mod state;
+mod usage;
+
+pub use access::{AccessToken, Scope, TokenLimits};
+pub use archon_http_access::{AllowedHosts, ConnectionOptions, Listener};
+/// The library of the router, in the version that fits.
+pub use axum;
+pub use openapi::OPENAPI;
+pub use options::ServerOptions;
+pub use role::{Right, Role};
+pub use route::{Needs, ROUTES, Route};
+pub use serve::{ServeError, ServeOptions, serve};
+pub use server::Server;

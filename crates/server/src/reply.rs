@@ -1,0 +1,53 @@
+//! Responses: JSON, and the headers that every response has.
+
+use axum::{
+    body::Body,
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{
+            CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+        },
+    },
+    response::Response,
+};
+use serde::Serialize;
+
+use crate::problem::{Problem, Rule};
+
+/// The result of an operation.
+pub(crate) type Reply = Result<Response, Problem>;
+
+/// Returns a response with a JSON body.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Reply {
+    let text = serde_json::to_string(body)
+        .map_err(|error| Problem::new(Rule::Internal, format!("the response cannot be written: {error}")))?;
+    Ok(json_text(status, text))
+}
+
+/// Returns a response whose body is this JSON text.
+pub(crate) fn json_text(status: StatusCode, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Returns a response without a body.
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// Adds the headers that every response has: nothing of it is a page, in a frame, in a cache or for another site.
+pub(crate) fn protect(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (REFERRER_POLICY, "same-origin"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    headers.entry("cross-origin-resource-policy").or_insert(HeaderValue::from_static("same-origin"));
+}

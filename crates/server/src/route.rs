@@ -1,0 +1,103 @@
+//! The table of routes: what each does, and what it requires.
+
+use axum::http::Method;
+
+use crate::role::Right;
+
+/// A route of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route {
+    /// The method: GET, POST or DELETE.
+    pub method: Method,
+    /// The path, with parameters in braces.
+    pub path: &'static str,
+    /// What a request must have.
+    pub needs: Needs,
+    pub(crate) operation: Operation,
+}
+
+/// What a request must have for a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Needs {
+    /// Nothing but an allowed host and origin.
+    Nothing,
+    /// Any token.
+    Token,
+    /// A token whose role has the right.
+    Right(Right),
+}
+
+/// What a route does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    ListRuns,
+    StartRun,
+    GetRun,
+    DeleteRun,
+    Records,
+    Events,
+    RunUsage,
+    Steer,
+    FollowUp,
+    Cancel,
+    Resume,
+    Fork,
+    Approvals,
+    Answer,
+    Sessions,
+    Messages,
+    Memories,
+    Usage,
+    Me,
+    SignIn,
+    SignOut,
+    OpenApi,
+}
+
+const MONITOR: Needs = Needs::Right(Right::Monitor);
+const READ_LOGS: Needs = Needs::Right(Right::ReadLogs);
+const OPERATE: Needs = Needs::Right(Right::Operate);
+const ADMINISTER: Needs = Needs::Right(Right::Administer);
+
+/// All routes. The OpenAPI document has the same.
+pub static ROUTES: [Route; 22] = [
+    get("/v1/runs", MONITOR, Operation::ListRuns),
+    post("/v1/runs", OPERATE, Operation::StartRun),
+    get("/v1/runs/{run}", MONITOR, Operation::GetRun),
+    route(Method::DELETE, "/v1/runs/{run}", ADMINISTER, Operation::DeleteRun),
+    get("/v1/runs/{run}/records", READ_LOGS, Operation::Records),
+    get("/v1/runs/{run}/events", READ_LOGS, Operation::Events),
+    get("/v1/runs/{run}/usage", MONITOR, Operation::RunUsage),
+    post("/v1/runs/{run}/steer", OPERATE, Operation::Steer),
+    post("/v1/runs/{run}/follow-up", OPERATE, Operation::FollowUp),
+    post("/v1/runs/{run}/cancel", OPERATE, Operation::Cancel),
+    post("/v1/runs/{run}/resume", OPERATE, Operation::Resume),
+    post("/v1/runs/{run}/fork", OPERATE, Operation::Fork),
+    get("/v1/approvals", READ_LOGS, Operation::Approvals),
+    post("/v1/approvals/{request}/answer", OPERATE, Operation::Answer),
+    get("/v1/sessions", READ_LOGS, Operation::Sessions),
+    get("/v1/sessions/{session}/messages", READ_LOGS, Operation::Messages),
+    get("/v1/memories", READ_LOGS, Operation::Memories),
+    get("/v1/usage", MONITOR, Operation::Usage),
+    get("/v1/me", Needs::Token, Operation::Me),
+    get(SIGN_IN, Needs::Nothing, Operation::SignIn),
+    post("/v1/sign-out", Needs::Token, Operation::SignOut),
+    get("/v1/openapi.json", Needs::Token, Operation::OpenApi),
+];
+
+/// The path of one-time links.
+pub(crate) const SIGN_IN: &str = "/v1/sign-in";
+
+const fn get(path: &'static str, needs: Needs, operation: Operation) -> Route {
+    route(Method::GET, path, needs, operation)
+}
+
+const fn post(path: &'static str, needs: Needs, operation: Operation) -> Route {
+    route(Method::POST, path, needs, operation)
+}
+
+const fn route(method: Method, path: &'static str, needs: Needs, operation: Operation) -> Route {
+    Route { method, path, needs, operation }
+}

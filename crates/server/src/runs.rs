@@ -1,0 +1,229 @@
+//! Runs: the list, one run, its records, a start, a deletion.
+
+use std::sync::Arc;
+
+use archon_types::{
+    AgentId, AgentMessage, Content, JournalError, Message, MessagePlace, Record, RunFilter, RunHead, RunId,
+    RunKind, RunPlace, RunStatus, SessionId, SessionMode, StartRun, Started, StartedRun, TenantId, Timestamp,
+    UserMessage, WhenBusy,
+};
+use axum::http::{HeaderValue, StatusCode, header::LOCATION};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    problem::{Problem, Rule},
+    reply::{Reply, empty, json},
+    request::Call,
+};
+
+/// The number of runs of a page: as a default, and at most.
+const PAGE: (usize, usize) = (50, 500);
+/// The number of records of a page: as a default, and at most.
+const RECORDS: (usize, usize) = (1_000, 100_000);
+/// The maximum length of an idempotency key in bytes.
+const LONGEST_KEY: usize = 255;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    session: Option<SessionId>,
+    tenant: Option<TenantId>,
+    /// Names of statuses, separated by commas.
+    status: Option<String>,
+    #[serde(default)]
+    top_level: bool,
+    limit: Option<usize>,
+    after: Option<String>,
+}
+
+pub(crate) async fn list(call: Call) -> Reply {
+    let query: ListQuery = call.query()?;
+    let mut filter = RunFilter::all();
+    let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    filter.limit = Some(limit);
+    filter.session = query.session;
+    filter.tenant = query.tenant;
+    filter.top_level = query.top_level;
+    filter.status = statuses(query.status.as_deref())?;
+    filter.after = query.after.as_deref().map(place).transpose()?;
+    let runs = call.runs().list(&filter).await?;
+    let next = runs.last().filter(|_| runs.len() == limit).map(|head| cursor(&head.place()));
+    json(StatusCode::OK, &json!({ "runs": runs, "next": next }))
+}
+
+pub(crate) async fn get(mut call: Call) -> Reply {
+    let run = call.run().await?;
+    let head: RunHead = call.runs().get(&run).await?;
+    json(StatusCode::OK, &head)
+}
+
+pub(crate) async fn delete(mut call: Call) -> Reply {
+    let run = call.run().await?;
+    call.runs().delete(&run).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordsQuery {
+    after: Option<u64>,
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct RecordsBody<'a> {
+    records: &'a [Arc<Record>],
+    /// The sequence number after which the next page begins.
+    next: Option<u64>,
+    damage: Option<String>,
+}
+
+pub(crate) async fn records(mut call: Call) -> Reply {
+    let run = call.run().await?;
+    let RecordsQuery { after, limit } = call.query()?;
+    let limit = limit.unwrap_or(RECORDS.0).clamp(1, RECORDS.1);
+    let salvaged = call.runs().records(&run, after).await?;
+    let is_whole = salvaged.records.len() <= limit;
+    let records = &salvaged.records[..salvaged.records.len().min(limit)];
+    let next = records.last().filter(|_| !is_whole).map(|record| record.seq);
+    let damage = salvaged.damage.as_ref().filter(|_| is_whole).map(JournalError::to_string);
+    json(StatusCode::OK, &RecordsBody { records, next, damage })
+}
+
+/// The body of a start: a text, or blocks of text and images.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartBody {
+    text: Option<String>,
+    #[serde(default)]
+    content: Vec<Content>,
+    agent: Option<AgentId>,
+    #[serde(default)]
+    kind: RunKind,
+    session: Option<SessionId>,
+    #[serde(default)]
+    when_busy: Busy,
+    instead_of: Option<MessagePlace>,
+    tenant: Option<TenantId>,
+    mode: Option<SessionMode>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Busy {
+    #[default]
+    Refuse,
+    Queue,
+    Steer,
+    Branch,
+}
+
+pub(crate) async fn start(mut call: Call) -> Reply {
+    let key = key(&call)?;
+    let body: StartBody = call.json().await?;
+    call.token.count_start(call.state.now())?;
+    let mut request = StartRun::with_messages(vec![message(body.text, body.content)?]);
+    request.agent = body.agent;
+    request.kind = body.kind;
+    request.key = key;
+    request.session = body.session;
+    request.when_busy = match body.when_busy {
+        Busy::Refuse => WhenBusy::Refuse,
+        Busy::Queue => WhenBusy::Queue,
+        Busy::Steer => WhenBusy::Steer,
+        Busy::Branch => WhenBusy::Branch,
+    };
+    request.instead_of = body.instead_of;
+    request.tenant = body.tenant;
+    request.settings.mode = body.mode;
+    let started = call.runs().start(request).await?;
+    let status = match started.how {
+        Started::New => StatusCode::CREATED,
+        Started::Before => StatusCode::OK,
+        _ => StatusCode::ACCEPTED,
+    };
+    let mut response = json(status, &StartedBody::of(&started))?;
+    if let Ok(place) = HeaderValue::try_from(format!("runs/{}", started.run)) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// A started run in JSON.
+#[derive(Serialize)]
+pub(crate) struct StartedBody<'a> {
+    run: &'a RunId,
+    session: &'a SessionId,
+    how: &'static str,
+}
+
+impl<'a> StartedBody<'a> {
+    pub(crate) fn of(started: &'a StartedRun) -> Self {
+        let how = match started.how {
+            Started::New => "new",
+            Started::Resumed => "resumed",
+            Started::Before => "before",
+            _ => "queued",
+        };
+        Self { run: &started.run, session: &started.session, how }
+    }
+}
+
+/// Returns the message of a person: a text, or blocks of text and images.
+pub(crate) fn message(text: Option<String>, content: Vec<Content>) -> Result<AgentMessage, Problem> {
+    let wrong = |detail: &str| Err(Problem::new(Rule::Body, detail));
+    match (text, content) {
+        (Some(_), content) if !content.is_empty() => wrong("set `text` or `content`, and not both"),
+        (Some(text), _) => Ok(AgentMessage::from(text)),
+        (None, content) if content.is_empty() => wrong("`text` is missing"),
+        (None, content) => {
+            let is_allowed = |block: &Content| matches!(block, Content::Text { .. } | Content::Image { .. });
+            if !content.iter().all(is_allowed) {
+                return wrong("`content` has a block that is neither text nor an image");
+            }
+            Ok(Message::User(UserMessage::new(content, Timestamp::default())).into())
+        }
+    }
+}
+
+/// Returns the idempotency key, which may stand in quotes.
+fn key(call: &Call) -> Result<Option<String>, Problem> {
+    let Some(key) = call.header("idempotency-key")? else { return Ok(None) };
+    let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
+    if key.is_empty() || key.len() > LONGEST_KEY {
+        let detail = format!("Idempotency-Key: it must have 1 to {LONGEST_KEY} characters");
+        return Err(Problem::new(Rule::Header, detail));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+fn statuses(names: Option<&str>) -> Result<Vec<RunStatus>, Problem> {
+    let names = names.into_iter().flat_map(|names| names.split(','));
+    names
+        .map(|name| {
+            RunStatus::of_name(name)
+                .ok_or_else(|| Problem::new(Rule::Query, format!("status: there is no status {name:?}")))
+        })
+        .collect()
+}
+
+/// Writes the place of a run in the list as text.
+fn cursor(place: &RunPlace) -> String {
+    format!("{}-{}", place.updated_at.as_millis(), place.run)
+}
+
+fn place(cursor: &str) -> Result<RunPlace, Problem> {
+    let read = || {
+        let (millis, run) = cursor.split_once('-')?;
+        Some(RunPlace { updated_at: Timestamp::from_millis(millis.parse().ok()?), run: RunId::new(run) })
+    };
+    read().ok_or_else(|| Problem::new(Rule::Query, "after: it is not the `next` of a page"))
+}
+
+/// The query of a list of which only the tenant can be chosen.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TenantQuery {
+    pub(crate) tenant: Option<TenantId>,
+}

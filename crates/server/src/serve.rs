@@ -1,0 +1,75 @@
+//! Serves a router at an address of the loopback interface or at a Unix socket.
+
+use std::{io, net::SocketAddr};
+
+use archon_http_access::{ConnectionOptions, Listener, serve_connections};
+use archon_types::CancellationToken;
+use axum::Router;
+use hyper_util::service::TowerToHyperService;
+
+/// The options of serving.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ServeOptions {
+    /// The limits of the connections.
+    pub connections: ConnectionOptions,
+    /// True if a proxy with TLS is between other machines and the server, so that an address beyond the loopback
+    /// interface is allowed. Default false.
+    pub behind_proxy: bool,
+}
+
+impl ServeOptions {
+    /// Sets the limits of the connections.
+    pub fn with_connections(mut self, connections: ConnectionOptions) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// Allows an address beyond the loopback interface, because a proxy with TLS is before the server.
+    pub fn with_proxy(mut self) -> Self {
+        self.behind_proxy = true;
+        self
+    }
+}
+
+/// The error of a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The address is reachable from other machines, which would send their tokens unencrypted.
+    #[error(
+        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, or put a proxy with TLS before it and say so"
+    )]
+    BeyondLoopback(SocketAddr),
+    /// A link was wanted for a token that the server does not have.
+    #[error("the server has no token with the name {0:?}; use the name of one of its tokens")]
+    UnknownToken(String),
+    /// The operating system has no random numbers.
+    #[error("the operating system gave no random numbers: {0}")]
+    Random(getrandom::Error),
+    /// The operating system does not tell the address of the listener.
+    #[error("the address of the server is not known: {0}")]
+    Address(#[from] io::Error),
+}
+
+/// Serves clients that connect to `listener` until `end` fires. Then no new connection is accepted, streams of events end,
+/// and requests under way get [`ConnectionOptions::grace`]. Runs are left as they are: the next start of the program
+/// resumes them ([`StartRuns::resume_unfinished`](archon_types::StartRuns::resume_unfinished)).
+///
+/// Pass the token [`Server::end`](crate::Server::end), so that streams of events end, too.
+///
+/// # Errors
+/// The address is reachable from other machines, and [`ServeOptions::behind_proxy`] is not set.
+pub async fn serve<L: Listener>(
+    router: Router,
+    listener: L,
+    options: &ServeOptions,
+    end: &CancellationToken,
+) -> Result<(), ServeError> {
+    let beyond = listener.address()?.filter(|address| !address.ip().is_loopback());
+    if let Some(address) = beyond.filter(|_| !options.behind_proxy) {
+        return Err(ServeError::BeyondLoopback(address));
+    }
+    serve_connections(listener, TowerToHyperService::new(router), &options.connections, end).await;
+    Ok(())
+}

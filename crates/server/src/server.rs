@@ -1,0 +1,85 @@
+//! A server: its tokens, its router, and its one-time links.
+
+use std::sync::Arc;
+
+use archon_http_access::AllowedHosts;
+use archon_types::{CancellationToken, Clock};
+use axum::Router;
+use tokio::sync::watch;
+
+use crate::{
+    access::{AccessToken, Token},
+    dispatch,
+    options::ServerOptions,
+    route::SIGN_IN,
+    serve::ServeError,
+    sign_in::Codes,
+    state::State,
+};
+
+/// Runs over HTTP. Cloning is cheap, and clones share everything.
+#[derive(Clone)]
+pub struct Server {
+    state: Arc<State>,
+}
+
+impl Server {
+    /// Creates a server that is reached by these hosts, for the holders of these tokens. Without a token nobody gets in.
+    pub fn new(
+        hosts: AllowedHosts,
+        tokens: impl IntoIterator<Item = AccessToken>,
+        clock: Arc<dyn Clock>,
+        options: ServerOptions,
+    ) -> Self {
+        let now = clock.now();
+        let tokens = tokens.into_iter().map(|token| Arc::new(Token::new(token, now))).collect();
+        let (changes, _) = watch::channel(0);
+        let state = State { hosts, tokens, codes: Codes::default(), clock, options, changes };
+        Self { state: Arc::new(state) }
+    }
+
+    /// Returns the router. Mount it in another router with `nest`, since it answers every path that it does not know; the
+    /// other router then needs no checks for these paths. Behind a proxy, the proxy must pass on the header `Host`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_server::{AllowedHosts, Server, ServerOptions, axum::{Router, routing::get}};
+    /// use archon_types::Clock;
+    ///
+    /// fn app(server: &Server) -> Router {
+    ///     Router::new().route("/", get(|| async { "my own page" })).nest("/agents", server.router())
+    /// }
+    ///
+    /// # let clock: Arc<dyn Clock> = Arc::new(archon_testkit::VirtualClock::new());
+    /// let server = Server::new(AllowedHosts::new(["localhost:8080"]), [], clock, ServerOptions::default());
+    /// let app = app(&server);
+    /// ```
+    pub fn router(&self) -> Router {
+        dispatch::router(&self.state)
+    }
+
+    /// Returns the path and query of a link that signs a browser in, once, as the first token of this name: the browser
+    /// gets a cookie. A router that is mounted below a path needs this path before it.
+    ///
+    /// # Errors
+    /// There is no token of this name, or the operating system has no random numbers.
+    pub fn one_time_link(&self, name: &str) -> Result<String, ServeError> {
+        let token = self.state.tokens.iter().position(|token| token.name == name);
+        let token = token.ok_or_else(|| ServeError::UnknownToken(name.to_owned()))?;
+        let end = self.state.now() + self.state.options.link_time;
+        let code = self.state.codes.create(token, end).map_err(ServeError::Random)?;
+        Ok(format!("{SIGN_IN}?code={code}"))
+    }
+
+    /// Returns the token that ends the streams of events; see [`ServerOptions::end`].
+    pub fn end(&self) -> &CancellationToken {
+        &self.state.options.end
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("hosts", &self.state.hosts).finish_non_exhaustive()
+    }
+}

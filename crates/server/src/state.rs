@@ -1,0 +1,30 @@
+//! The state that all requests share.
+
+use std::sync::Arc;
+
+use archon_http_access::AllowedHosts;
+use archon_types::{Clock, Timestamp};
+use tokio::sync::watch;
+
+use crate::{access::Token, options::ServerOptions, sign_in::Codes};
+
+pub(crate) struct State {
+    pub(crate) hosts: AllowedHosts,
+    pub(crate) tokens: Vec<Arc<Token>>,
+    pub(crate) codes: Codes,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: ServerOptions,
+    /// The number of requests that changed a run, for streams of runs that rest.
+    pub(crate) changes: watch::Sender<u64>,
+}
+
+impl State {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Wakes the streams of runs that rest.
+    pub(crate) fn note_change(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
