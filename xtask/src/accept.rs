@@ -143,6 +143,8 @@ const SUITES: &[Suite] = &[
         commands: &[
             // Random conversations with resizes, and figures by counts.
             "test --profile accept -p archon-terminal -- --nocapture",
+            // Random sequences of effects, edits and undo; a workspace of 20,000 files.
+            "test --profile accept -p archon-snapshots -- --nocapture",
             // The program in a pseudo terminal and in tmux, with its times.
             "test --profile accept -p archon-agents-cli --features chat --test cli -- chat:: --test-threads=1 --nocapture",
         ],
