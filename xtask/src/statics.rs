@@ -15,6 +15,7 @@ const STATICS: &[(&str, &str, &str)] = &[
     ("crates/memory/src/rank/words.rs", "STOP_WORDS", "a list of words that does not change"),
     ("crates/tools/src/control.rs", "REASONS", "a list of file names that does not change"),
     ("crates/macros/src/expand.rs", "SPEC", "what a function says of itself does not change"),
+    ("crates/server/src/route.rs", "ROUTES", "a table of routes that does not change"),
     ("crates/providers/src/wire_fixture.rs", "CANNED", "answers for the tests, by thread"),
     ("crates/store/src/database_file.rs", "CREATING", "SQLite's files are locked by process"),
     ("crates/tools/src/sandbox/cgroup.rs", "ONCE", "what dead processes left is removed once"),
