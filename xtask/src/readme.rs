@@ -27,8 +27,8 @@ const PARTS: &[Part] = &[
     Part { name: "OpenAPI tools", row: None, sign: Sign::Crate("openapi") },
     Part { name: "the interactive chat", row: Some("chat in the terminal"), sign: Sign::Command("chat") },
     Part {
-        name: "the HTTP server with its dashboard",
-        row: Some("HTTP server"),
+        name: "the command `archon serve` with its dashboard",
+        row: Some("HTTP server as a command"),
         sign: Sign::Command("serve"),
     },
     Part { name: "triggers and schedules", row: None, sign: Sign::Crate("triggers") },
@@ -88,7 +88,7 @@ mod tests {
 
     fn all() -> String {
         let names: Vec<_> = PARTS.iter().map(|part| part.name).collect();
-        format!("{LIST}{}. More.\n| HTTP server | not yet | no |\n", names.join(",\n"))
+        format!("{LIST}{}. More.\n| HTTP server as a command | not yet | no |\n", names.join(",\n"))
     }
 
     #[test]
