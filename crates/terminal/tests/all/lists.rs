@@ -221,7 +221,8 @@ fn random_keys_keep_lists_small_and_escape_restores_the_draft() {
             let before = (composer.draft(), composer.caret());
             composer.apply(input, at(0), Work::Idle);
             let (rows, caret) = composer.rows(&page(30), 3);
-            let in_search = rows[0].text().starts_with("search: ");
+            // The first row of a long search may be out of sight.
+            let in_search = composer.is_searching();
             if is_search && waiting.is_none() {
                 waiting = Some(before.clone());
             }
