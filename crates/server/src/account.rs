@@ -1,4 +1,4 @@
-//! Who a request comes from; one-time links, and the cookie that they become.
+//! The account behind a request; one-time links, and the cookie that they become.
 
 use std::time::Duration;
 

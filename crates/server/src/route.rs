@@ -12,12 +12,12 @@ pub struct Route {
     pub method: Method,
     /// The path, with parameters in braces.
     pub path: &'static str,
-    /// What a request must have.
+    /// The requirement on a request.
     pub needs: Needs,
     pub(crate) operation: Operation,
 }
 
-/// What a request must have for a route.
+/// The requirement of a route on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Needs {
@@ -29,7 +29,7 @@ pub enum Needs {
     Right(Right),
 }
 
-/// What a route does.
+/// The effect of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     ListRuns,

@@ -166,7 +166,7 @@ async fn full_gives_the_terminal_to_the_shell_and_has_it_again() {
     assert!(window.is_for_lines() && !window.marks_pastes(), "{}", window.all());
 }
 
-/// What is printed on the alternate screen is gone with it, so nothing is printed until the terminal is restored.
+/// The alternate screen takes its text with it, so the program prints nothing until the terminal is restored.
 fn script() -> String {
     SCRIPT.replace("echo \"code $?\"; ", "")
 }
