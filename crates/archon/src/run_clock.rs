@@ -21,8 +21,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+        to_timestamp(since_epoch())
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
@@ -31,29 +30,40 @@ impl Clock for SystemClock {
     }
 
     fn for_run(&self) -> Option<Arc<dyn Clock>> {
-        Some(Arc::new(RunClock::new(self.now())))
+        // In this order, so that a process that loses its processor in between does not fall behind the wall clock.
+        let since = Instant::now();
+        Some(Arc::new(RunClock::new(since, since_epoch())))
     }
+}
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn to_timestamp(since_epoch: Duration) -> Timestamp {
+    Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A clock that advances only while this process can work. See [`SystemClock`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunClock {
-    wall: Timestamp,
+    /// The wall-clock time at `since`, exact: a start rounded down would date each record of the run up to a
+    /// millisecond too early, before the time of a file that was written before it.
+    wall: Duration,
     since: Instant,
     /// The total time that the process had been stopped when the clock was created.
     stopped: Duration,
 }
 
 impl RunClock {
-    /// Creates a clock whose current time is `wall`.
-    pub(crate) fn new(wall: Timestamp) -> Self {
-        let since = Instant::now();
+    /// Creates a clock that reads `wall` at `since`.
+    fn new(since: Instant, wall: Duration) -> Self {
         Self { wall, since, stopped: pulse().stopped_by(since) }
     }
 
     fn reads(&self, now: Instant, stopped: Duration) -> Timestamp {
         let passed = now.saturating_duration_since(self.since);
-        self.wall + passed.saturating_sub(stopped.saturating_sub(self.stopped))
+        to_timestamp(self.wall + passed.saturating_sub(stopped.saturating_sub(self.stopped)))
     }
 }
 
@@ -172,7 +182,7 @@ mod tests {
     #[test]
     fn run_clock_of_a_process_that_was_stopped_stands_still_meanwhile() {
         let since = Instant::now();
-        let clock = RunClock { wall: Timestamp::from_millis(1_000), since, stopped: Duration::ZERO };
+        let clock = RunClock { wall: SECOND, since, stopped: Duration::ZERO };
         let mut pulse = beating(since);
         let mut read = |at: u32| {
             let now = since + at * SECOND;
@@ -198,17 +208,26 @@ mod tests {
         let since = Instant::now();
         let mut pulse = beating(since);
         let stopped = pulse.stopped_by(since + 100 * SECOND);
-        let clock = RunClock { wall: Timestamp::from_millis(0), since: since + 100 * SECOND, stopped };
+        let clock = RunClock { wall: Duration::ZERO, since: since + 100 * SECOND, stopped };
         let now = since + 101 * SECOND;
         assert_eq!(clock.reads(now, pulse.stopped_by(now)).as_millis(), 1_000);
     }
 
     #[test]
+    fn run_clock_that_began_within_a_millisecond_ends_it_with_the_wall_clock() {
+        let since = Instant::now();
+        let wall = Duration::from_micros(5_900);
+        let clock = RunClock { wall, since, stopped: Duration::ZERO };
+        assert_eq!(clock.reads(since, Duration::ZERO).as_millis(), 5);
+        assert_eq!(clock.reads(since + Duration::from_micros(200), Duration::ZERO).as_millis(), 6);
+    }
+
+    #[test]
     fn run_clock_dates_for_others_by_the_later_of_its_time_and_the_walls() {
         let wall = SystemClock.now();
-        let behind = RunClock::new(Timestamp::from_millis(0));
+        let behind = RunClock::new(Instant::now(), Duration::ZERO);
         assert!(behind.now() < wall && behind.now_for_others() >= wall);
-        let ahead = RunClock::new(wall + 3_600 * SECOND);
+        let ahead = RunClock::new(Instant::now(), since_epoch() + 3_600 * SECOND);
         assert!(ahead.now_for_others() >= wall + 3_600 * SECOND);
     }
 
@@ -220,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn sleep_until_a_time_that_is_past_or_near_ends_when_the_clock_reads_it() {
-        let clock = RunClock::new(Timestamp::from_millis(5_000));
+        let clock = RunClock::new(Instant::now(), 5 * SECOND);
         clock.sleep_until(Timestamp::from_millis(0)).await;
         let deadline = clock.now() + Duration::from_millis(3);
         clock.sleep_until(deadline).await;
