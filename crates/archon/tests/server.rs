@@ -18,5 +18,8 @@ mod roles;
 mod routes;
 #[path = "server/sign_in.rs"]
 mod sign_in;
+#[cfg(all(feature = "server-tls", feature = "tls"))]
+#[path = "server/tls.rs"]
+mod tls;
 #[path = "server/world.rs"]
 mod world;

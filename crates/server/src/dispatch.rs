@@ -125,7 +125,7 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Usage => usage::of_runs(call).await,
         Operation::Me => account::me(&call.token),
         Operation::SignIn => account::sign_in(&call.state, &call.parts),
-        Operation::SignOut => Ok(account::sign_out(&call.state)),
+        Operation::SignOut => Ok(account::sign_out(&call.state, &call.parts)),
         Operation::OpenApi => Ok(json_text(StatusCode::OK, OPENAPI)),
     }
 }

@@ -104,6 +104,8 @@ mod usage;
 
 pub use access::{AccessToken, Scope, TokenLimits};
 pub use archon_http_access::{AllowedHosts, ConnectionOptions, Listener};
+#[cfg(feature = "tls")]
+pub use archon_http_access::{TlsError, TlsIdentity};
 /// The library of the router, in the version that fits.
 pub use axum;
 pub use openapi::OPENAPI;

@@ -24,7 +24,8 @@ pub struct ServerOptions {
     pub home: String,
     /// The time for which the cookie of a browser is valid. Default 7 days.
     pub cookie_time: Duration,
-    /// True if browsers reach the server by `https`: then the cookie has the attribute `Secure`. Default false.
+    /// True if browsers reach the server by `https`: then the cookie has the attribute `Secure`. Default false. Over TLS of
+    /// the server itself the cookie has it always.
     pub secure_cookie: bool,
     /// Ends all streams of events when it fires. Default: a token that nothing else holds.
     pub end: CancellationToken,
