@@ -118,12 +118,12 @@ pub async fn serve_connections<L, S, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let open = |stream| std::future::ready(Ok(stream));
-    serve_opened(listener, open, service, options, end).await;
+    serve_with_handshake(listener, open, service, options, end).await;
 }
 
 /// Serves clients as [`serve_connections`], once `open` has made the stream of HTTP from that of the client. This is
 /// done in the task of the connection, so that a slow handshake keeps nobody else waiting.
-pub(crate) async fn serve_opened<L, O, F, T, S, B>(
+pub(crate) async fn serve_with_handshake<L, O, F, T, S, B>(
     listener: L,
     open: O,
     service: S,
@@ -143,10 +143,10 @@ pub(crate) async fn serve_opened<L, O, F, T, S, B>(
     let (connections, graceful) =
         (Arc::new(Semaphore::new(options.max_connections)), GracefulShutdown::new());
     while let Some((stream, permit)) = next_client(&listener, &connections, end).await {
-        let opened = opened(open(stream), options.handshake, end.clone());
+        let handshake = finish_handshake(open(stream), options.handshake, end.clone());
         let (watcher, service) = (graceful.watcher(), service.clone());
         tokio::spawn(async move {
-            if let Some(stream) = opened.await {
+            if let Some(stream) = handshake.await {
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
                 let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
@@ -163,7 +163,7 @@ pub(crate) async fn serve_opened<L, O, F, T, S, B>(
 }
 
 /// Waits for the handshake; `None` if it fails, takes too long, or the server ends.
-async fn opened<T>(
+async fn finish_handshake<T>(
     handshake: impl Future<Output = io::Result<T>>,
     most: Duration,
     end: CancellationToken,

@@ -20,7 +20,7 @@ use tokio_rustls::{
     },
 };
 
-use crate::connections::{ConnectionOptions, Listener, serve_opened};
+use crate::connections::{ConnectionOptions, Listener, serve_with_handshake};
 
 /// The protocols that a client may choose. A client that wants others only is refused in the handshake.
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
@@ -125,7 +125,7 @@ pub async fn serve_tls_connections<L, S, B>(
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    serve_opened(listener, |stream| identity.acceptor.accept(stream), service, options, end).await;
+    serve_with_handshake(listener, |stream| identity.acceptor.accept(stream), service, options, end).await;
 }
 
 /// Describes the damage of a PEM file. The error of the library shows lines of the file, and a line may be a secret.
