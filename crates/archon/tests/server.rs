@@ -4,6 +4,8 @@
 
 #[path = "server/attacks.rs"]
 mod attacks;
+#[path = "server/audit.rs"]
+mod audit;
 #[path = "server/bad_input.rs"]
 mod bad_input;
 #[path = "server/events.rs"]
