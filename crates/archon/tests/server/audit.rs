@@ -2,7 +2,7 @@
 
 use archon::{
     server::{RequestLog, ServerOptions, TokenLimits, axum::http::StatusCode},
-    types::{Json, StartRuns},
+    types::{Json, StartRuns, Timestamp},
 };
 use archon_testkit::Ended;
 use serde_json::json;
@@ -86,4 +86,36 @@ async fn audit_without_a_log_of_requests_has_none_and_a_cancel_still_names_the_t
     let cancelled = entry(&audit_of_run, "cancel_requested");
     assert_eq!(cancelled["outcome"], "wrong customer (cancelled by operator)");
     assert_eq!(entry(&audit_of_run, "ended")["outcome"], "cancelled");
+}
+
+// spec: EX-12
+#[tokio::test]
+async fn prune_with_summaries_leaves_a_line_of_each_run_and_those_that_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("summaries.jsonl");
+    let site = World::new().site();
+    let usual = site.run("hello").await;
+    let important = site.run("refund").await;
+    let asked = site.run("step Paris").await;
+    site.approve().await;
+    site.runs.reply(&asked).await.ended();
+    let is_important = |head: &archon::types::RunHead| head.task == "refund";
+    let later = Timestamp::from_millis(u64::MAX);
+
+    let nowhere = folder.path().join("none/summaries.jsonl");
+    assert!(site.runs.prune_with_summaries(later, &nowhere, is_important).await.is_err());
+    let removed =
+        site.runs.prune_with_summaries(Timestamp::from_millis(0), &file, is_important).await.unwrap();
+    assert_eq!(removed.runs, [] as [archon::RunId; 0]);
+    let removed = site.runs.prune_with_summaries(later, &file, is_important).await.unwrap();
+    assert_eq!((removed.runs, removed.failures.len()), (vec![usual.clone()], 0));
+
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let summary: Json = serde_json::from_str(lines.strip_suffix('\n').unwrap()).unwrap();
+    assert_eq!((&summary["run"]["run_id"], &summary["run"]["task"]), (&json!(usual), &json!("hello")));
+    assert_eq!((&summary["agent"], &summary["turns"]), (&json!("walker"), &json!(1)));
+    assert_eq!(summary["spent"]["cost_micros"], 140);
+    for (run, is_there) in [(usual, false), (important, true), (asked, true)] {
+        assert_eq!(site.runs.get(&run).await.is_ok(), is_there, "{run}");
+    }
 }
