@@ -234,7 +234,8 @@ fn of_team(record: &Record, team: &TeamRecord) -> Option<AuditEntry> {
             entry(Archon, Action::DelegationFailed).because(cut(reason))
         }
         TeamRecord::DelegationRevoked { call, member, reason } => {
-            entry(Archon, Action::DelegationRevoked).on(member.to_string()).of_call(*call).because(cut(reason))
+            let entry = entry(Archon, Action::DelegationRevoked).on(member.to_string());
+            entry.of_call(*call).because(cut(reason))
         }
         TeamRecord::DelegationRequested { requester, assignee, .. } => {
             entry(Agent, Action::DelegationRequested).on(assignee).of_call(*requester)
