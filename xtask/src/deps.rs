@@ -99,6 +99,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("syn", "macros"),
     ("thiserror", "error types"),
     ("tokio-postgres", "memories in PostgreSQL"),
+    ("tokio-rustls", "connections of HTTP clients with TLS"),
     ("tokio-util", "cancellation, and the calls under way"),
     ("toml", "settings"),
     ("toml_edit", "settings that are changed and keep their comments"),

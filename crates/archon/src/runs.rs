@@ -10,6 +10,7 @@ mod going_back;
 mod live;
 mod manage;
 mod person_requests;
+mod retention;
 mod start;
 mod sweeping;
 mod tenant;

@@ -4,6 +4,8 @@
 
 #[path = "server/attacks.rs"]
 mod attacks;
+#[path = "server/audit.rs"]
+mod audit;
 #[path = "server/bad_input.rs"]
 mod bad_input;
 #[path = "server/events.rs"]
@@ -18,5 +20,8 @@ mod roles;
 mod routes;
 #[path = "server/sign_in.rs"]
 mod sign_in;
+#[cfg(all(feature = "server-tls", feature = "tls"))]
+#[path = "server/tls.rs"]
+mod tls;
 #[path = "server/world.rs"]
 mod world;

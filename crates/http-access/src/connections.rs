@@ -1,4 +1,4 @@
-//! Connections of HTTP/1.1: their number, their headers and their end have limits.
+//! Connections of HTTP/1.1: their number, their handshake, their headers and their end have limits.
 
 use std::{convert::Infallible, error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -77,13 +77,15 @@ impl Listener for UnixListener {
 pub struct ConnectionOptions {
     /// Maximum number of open connections; a further connection waits. Default 256.
     pub max_connections: usize,
+    /// Maximum time for the handshake of a connection with TLS. Default 10 s.
+    pub handshake: Duration,
     /// Maximum time for requests under way when the server ends. Default 5 s.
     pub grace: Duration,
 }
 
 impl Default for ConnectionOptions {
     fn default() -> Self {
-        Self { max_connections: 256, grace: Duration::from_secs(5) }
+        Self { max_connections: 256, handshake: Duration::from_secs(10), grace: Duration::from_secs(5) }
     }
 }
 
@@ -91,6 +93,9 @@ archon_types::setters! {
 impl ConnectionOptions {
     /// Sets the maximum number of open connections.
     pub fn with_max_connections(self, connections: usize) -> Self { self.max_connections = connections }
+
+    /// Sets the maximum time for the handshake of a connection with TLS.
+    pub fn with_handshake(self, handshake: Duration) -> Self { self.handshake = handshake }
 
     /// Sets the maximum time for requests under way when the server ends.
     pub fn with_grace(self, grace: Duration) -> Self { self.grace = grace }
@@ -112,15 +117,42 @@ pub async fn serve_connections<L, S, B>(
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    let open = |stream| std::future::ready(Ok(stream));
+    serve_with_handshake(listener, open, service, options, end).await;
+}
+
+/// Serves clients as [`serve_connections`], once `open` has made the stream of HTTP from that of the client. This is
+/// done in the task of the connection, so that a slow handshake keeps nobody else waiting.
+pub(crate) async fn serve_with_handshake<L, O, F, T, S, B>(
+    listener: L,
+    open: O,
+    service: S,
+    options: &ConnectionOptions,
+    end: &CancellationToken,
+) where
+    L: Listener,
+    O: Fn(L::Stream) -> F,
+    F: Future<Output = io::Result<T>> + Send + 'static,
+    T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     let (connections, graceful) =
         (Arc::new(Semaphore::new(options.max_connections)), GracefulShutdown::new());
     while let Some((stream, permit)) = next_client(&listener, &connections, end).await {
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service.clone()));
+        let handshake = finish_handshake(open(stream), options.handshake, end.clone());
+        let (watcher, service) = (graceful.watcher(), service.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(target: "archon::http", %error, "a connection broke off");
+            if let Some(stream) = handshake.await {
+                let mut http = http1::Builder::new();
+                http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+                let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
+                if let Err(error) = connection.await {
+                    tracing::debug!(target: "archon::http", %error, "a connection broke off");
+                }
             }
             drop(permit);
         });
@@ -128,6 +160,26 @@ pub async fn serve_connections<L, S, B>(
     drop(listener);
     let closed = graceful.shutdown();
     let _ = tokio::time::timeout(options.grace, closed).await;
+}
+
+/// Waits for the handshake; `None` if it fails, takes too long, or the server ends.
+async fn finish_handshake<T>(
+    handshake: impl Future<Output = io::Result<T>>,
+    most: Duration,
+    end: CancellationToken,
+) -> Option<T> {
+    let opened = tokio::select! {
+        // A connection that is open already is served also when the server ends.
+        biased;
+        opened = tokio::time::timeout(most, handshake) => opened,
+        () = end.cancelled() => return None,
+    };
+    match opened {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(target: "archon::http", %error, "a handshake failed"),
+        Err(_) => tracing::debug!(target: "archon::http", "a handshake took too long"),
+    }
+    None
 }
 
 /// Waits until one more connection is allowed, and accepts it; `None` when the server ends.

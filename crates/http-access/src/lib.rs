@@ -6,13 +6,14 @@
 //! | [`AllowedHosts`]: the values of `Host` and `Origin` that are not foreign | `hosts.rs` |
 //! | [`TokenHash`], [`bearer_token`] | `token.rs` |
 //! | [`serve_connections`], [`Listener`], [`ConnectionOptions`] | `connections.rs` |
+//! | `serve_tls_connections`, `TlsIdentity`, with the feature `tls` | `tls.rs` |
 //!
 //! *Invariants*
 //!
 //! - A host is allowed because it is in a list, never because of the address that the server listens at: a page can have
 //!   its own name rebound to this machine.
 //! - A token is compared by its hash, in constant time.
-//! - The number of connections and the time for the headers of a request have limits.
+//! - The number of connections, the time for a handshake and that for the headers of a request have limits.
 //!
 //! ```
 //! use archon_http_access::{AllowedHosts, TokenHash};
@@ -27,8 +28,12 @@
 
 mod connections;
 mod hosts;
+#[cfg(feature = "tls")]
+mod tls;
 mod token;
 
 pub use connections::{ConnectionOptions, Listener, serve_connections};
 pub use hosts::AllowedHosts;
+#[cfg(feature = "tls")]
+pub use tls::{TlsError, TlsIdentity, serve_tls_connections};
 pub use token::{TokenHash, bearer_token};

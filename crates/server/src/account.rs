@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::{
     access::Token,
-    cookie,
+    cookie::{self, Channel},
     problem::{Problem, Rule},
     reply::{Reply, empty, json},
     role::Right,
@@ -51,7 +51,7 @@ pub(crate) fn sign_in(state: &State, parts: &Parts) -> Reply {
     let token = token.ok_or_else(refused)?;
     let time = state.options.cookie_time;
     let value = cookie::value(&token.hash, now + time);
-    let mut response = with_cookie(state, &value, time);
+    let mut response = with_cookie(state, parts, &value, time);
     *response.status_mut() = StatusCode::SEE_OTHER;
     let home = HeaderValue::try_from(&state.options.home);
     response.headers_mut().insert(LOCATION, home.unwrap_or(HeaderValue::from_static("../")));
@@ -60,13 +60,14 @@ pub(crate) fn sign_in(state: &State, parts: &Parts) -> Reply {
 }
 
 /// Removes the cookie.
-pub(crate) fn sign_out(state: &State) -> Response {
-    with_cookie(state, "", Duration::ZERO)
+pub(crate) fn sign_out(state: &State, parts: &Parts) -> Response {
+    with_cookie(state, parts, "", Duration::ZERO)
 }
 
-fn with_cookie(state: &State, value: &str, time: Duration) -> Response {
+fn with_cookie(state: &State, parts: &Parts, value: &str, time: Duration) -> Response {
     let mut response = empty(StatusCode::NO_CONTENT);
-    let header = cookie::header(value, time, state.options.secure_cookie);
+    let is_encrypted = parts.extensions.get::<Channel>().is_some_and(|channel| channel.is_encrypted);
+    let header = cookie::header(value, time, state.options.secure_cookie || is_encrypted);
     if let Ok(header) = HeaderValue::try_from(header) {
         response.headers_mut().insert(SET_COOKIE, header);
     }

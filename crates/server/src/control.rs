@@ -44,7 +44,8 @@ struct CancelBody {
 pub(crate) async fn cancel(mut call: Call) -> Reply {
     let run = call.run().await?;
     let body: CancelBody = call.json().await?;
-    let reason = body.reason.unwrap_or_else(|| format!("cancelled by {}", call.token.name));
+    let by = format!("cancelled by {}", call.token.name);
+    let reason = body.reason.map_or(by.clone(), |reason| format!("{reason} ({by})"));
     call.runs().cancel(&run, &reason).await?;
     Ok(empty(StatusCode::ACCEPTED))
 }

@@ -13,6 +13,13 @@ const NAME: &str = "archon";
 /// The text that the seal begins with, so that it is a seal of nothing else.
 const PURPOSE: &str = "archon cookie";
 
+/// The connection of a request, as an extension of the request. It is missing if another program serves the router.
+#[derive(Clone, Copy)]
+pub(crate) struct Channel {
+    /// True if the server itself encrypts the connection.
+    pub(crate) is_encrypted: bool,
+}
+
 /// Returns the value of a cookie that is valid until `end`.
 pub(crate) fn value(token: &TokenHash, end: Timestamp) -> String {
     format!("{:x}.{}", end.as_millis(), hex(&seal(token, end)))

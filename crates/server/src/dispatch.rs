@@ -12,7 +12,7 @@ use axum::{
 
 use crate::{
     access::Token,
-    account, approvals,
+    account, approvals, audit,
     check::{check_page, check_token},
     control, events, memories,
     openapi::OPENAPI,
@@ -46,12 +46,13 @@ async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> R
         Err(problem) => Err(problem),
         Ok(None) => account::sign_in(&state, &parts),
         Ok(Some(token)) => {
-            let name = token.name.clone();
             let path = parts.uri.path().to_owned();
-            let call = Call { state: state.clone(), token, parts, body };
+            let call = Call { state: state.clone(), token: token.clone(), parts, body };
             let reply = operate(route.operation, call).await;
             if is_write {
-                log(&name, route.operation, &path, &reply);
+                log(&token.name, route.operation, &path, &reply);
+                let request = audit::request_entry(&state, &token, route, path, &reply);
+                audit::note(&state, request).await;
             }
             reply
         }
@@ -112,6 +113,7 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Records => runs::records(call).await,
         Operation::Events => events::watch(call).await,
         Operation::RunUsage => usage::of_run(call).await,
+        Operation::Audit => audit::of_run(call).await,
         Operation::Steer => control::steer(call).await,
         Operation::FollowUp => control::follow_up(call).await,
         Operation::Cancel => control::cancel(call).await,
@@ -125,7 +127,7 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Usage => usage::of_runs(call).await,
         Operation::Me => account::me(&call.token),
         Operation::SignIn => account::sign_in(&call.state, &call.parts),
-        Operation::SignOut => Ok(account::sign_out(&call.state)),
+        Operation::SignOut => Ok(account::sign_out(&call.state, &call.parts)),
         Operation::OpenApi => Ok(json_text(StatusCode::OK, OPENAPI)),
     }
 }

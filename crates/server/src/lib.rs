@@ -14,6 +14,7 @@
 //! | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
 //! | runs, approvals, sessions, memories, use | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs` |
 //! | the events of a run | `events.rs` |
+//! | the audit of a run; [`RequestLog`] | `audit.rs`, `request_log.rs` |
 //! | [`serve`], [`ServeError`] | `serve.rs` |
 //!
 //! # Routes
@@ -23,6 +24,7 @@
 //! | `GET /v1/runs`, `GET /v1/runs/{run}` | lists runs, by session, tenant and status; one run | monitor |
 //! | `GET /v1/runs/{run}/usage`, `GET /v1/usage` | tokens and money of a run, and of many | monitor |
 //! | `GET /v1/runs/{run}/records`, `GET /v1/runs/{run}/events` | the log; the log as it grows | read logs |
+//! | `GET /v1/runs/{run}/audit` | who did what in a run, and by which requests | read logs |
 //! | `GET /v1/sessions`, `GET /v1/sessions/{session}/messages` | sessions, and their messages | read logs |
 //! | `GET /v1/approvals`, `GET /v1/memories` | open questions to people; memories | read logs |
 //! | `POST /v1/runs` | starts a run, once for each `Idempotency-Key` | operate |
@@ -81,6 +83,7 @@
 mod access;
 mod account;
 mod approvals;
+mod audit;
 mod check;
 mod control;
 mod cookie;
@@ -92,6 +95,7 @@ mod options;
 mod problem;
 mod reply;
 mod request;
+mod request_log;
 mod role;
 mod route;
 mod runs;
@@ -104,10 +108,13 @@ mod usage;
 
 pub use access::{AccessToken, Scope, TokenLimits};
 pub use archon_http_access::{AllowedHosts, ConnectionOptions, Listener};
+#[cfg(feature = "tls")]
+pub use archon_http_access::{TlsError, TlsIdentity};
 /// The library of the router, in the version that fits.
 pub use axum;
 pub use openapi::OPENAPI;
 pub use options::ServerOptions;
+pub use request_log::RequestLog;
 pub use role::{Right, Role};
 pub use route::{Needs, ROUTES, Route};
 pub use serve::{ServeError, ServeOptions, serve};

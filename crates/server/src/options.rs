@@ -1,8 +1,10 @@
 //! The options of a server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use archon_types::CancellationToken;
+
+use crate::request_log::RequestLog;
 
 /// The options of a server.
 #[derive(Clone, Debug)]
@@ -24,8 +26,12 @@ pub struct ServerOptions {
     pub home: String,
     /// The time for which the cookie of a browser is valid. Default 7 days.
     pub cookie_time: Duration,
-    /// True if browsers reach the server by `https`: then the cookie has the attribute `Secure`. Default false.
+    /// True if browsers reach the server by `https`: then the cookie has the attribute `Secure`. Default false. Over TLS of
+    /// the server itself the cookie has it always.
     pub secure_cookie: bool,
+    /// The file in which each write of a token is noted, for an audit. Default: none, and then the requests are in the log
+    /// of the program (`tracing`) only.
+    pub request_log: Option<Arc<RequestLog>>,
     /// Ends all streams of events when it fires. Default: a token that nothing else holds.
     pub end: CancellationToken,
 }
@@ -41,6 +47,7 @@ impl Default for ServerOptions {
             home: "../".to_owned(),
             cookie_time: Duration::from_secs(7 * 24 * 60 * 60),
             secure_cookie: false,
+            request_log: None,
             end: CancellationToken::new(),
         }
     }
@@ -66,6 +73,12 @@ impl ServerOptions {
     /// Gives the cookie the attribute `Secure`, for a server that browsers reach by `https`.
     pub fn with_secure_cookie(mut self) -> Self {
         self.secure_cookie = true;
+        self
+    }
+
+    /// Notes each write of a token in a file.
+    pub fn with_request_log(mut self, log: RequestLog) -> Self {
+        self.request_log = Some(Arc::new(log));
         self
     }
 }

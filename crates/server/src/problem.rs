@@ -48,6 +48,16 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
+    /// Returns the code.
+    pub(crate) const fn code(self) -> &'static str {
+        self.parts().0
+    }
+
+    /// Returns the status of a response.
+    pub(crate) const fn status(self) -> StatusCode {
+        self.parts().2
+    }
+
     /// Returns the code, the title and the status.
     const fn parts(self) -> (&'static str, &'static str, StatusCode) {
         match self {

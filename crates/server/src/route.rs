@@ -39,6 +39,7 @@ pub(crate) enum Operation {
     Records,
     Events,
     RunUsage,
+    Audit,
     Steer,
     FollowUp,
     Cancel,
@@ -62,7 +63,7 @@ const OPERATE: Needs = Needs::Right(Right::Operate);
 const ADMINISTER: Needs = Needs::Right(Right::Administer);
 
 /// All routes. The OpenAPI document has the same.
-pub static ROUTES: [Route; 22] = [
+pub static ROUTES: [Route; 23] = [
     get("/v1/runs", MONITOR, Operation::ListRuns),
     post("/v1/runs", OPERATE, Operation::StartRun),
     get("/v1/runs/{run}", MONITOR, Operation::GetRun),
@@ -70,6 +71,7 @@ pub static ROUTES: [Route; 22] = [
     get("/v1/runs/{run}/records", READ_LOGS, Operation::Records),
     get("/v1/runs/{run}/events", READ_LOGS, Operation::Events),
     get("/v1/runs/{run}/usage", MONITOR, Operation::RunUsage),
+    get("/v1/runs/{run}/audit", READ_LOGS, Operation::Audit),
     post("/v1/runs/{run}/steer", OPERATE, Operation::Steer),
     post("/v1/runs/{run}/follow-up", OPERATE, Operation::FollowUp),
     post("/v1/runs/{run}/cancel", OPERATE, Operation::Cancel),

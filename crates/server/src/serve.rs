@@ -1,11 +1,15 @@
-//! Serves a router at an address of the loopback interface or at a Unix socket.
+//! Serves a router at an address or a Unix socket. An address that other machines reach needs TLS, or a proxy with TLS.
 
 use std::{io, net::SocketAddr};
 
 use archon_http_access::{ConnectionOptions, Listener, serve_connections};
+#[cfg(feature = "tls")]
+use archon_http_access::{TlsIdentity, serve_tls_connections};
 use archon_types::CancellationToken;
-use axum::Router;
+use axum::{Extension, Router};
 use hyper_util::service::TowerToHyperService;
+
+use crate::cookie::Channel;
 
 /// The options of serving.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +20,10 @@ pub struct ServeOptions {
     /// True if a proxy with TLS is between other machines and the server, so that an address beyond the loopback
     /// interface is allowed. Default false.
     pub behind_proxy: bool,
+    /// The certificate and the key with which the server encrypts its connections; `None` for connections without TLS,
+    /// which is the default.
+    #[cfg(feature = "tls")]
+    pub tls: Option<TlsIdentity>,
 }
 
 impl ServeOptions {
@@ -30,6 +38,26 @@ impl ServeOptions {
         self.behind_proxy = true;
         self
     }
+
+    /// Encrypts the connections with this certificate, which also allows an address beyond the loopback interface. The
+    /// cookies of browsers get the attribute `Secure`.
+    #[cfg(feature = "tls")]
+    pub fn with_tls(mut self, identity: TlsIdentity) -> Self {
+        self.tls = Some(identity);
+        self
+    }
+
+    /// Returns true if the server itself encrypts its connections.
+    #[cfg(feature = "tls")]
+    fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Returns true if the server itself encrypts its connections.
+    #[cfg(not(feature = "tls"))]
+    fn has_tls(&self) -> bool {
+        false
+    }
 }
 
 /// The error of a server.
@@ -38,7 +66,7 @@ impl ServeOptions {
 pub enum ServeError {
     /// The address is reachable from other machines, which would send their tokens unencrypted.
     #[error(
-        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, or put a proxy with TLS before it and say so"
+        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, give the server a certificate (`ServeOptions::with_tls`), or put a proxy with TLS before it and say so"
     )]
     BeyondLoopback(SocketAddr),
     /// A link was wanted for a token that the server does not have.
@@ -59,17 +87,24 @@ pub enum ServeError {
 /// Pass the token [`Server::end`](crate::Server::end), so that streams of events end, too.
 ///
 /// # Errors
-/// The address is reachable from other machines, and [`ServeOptions::behind_proxy`] is not set.
+/// The address is reachable from other machines, and neither [`ServeOptions::behind_proxy`] nor a certificate is set.
 pub async fn serve<L: Listener>(
     router: Router,
     listener: L,
     options: &ServeOptions,
     end: &CancellationToken,
 ) -> Result<(), ServeError> {
+    let is_encrypted = options.has_tls();
     let beyond = listener.address()?.filter(|address| !address.ip().is_loopback());
-    if let Some(address) = beyond.filter(|_| !options.behind_proxy) {
+    if let Some(address) = beyond.filter(|_| !options.behind_proxy && !is_encrypted) {
         return Err(ServeError::BeyondLoopback(address));
     }
-    serve_connections(listener, TowerToHyperService::new(router), &options.connections, end).await;
+    let service = TowerToHyperService::new(router.layer(Extension(Channel { is_encrypted })));
+    #[cfg(feature = "tls")]
+    if let Some(identity) = &options.tls {
+        serve_tls_connections(listener, identity, service, &options.connections, end).await;
+        return Ok(());
+    }
+    serve_connections(listener, service, &options.connections, end).await;
     Ok(())
 }

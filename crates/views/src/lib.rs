@@ -12,6 +12,7 @@
 //! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
 //! | source of a text | [`TextSources`], [`TextSource`] | the record that the words of a call's argument come from: a fold over records |
 //! | error | [`ErrorContext`] | the errors of a run with their severity: a fold over records |
+//! | audit trail | [`AuditTrail`], [`AuditEntry`] | who did what in a run, on what, and with which outcome: a fold over records |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //!
 //! *Invariant*: this crate starts no task, opens no file and changes no log.
@@ -36,6 +37,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod agent_event;
+mod audit;
+mod audit_fold;
 mod cycle;
 mod error_context;
 mod executions;
@@ -51,6 +54,7 @@ mod stream_event;
 mod text_sources;
 
 pub use agent_event::{AgentEvent, StreamDelta};
+pub use audit::{AuditAction, AuditActor, AuditEntry, AuditTrail};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
 pub use executions::{ToolExecutionState, ToolExecutions};

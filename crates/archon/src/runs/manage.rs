@@ -63,7 +63,7 @@ impl Runs {
     }
 
     /// Deletes runs in an order that works: a run that another run needs is deleted after that run.
-    async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
+    pub(super) async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
         let mut removed = Removed::default();
         loop {
             let mut failed = Vec::new();

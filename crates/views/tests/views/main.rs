@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod agent_events;
+mod audit;
 mod cycles;
 mod errors;
 mod metrics;

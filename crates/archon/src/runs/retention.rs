@@ -1,0 +1,103 @@
+//! Retention: an old run becomes one line, and a run that matters is kept whole.
+
+use std::{
+    collections::HashSet,
+    fs::OpenOptions,
+    io::{self, Write},
+    path::Path,
+};
+
+use archon_types::{
+    JournalError, RecordBody, Removed, RunError, RunFilter, RunHead, RunId, RunStatus, Timestamp,
+};
+use archon_views::AuditTrail;
+use serde_json::json;
+
+use super::Runs;
+
+impl Runs {
+    /// Deletes ended runs that were last written before `before`, as [`prune`](archon_types::ManageRuns::prune) does, after
+    /// it has added a line of JSON about each to a file: the head of the run, its agent, its turns and what it spent.
+    ///
+    /// Kept whole are runs that failed, runs in which a person was asked, runs for which `is_important` returns true, and
+    /// the child runs and branches of all these. A run that is not deleted after all, for instance because another run
+    /// needs it, gets another line the next time.
+    ///
+    /// ```
+    /// use archon::{Runs, types::{RunError, Timestamp}};
+    ///
+    /// async fn tidy(runs: &Runs, before: Timestamp) -> Result<(), RunError> {
+    ///     let file = std::path::Path::new("data/summaries.jsonl");
+    ///     let removed = runs.prune_with_summaries(before, file, |head| head.task.contains("refund")).await?;
+    ///     println!("{} runs are a line each now", removed.runs.len());
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The journal cannot be listed, or does not support deletion; or the file cannot be written, and then nothing is
+    /// deleted.
+    pub async fn prune_with_summaries(
+        &self,
+        before: Timestamp,
+        file: &Path,
+        is_important: impl Fn(&RunHead) -> bool + Send,
+    ) -> Result<Removed, RunError> {
+        let (mut kept, mut old) = (HashSet::new(), Vec::new());
+        for head in self.archon().journal.list(&RunFilter::all()).await? {
+            let is_old = head.status.has_ended() && head.updated_at < before;
+            let matters = !is_old || head.status == RunStatus::Failed || is_important(&head);
+            let summary = if matters { None } else { self.summary(&head).await };
+            match summary {
+                Some(summary) => old.push((head, summary)),
+                None => _ = kept.insert(head.run_id),
+            }
+        }
+        let old = without_parts(old, kept);
+        add_lines(file, old.iter().map(|(_, line)| line.as_str())).map_err(|source| {
+            JournalError::Storage { action: "write", place: file.display().to_string(), source }
+        })?;
+        self.remove(old.into_iter().map(|(head, _)| head.run_id).collect()).await
+    }
+
+    /// Returns the line about a run; `None` if a person was asked in it, or if its log cannot be read.
+    async fn summary(&self, head: &RunHead) -> Option<String> {
+        let records = self.archon().journal.read(&head.run_id).await.ok()?;
+        let trail = AuditTrail::of(&records)?;
+        if trail.questions().next().is_some() {
+            return None;
+        }
+        let outcome = records.iter().rev().find_map(|record| match &record.body {
+            RecordBody::RunFinished(outcome) => Some(outcome),
+            _ => None,
+        })?;
+        let (turns, spent) = (outcome.turns, outcome.spending());
+        Some(json!({ "run": head, "agent": trail.agent, "turns": turns, "spent": spent }).to_string())
+    }
+}
+
+/// Returns the runs that are no part of a run that is kept.
+fn without_parts(mut old: Vec<(RunHead, String)>, mut kept: HashSet<RunId>) -> Vec<(RunHead, String)> {
+    loop {
+        let is_part = |(head, _): &(RunHead, String)| {
+            [&head.called_by, &head.branch_of].into_iter().flatten().any(|run| kept.contains(run))
+        };
+        let (parts, rest): (Vec<_>, Vec<_>) = old.into_iter().partition(is_part);
+        if parts.is_empty() {
+            return rest;
+        }
+        kept.extend(parts.into_iter().map(|(head, _)| head.run_id));
+        old = rest;
+    }
+}
+
+/// Adds lines to a file. They are on the storage medium when this returns.
+fn add_lines<'a>(file: &Path, lines: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    if text.is_empty() {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

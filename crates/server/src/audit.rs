@@ -1,0 +1,95 @@
+//! The audit of a run: the trail of its log, and the requests of this server that concerned it.
+
+use std::{collections::HashSet, sync::Arc};
+
+use archon_types::JournalError;
+use archon_views::AuditTrail;
+use axum::http::{StatusCode, header::LOCATION};
+use serde::Serialize;
+
+use crate::{
+    access::Token,
+    problem::{Problem, Rule},
+    reply::{Reply, json},
+    request::Call,
+    request_log::{LoggedRequest, RequestLog},
+    route::Route,
+    state::State,
+};
+
+#[derive(Serialize)]
+struct AuditBody {
+    #[serde(flatten)]
+    trail: AuditTrail,
+    /// The writes that tokens sent for the run and its questions; null if the server keeps no log of requests.
+    requests: Option<Vec<LoggedRequest>>,
+    /// The damage of the log, after which it has no entries.
+    damage: Option<String>,
+}
+
+pub(crate) async fn of_run(mut call: Call) -> Reply {
+    let run = call.run().await?;
+    let salvaged = call.runs().records(&run, None).await?;
+    let trail = AuditTrail::of(&salvaged.records).ok_or_else(|| {
+        Problem::new(Rule::Internal, format!("the log of {run} does not begin with the start of a run"))
+            .advise("restore the log from a backup")
+    })?;
+    let requests = match &call.state.options.request_log {
+        Some(log) => Some(requests(log.clone(), &trail).await?),
+        None => None,
+    };
+    let damage = salvaged.damage.as_ref().map(JournalError::to_string);
+    json(StatusCode::OK, &AuditBody { trail, requests, damage })
+}
+
+/// Returns the requests whose target is the run or one of its questions, oldest first.
+async fn requests(log: Arc<RequestLog>, trail: &AuditTrail) -> Result<Vec<LoggedRequest>, Problem> {
+    let mut targets: HashSet<String> = trail.questions().map(str::to_owned).collect();
+    targets.insert(trail.run.to_string());
+    log.of_targets(targets).await.map_err(|error| {
+        Problem::new(Rule::Unavailable, format!("the log of requests cannot be read: {error}"))
+            .advise("repair the file, or ask for the records of the run")
+    })
+}
+
+/// Returns a write as the log of requests has it.
+pub(crate) fn request_entry(
+    state: &State,
+    token: &Token,
+    route: &Route,
+    path: String,
+    reply: &Reply,
+) -> LoggedRequest {
+    let (status, rule) = match reply {
+        Ok(response) => (response.status(), None),
+        Err(problem) => (problem.rule.status(), Some(problem.rule.code().to_owned())),
+    };
+    LoggedRequest {
+        at: state.now(),
+        token: token.name.clone(),
+        role: token.role.as_str().to_owned(),
+        method: route.method.to_string(),
+        target: target(route.path, &path, reply),
+        path,
+        status: status.as_u16(),
+        rule,
+    }
+}
+
+/// Adds a write to the log of requests, if the server keeps one. What was carried out is not refused because the log
+/// cannot be written.
+pub(crate) async fn note(state: &State, request: LoggedRequest) {
+    let Some(log) = state.options.request_log.clone() else { return };
+    if let Err(error) = log.add(request).await {
+        tracing::error!(target: "archon::server", %error, "a write is not in the log of requests");
+    }
+}
+
+/// Returns the run or the question of a path, or the run that a response says was started.
+fn target(route: &str, path: &str, reply: &Reply) -> Option<String> {
+    if let Some(place) = route.split('/').position(|part| part.starts_with('{')) {
+        return path.split('/').nth(place).map(str::to_owned);
+    }
+    let started = reply.as_ref().ok()?.headers().get(LOCATION)?.to_str().ok()?;
+    started.strip_prefix("runs/").map(str::to_owned)
+}
