@@ -69,6 +69,20 @@ impl From<RoleName> for archon::server::Role {
     }
 }
 
+#[cfg(feature = "serve")]
+impl super::Config {
+    /// Returns the same settings, none of which is a flag: for runs that go on as their logs say, which flags would
+    /// override.
+    pub(crate) fn without_flags(mut self) -> Self {
+        for origin in self.origins.values_mut() {
+            if let super::Origin::Flag(name) = origin {
+                *origin = super::Origin::Env(std::mem::take(name));
+            }
+        }
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
