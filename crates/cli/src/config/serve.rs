@@ -1,6 +1,9 @@
 //! The server of `archon serve`, in settings.
 
-#![cfg_attr(not(feature = "serve"), allow(dead_code, reason = "without the server only the syntax is checked"))]
+#![cfg_attr(
+    not(feature = "serve"),
+    allow(dead_code, reason = "without the server only the syntax is checked")
+)]
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 

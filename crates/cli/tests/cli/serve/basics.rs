@@ -84,7 +84,8 @@ async fn serve_gives_each_token_of_the_settings_its_role_and_its_tenant() {
     for (method, path) in [("POST", "/v1/runs"), ("GET", "/v1/approvals"), ("DELETE", "/v1/runs/x")] {
         assert_eq!(served.send(method, path, &eve, None).await.rule(), "role", "{method} {path}");
     }
-    assert_eq!(served.send("DELETE", "/v1/runs/x", &served.bearer(&served.secret), None).await.rule(), "role");
+    let ops = served.bearer(&served.secret);
+    assert_eq!(served.send("DELETE", "/v1/runs/x", &ops, None).await.rule(), "role");
     assert!(!place.data().join("tokens/owner").exists(), "no other token is made");
     assert_eq!(served.end(Signal::TERM).await, Some(0));
 }

@@ -69,7 +69,8 @@ impl Served {
                 Err(PathBuf::from(text.strip_prefix("the socket ").unwrap()))
             }
         };
-        let file = printed.iter().filter_map(|token| token["secret"].as_str()).find(|place| place.starts_with('/'));
+        let mut sources = printed.iter().filter_map(|token| token["secret"].as_str());
+        let file = sources.find(|source| source.starts_with('/'));
         let secret = file.map(|file| std::fs::read_to_string(file).unwrap().trim().to_owned());
         Self { child, place, tokens: printed, secret: secret.unwrap_or_default() }
     }
@@ -88,7 +89,13 @@ impl Served {
     }
 
     /// Sends a request with one more header.
-    pub(crate) async fn send(&self, method: &str, path: &str, header: &str, body: Option<&Value>) -> Response {
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        header: &str,
+        body: Option<&Value>,
+    ) -> Response {
         let body = body.map(Value::to_string).unwrap_or_default();
         let host = self.place.as_deref().unwrap_or("localhost");
         let request = format!(

@@ -27,15 +27,15 @@ fn reply(request: &RecordedRequest, is_killed: bool) -> MockResponse {
     let messages = request.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let prompt = messages.iter().find(|message| message["role"] == "user").map(|message| &message["content"]);
     let prompt = prompt.map(ToString::to_string).unwrap_or_default();
-    let number: usize = prompt.split_whitespace().find_map(|word| word.trim_matches('"').parse().ok()).unwrap_or(0);
+    let number: usize = prompt.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(0);
     let done = messages.iter().filter(|message| message["role"] == "tool").count();
     if !is_killed && done > number % 2 {
         return MockResponse::new(200).hang();
     }
-    match done < EFFECTS {
-        true => asks_for("bash", &json!({ "command": format!("echo {number}-{done} >> ledger") }).to_string()),
-        false => answer("It is done."),
+    if done == EFFECTS {
+        return answer("It is done.");
     }
+    asks_for("bash", &json!({ "command": format!("echo {number}-{done} >> ledger") }).to_string())
 }
 
 fn ledger(place: &Place) -> BTreeMap<String, usize> {

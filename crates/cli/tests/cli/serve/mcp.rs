@@ -10,7 +10,8 @@ use crate::setup::{Place, answer};
 async fn serve_offers_tools_and_agents_to_mcp_clients_with_a_token_that_may_operate() {
     let model = MockServer::start([answer("All well.")]).await;
     let (place, client) = (Place::new(), Place::new());
-    let more = "[serve]\nmcp = true\n[serve.tokens.eve]\nrole = 'viewer'\n[serve.tokens.ops]\nrole = 'operator'\n\
+    let more = "[serve]\nmcp = true\n[serve.tokens.eve]\nrole = 'viewer'\n\
+                [serve.tokens.ops]\nrole = 'operator'\n\
                 [agents.reviewer]\ndescription = 'Reviews.'\nsystem = 'You review.'\n";
     settle(&place, &model, more);
     let served = Served::of(place.command("serve --json --listen 127.0.0.1:0", &[]), 2).await;

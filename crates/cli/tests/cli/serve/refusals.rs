@@ -18,13 +18,13 @@ async fn serve_is_refused_where_it_cannot_or_may_not_listen() {
     std::fs::write(&file, "mine").unwrap();
     let file = file.display().to_string();
     for (more, what, remedy) in [
-        (&["--listen", &address][..], "cannot listen at 127.0.0.1:", "choose another port"),
+        (&["--listen", address.as_str()][..], "cannot listen at 127.0.0.1:", "choose another port"),
         (&["--listen", "0.0.0.0:0"], "other machines reach 0.0.0.0:0", "--behind-proxy"),
         (&["--listen", "192.0.2.7:80"], "other machines reach 192.0.2.7:80", "listen at 127.0.0.1"),
         (&["--listen", "localhost:80"], "invalid value 'localhost:80'", "--help"),
         (&["--behind-proxy"], "no name is set", "--host agents.example"),
         (&["--host", "https://agents.example"], "is not a name", "as in agents.example"),
-        (&["--socket", &file], "exists, and is not a socket", "choose another path"),
+        (&["--socket", file.as_str()], "exists, and is not a socket", "choose another path"),
         (&["--listen", "127.0.0.1:0", "--socket", "s"], "cannot be used with", "--help"),
         (&["--agent", "reviewer", "--listen", "127.0.0.1:0"], "no agent \"reviewer\"", "[agents.reviewer]"),
         (&["--memory", "no collection:", "--listen", "127.0.0.1:0"], "--memory", "--help"),
@@ -45,15 +45,17 @@ async fn serve_is_refused_with_settings_that_let_nobody_or_too_many_in() {
     let tenant = "[serve]\nmemory = 'user:anna'\n[serve.tokens.bob]\nrole = 'viewer'\ntenant = 'bob'\n";
     for (settings, what, remedy) in [
         ("[serve.tokens.'a/b']\nrole = 'admin'", "the name \"a/b\"", "letters, digits"),
-        ("[serve.tokens.a]\nrole = 'admin'\nvariable = 'A_TOKEN'", "A_TOKEN for the token a is not set", "export A_TOKEN="),
+        (
+            "[serve.tokens.a]\nrole = 'admin'\nvariable = 'A_TOKEN'",
+            "A_TOKEN for the token a is not set",
+            "export A_TOKEN=",
+        ),
         ("[serve.tokens.a]\nrole = 'boss'", "unknown variant `boss`", "known settings"),
         (tenant, "would read the memory user:anna", "leave the memory out"),
-        ("[serve]\nmemory = ''", "[serve] memory", ""),
-        ("[agents.archon]\ndescription = 'x'", "the default agent of the server has this name", "another name"),
+        ("[serve]\nmemory = ''", "[serve] memory: ", "user:anna"),
+        ("[agents.archon]\ndescription = 'x'", "the default agent of the server", "another name"),
     ] {
-        let refused = start(settings).await;
-        let remedy = if remedy.is_empty() { " " } else { remedy };
-        refused.check_refused(2, what, remedy);
+        start(settings).await.check_refused(2, what, remedy);
     }
     let file = place.data().join("tokens/owner");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
