@@ -35,6 +35,10 @@ pub(super) struct Tokens(BTreeMap<String, TokenSettings>);
 pub(super) struct Access {
     pub(super) name: String,
     pub(super) role: Role,
+    #[cfg_attr(
+        not(all(unix, feature = "mcp-serve")),
+        allow(dead_code, reason = "only the router for MCP clients reads it")
+    )]
     pub(super) scope: Scope,
     /// The place of the secret, for people.
     pub(super) source: Source,
