@@ -140,7 +140,7 @@ fn choose_sends_a_key_to_a_logged_address_that_the_own_settings_have() {
     let other = "openai-compatible@https://other.example/v1:m";
     for (model, url, origin, recorded, expected) in [
         ("m", FAR, &user, "openai-compatible@https://example.com/v1:m", Some(ANY.1)),
-        ("openai-compatible@https://example.com/v1/:m", "", &user, "vllm@https://example.com/v1:m", Some(ANY.1)),
+        ("vllm@https://example.com/v1/:m", "", &user, "vllm@https://example.com/v1:m", Some(ANY.1)),
         ("m", FAR, &user, other, None),
         ("m", FAR, &project, "openai-compatible@https://example.com/v1:m", None),
     ] {

@@ -87,8 +87,9 @@ impl ServeArgs {
         let access = tokens.iter().map(|token| token.access.clone());
         let server = Server::new(hosts, access, Arc::new(SystemClock), options);
         let router = agents.mount(&server, &tokens);
-        greet(&app, &server, &bound, &settings, &tokens)?;
+        // Before anybody learns of the server: whoever does may end it at once.
         let listener = interrupt::listen(server.end().clone(), app.output.clone());
+        greet(&app, &server, &bound, &settings, &tokens)?;
         let served = work(app, runs, server, router, bound, &settings).await;
         listener.abort();
         served.map(|()| Exit::Finished)
