@@ -135,6 +135,8 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-http-access -p archon-server --features archon-server/tls",
             // 200 runs are watched live, late and after a reconnect at each of their records.
             "test --profile accept -p archon-agents --features server-tls,memory --test server",
+            // The command is killed under 200 runs.
+            "test --profile accept -p archon-agents-cli --test cli -- serve:: --nocapture",
         ],
         with_model: &[],
     },

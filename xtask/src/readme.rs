@@ -12,6 +12,8 @@ enum Sign {
     Crate(&'static str),
     /// A command of `archon`.
     Command(&'static str),
+    /// A file.
+    File(&'static str),
 }
 
 /// A part as the README's list names it, and its row in the table of frameworks if it has one.
@@ -27,9 +29,14 @@ const PARTS: &[Part] = &[
     Part { name: "OpenAPI tools", row: None, sign: Sign::Crate("openapi") },
     Part { name: "the interactive chat", row: Some("chat in the terminal"), sign: Sign::Command("chat") },
     Part {
-        name: "the command `archon serve` with its dashboard",
+        name: "the command `archon serve`",
         row: Some("HTTP server as a command"),
         sign: Sign::Command("serve"),
+    },
+    Part {
+        name: "the dashboard of `archon serve`",
+        row: None,
+        sign: Sign::File("crates/server/dashboard/index.html"),
     },
     Part { name: "triggers and schedules", row: None, sign: Sign::Crate("triggers") },
     Part { name: "OpenTelemetry", row: Some("OpenTelemetry"), sign: Sign::Crate("telemetry") },
@@ -45,6 +52,7 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
         let is_built = match part.sign {
             Sign::Crate(name) => files.iter().any(|file| file.path == format!("crates/{name}/Cargo.toml")),
             Sign::Command(name) => text(COMMANDS).contains(&format!("\n## `archon {name}`\n")),
+            Sign::File(path) => files.iter().any(|file| file.path == path),
         };
         let (name, is_listed) = (part.name, listed.contains(&part.name));
         if is_built && is_listed {

@@ -166,7 +166,7 @@ pub(crate) async fn with_agents(app: &App, picked: Picked, caller: &Chosen) -> R
 ///
 /// # Errors
 /// [`Failure`] if the settings have no such agent.
-#[cfg(all(unix, feature = "mcp-serve"))]
+#[cfg(any(feature = "serve", all(unix, feature = "mcp-serve")))]
 pub(crate) async fn alone(app: &App, name: &str) -> Result<(ArchonBuilder, String), Failure> {
     let agents = app.config.settings.agents.clone().unwrap_or_default();
     let Some(described) = agents.get(name) else {

@@ -89,11 +89,25 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
         (None, Some(model), _) => named(app, model, origin("model")).await,
         (None, None, Some(model)) => {
             refuse_replayed(model)?;
-            named(app, model, None).await
+            named(app, model, origin_of_recorded(app, model)).await
         }
         (None, None, None) => found(app).await,
     };
     app.cassette.around(chosen?)
+}
+
+/// Returns the origin of the address in the log of a run, if the settings have the same address; otherwise it may be a
+/// stranger's.
+fn origin_of_recorded<'a>(app: &'a App, recorded: &str) -> Option<&'a Origin> {
+    let address = |model: &str| model.parse::<ModelRef>().ok()?.base_url;
+    let recorded = address(recorded)?;
+    let is_same = |url: &str| url.trim_end_matches('/') == recorded.trim_end_matches('/');
+    let settings = &app.config.settings;
+    if settings.base_url.as_deref().is_some_and(is_same) {
+        return app.config.origin("base_url");
+    }
+    let named = settings.model.as_deref().and_then(address);
+    named.filter(|url| is_same(url)).and_then(|_| app.config.origin("model"))
 }
 
 /// Returns the error for a model whose provider is not in this build. It does not check if the model exists.

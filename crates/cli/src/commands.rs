@@ -5,6 +5,7 @@
     feature = "chat",
     feature = "mcp",
     feature = "mcp-serve",
+    feature = "serve",
     feature = "setup",
     feature = "undo"
 )))]
@@ -48,6 +49,10 @@ mod resume;
 mod run;
 mod runs;
 mod schema;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(not(feature = "serve"))]
+absent! { mod serve: ServeArgs, "archon serve", "build with `--features serve`" }
 mod sessions;
 mod structured_output;
 mod task;
@@ -123,6 +128,8 @@ pub(crate) enum Command {
     Tools(tools::ToolsCommand),
     /// Add, list and test MCP servers, whose tools the agent gets, and agree to their tools
     Mcp(mcp::McpArgs),
+    /// Serve runs over HTTP, to programs and browsers, until Ctrl-C
+    Serve(Box<serve::ServeArgs>),
     /// Show the models that can be used now
     #[command(subcommand)]
     Models(models::ModelsCommand),
@@ -166,6 +173,10 @@ impl Command {
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
             Self::Mcp(_) => Settings::default(),
+            #[cfg(feature = "serve")]
+            Self::Serve(args) => args.settings(),
+            #[cfg(not(feature = "serve"))]
+            Self::Serve(_) => return None,
             Self::Memory(command) => command.settings(),
             Self::Approvals(command) => return command.settings(),
             Self::Runs(command) => return command.settings(),
@@ -231,6 +242,7 @@ impl Command {
             Self::Memory(command) => command.run(app).await,
             Self::Tools(command) => command.run(app).await,
             Self::Mcp(args) => args.run(app).await,
+            Self::Serve(args) => args.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
             Self::Credentials(command) => command.run(app).await,

@@ -13,6 +13,7 @@ mod keys;
 mod models;
 mod name;
 mod rules;
+mod serve;
 mod servers;
 mod source;
 mod trust;
@@ -46,6 +47,9 @@ use keys::Keys;
 pub(crate) use models::{Models, catalogue_reason};
 pub(crate) use name::{Name, Names};
 pub(crate) use rules::PermissionRules;
+pub(crate) use serve::ServeSettings;
+#[cfg(feature = "serve")]
+pub(crate) use serve::{RoleName, TokenSettings};
 pub(crate) use servers::Servers;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use servers::{FirstTools, SandboxSettings, ServerSettings, SignInParty, SignInSettings};
@@ -177,6 +181,8 @@ settings! {
     keys: Keys,
     /// The look of a conversation on the terminal, its notices and its editing keys. Not in a project's settings.
     chat: ChatSettings,
+    /// The server of `archon serve`: who listens where, and who may come in. Not in a project's settings.
+    serve: ServeSettings,
 }
 
 /// Implements [`FromText`] for settings that have no form as a text; the error says where to set them.
@@ -196,6 +202,7 @@ only_in_files! {
     Agents: "agents can be set only in a file, under [agents.NAME]",
     Servers: "servers can be set only in a file, under [mcp.NAME]",
     Keys: "keys can be set only in a file, under [keys]",
+    ServeSettings: "the server can be set only in a file, under [serve]",
     ChatSettings: "theme, notices and editing can be set only in a file, under [chat]",
 }
 

@@ -1,7 +1,13 @@
-//! Clients over HTTP: the protocol's Streamable HTTP at the path `/mcp`, behind checks of `Host`, `Origin` and a
-//! token, and limits on bodies, sessions and connections.
+//! Clients over HTTP: the protocol's Streamable HTTP, with limits on bodies and sessions, for the router of a program; and
+//! the same at the path `/mcp` of a server of its own, behind checks of `Host`, `Origin` and a token.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    fmt::{self, Display},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use archon_http_access::{AllowedHosts, ConnectionOptions, TokenHash, bearer_token, serve_connections};
 use archon_types::{CancellationToken, Secret};
@@ -9,7 +15,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
-    body::Incoming,
+    body::{Body, Incoming},
     header::{HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
     service::service_fn,
 };
@@ -102,14 +108,62 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     Ok(())
 }
 
-type Body = BoxBody<Bytes, Infallible>;
-
-/// The checks of a request before the library `rmcp` handles the request.
-struct Door<H> {
+/// The protocol's Streamable HTTP, for the router of a program: [`Server::http_service`](crate::Server::http_service)
+/// creates it. Cloning is cheap, and clones have the same sessions.
+///
+/// It checks neither host, origin nor token: mount it behind checks of the program, such as `guarded` of
+/// `archon-server`.
+#[derive(Clone)]
+pub struct HttpService<H> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    token: Option<TokenHash>,
     max_sessions: usize,
+}
+
+impl<H: ServerHandler + Clone> HttpService<H> {
+    /// Creates a service without sessions. The program checks where requests come from.
+    pub(crate) fn unchecked(handler: H, options: &HttpServerOptions, end: CancellationToken) -> Self {
+        let config = StreamableHttpServerConfig::default().disable_allowed_hosts().disable_allowed_origins();
+        Self::new(handler, options, config.with_cancellation_token(end))
+    }
+
+    fn new(handler: H, options: &HttpServerOptions, config: StreamableHttpServerConfig) -> Self {
+        let mut config = config.with_max_request_body_bytes(options.max_body);
+        config.legacy_session_mode = true;
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(IDLE);
+        let sessions = Arc::new(manager);
+        let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
+        Self { service, sessions, max_sessions: options.max_sessions }
+    }
+
+    /// Answers a request, whatever its path.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    where
+        B: Body + Send + 'static,
+        B::Error: Display,
+    {
+        let opens = opens_session(request.method(), request.headers());
+        if opens && self.sessions.sessions.read().await.len() >= self.max_sessions {
+            let mut refused =
+                refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open: close one");
+            refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+            return refused;
+        }
+        self.service.handle(request).await
+    }
+}
+
+impl<H> fmt::Debug for HttpService<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("max_sessions", &self.max_sessions).finish_non_exhaustive()
+    }
+}
+
+/// The checks of a request before the protocol.
+struct Door<H> {
+    service: HttpService<H>,
+    token: Option<TokenHash>,
     /// Ends all sessions and streams.
     end: CancellationToken,
 }
@@ -125,26 +179,16 @@ impl<H: ServerHandler + Clone> Door<H> {
         }
         let (hosts, end) =
             (AllowedHosts::of_address(address, options.hosts.clone()), CancellationToken::new());
-        let mut config = StreamableHttpServerConfig::default()
+        let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts.names().to_vec())
             .with_allowed_origins(hosts.origins())
             .enforce_origin_validation()
-            .with_cancellation_token(end.clone())
-            .with_max_request_body_bytes(options.max_body);
-        config.legacy_session_mode = true;
-        let mut manager = LocalSessionManager::default();
-        manager.session_config.keep_alive = Some(IDLE);
-        let sessions = Arc::new(manager);
-        Ok(Self {
-            service: StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config),
-            sessions,
-            token: options.token.as_ref().map(TokenHash::of),
-            max_sessions: options.max_sessions,
-            end,
-        })
+            .with_cancellation_token(end.clone());
+        let service = HttpService::new(handler, options, config);
+        Ok(Self { service, token: options.token.as_ref().map(TokenHash::of), end })
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
         if request.uri().path() != PATH {
             return refusal(StatusCode::NOT_FOUND, "the protocol is at /mcp");
         }
@@ -154,13 +198,7 @@ impl<H: ServerHandler + Clone> Door<H> {
             refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             return refused;
         }
-        if opens_session(&request) && self.sessions.sessions.read().await.len() >= self.max_sessions {
-            let mut refused =
-                refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open: close one");
-            refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
-            return refused;
-        }
-        self.service.handle(request).await
+        self.service.answer(request).await
     }
 
     /// Returns true if a request has the token.
@@ -172,14 +210,13 @@ impl<H: ServerHandler + Clone> Door<H> {
 
 /// Returns true for a request that can only open a session: it names no session, and its client is of a
 /// revision before 2026-07-28, as later revisions have no sessions.
-fn opens_session(request: &Request<Incoming>) -> bool {
-    let headers = request.headers();
+fn opens_session(method: &Method, headers: &HeaderMap) -> bool {
     let version = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());
     let is_stateless = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str());
-    request.method() == Method::POST && !is_stateless && !headers.contains_key("mcp-session-id")
+    *method == Method::POST && !is_stateless && !headers.contains_key("mcp-session-id")
 }
 
-fn refusal(status: StatusCode, text: &'static str) -> Response<Body> {
+fn refusal(status: StatusCode, text: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = status;
     response

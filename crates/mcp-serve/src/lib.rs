@@ -18,7 +18,7 @@
 //! | results of runs and tools, as the protocol has them | `result.rs` |
 //! | files that clients have read, for tools that change them | `seen.rs` |
 //! | [`serve_stream`], stdio | `stream.rs` |
-//! | `serve_http`, Streamable HTTP, with the feature `http` | `http.rs` |
+//! | `serve_http` and `HttpService`, Streamable HTTP, with the feature `http` | `http.rs` |
 //! | [`ServeError`] | `error.rs` |
 //!
 //! The protocol itself is the library `rmcp`: revisions 2026-07-28 and 2025-11-25, and the older ones of clients
@@ -30,8 +30,8 @@
 //! - A client reads, answers and cancels only runs of the agents that the server offers.
 //! - A call that needs approval does not run without the answer of a person: asked through the client, or
 //!   later ([`Questions`]).
-//! - Over HTTP, a request with a foreign `Host` or `Origin` is refused, and so is a server beyond loopback without
-//!   a token.
+//! - A server over HTTP refuses a request with a foreign `Host` or `Origin`, and does not begin beyond loopback without a
+//!   token. In the router of a program, the program checks that.
 //! - A message, the number of sessions and the number of connections have limits.
 //!
 //! Tools come from a [`Toolbox`](archon_types::Toolbox). Their calls run as an agent that has the same tools and the
@@ -71,7 +71,7 @@ mod task;
 pub use client_calls::ClientCalls;
 pub use error::ServeError;
 #[cfg(feature = "http")]
-pub use http::{HttpServerOptions, serve_http};
+pub use http::{HttpServerOptions, HttpService, serve_http};
 pub use offer::OfferedAgent;
 /// The library of the protocol, for a handler around a [`Server`].
 pub use rmcp;

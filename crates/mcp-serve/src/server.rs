@@ -128,6 +128,27 @@ impl Server {
         served
     }
 
+    /// Returns the protocol over HTTP, for the router of a program that checks requests itself. It answers requests of
+    /// one path, such as `/mcp`. Of `options`, the size of bodies and the number of sessions count. When `end` fires,
+    /// sessions end, and calls under way are cancelled.
+    ///
+    /// ```no_run
+    /// use archon_mcp_serve::{HttpServerOptions, HttpService, Server};
+    /// use archon_types::CancellationToken;
+    ///
+    /// fn service(server: &Server, end: CancellationToken) -> HttpService<Server> {
+    ///     server.http_service(&HttpServerOptions::default(), end)
+    /// }
+    /// ```
+    #[cfg(feature = "http")]
+    pub fn http_service(
+        &self,
+        options: &crate::HttpServerOptions,
+        end: CancellationToken,
+    ) -> crate::HttpService<Self> {
+        crate::HttpService::unchecked(self.clone(), options, end)
+    }
+
     /// Waits until the runs of cancelled calls have ended, at most 5 s.
     async fn settle(&self) {
         self.calls.close();

@@ -35,6 +35,16 @@ impl Scope {
         self.memories = Some(memories);
         self
     }
+
+    /// Returns the service with the runs.
+    pub fn runs(&self) -> &Arc<dyn RunService> {
+        &self.runs
+    }
+
+    /// Returns the store of the memories, if the scope has one.
+    pub fn memories(&self) -> Option<&Arc<dyn MemoryStore>> {
+        self.memories.as_ref()
+    }
 }
 
 impl std::fmt::Debug for Scope {
@@ -49,7 +59,8 @@ impl std::fmt::Debug for Scope {
 pub struct TokenLimits {
     /// Maximum number of requests in a minute. Default 600.
     pub requests_per_minute: u32,
-    /// Maximum number of requests in an hour that start a run. Default 600.
+    /// Maximum number of requests in an hour that start a run, without those to a mounted router
+    /// ([`Server::guarded`](crate::Server::guarded)). Default 600.
     pub starts_per_hour: u32,
     /// Maximum number of streams of events that are open at a time. Default 64.
     pub watchers: usize,

@@ -55,11 +55,21 @@ pub(crate) fn check_token(state: &State, parts: &Parts, needs: Needs) -> Result<
         let detail = format!("the role {} does not have the right {right}", token.role);
         return Err(Problem::new(Rule::Role, detail).advise("use a token of another role"));
     }
-    if parts.method != Method::GET && parts.method != Method::HEAD && !is_json(&parts.headers) {
+    Ok(token)
+}
+
+/// Checks the type of the body of a write.
+pub(crate) fn check_body_type(parts: &Parts) -> Result<(), Problem> {
+    if is_write(&parts.method) && !is_json(&parts.headers) {
         return Err(Problem::new(Rule::ContentType, "a write needs the content type application/json")
             .advise("send the header `Content-Type: application/json`, also without a body"));
     }
-    Ok(token)
+    Ok(())
+}
+
+/// Returns true for a method that may change something.
+pub(crate) fn is_write(method: &Method) -> bool {
+    *method != Method::GET && *method != Method::HEAD
 }
 
 /// Returns the host that the request names; `None` if it names none, or several.

@@ -6,6 +6,7 @@ use axum::{
     Router,
     extract::Request,
     http::{Method, StatusCode, request::Parts},
+    middleware::{Next, from_fn},
     response::Response,
     routing::{MethodFilter, on},
 };
@@ -13,12 +14,14 @@ use axum::{
 use crate::{
     access::Token,
     account, approvals, audit,
-    check::{check_page, check_token},
+    caller::Caller,
+    check::{check_body_type, check_page, check_token, is_write},
     control, events, memories,
     openapi::OPENAPI,
     problem::{Problem, Rule},
     reply::{Reply, json_text, protect},
     request::Call,
+    role::Right,
     route::{Needs, Operation, ROUTES, Route},
     runs, sessions,
     state::State,
@@ -39,9 +42,15 @@ pub(crate) fn router(state: &Arc<State>) -> Router {
         .fallback(move |request: Request| refuse(unknown.clone(), Rule::Route, request))
 }
 
+/// Puts the checks of this server before another router.
+pub(crate) fn guarded(state: &Arc<State>, router: Router, right: Right) -> Router {
+    let state = state.clone();
+    router.layer(from_fn(move |request: Request, next: Next| pass(state.clone(), right, request, next)))
+}
+
 async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let is_write = parts.method != Method::GET && parts.method != Method::HEAD;
+    let is_write = is_write(&parts.method);
     let reply = match check(&state, route.needs, &parts) {
         Err(problem) => Err(problem),
         Ok(None) => account::sign_in(&state, &parts),
@@ -63,6 +72,35 @@ async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> R
     finish(reply)
 }
 
+/// Passes a request that the checks admit to another router.
+async fn pass(state: Arc<State>, right: Right, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let token = match check_guarded(&state, right, &parts) {
+        Ok(token) => token,
+        Err(problem) => return finish(Err(problem)),
+    };
+    let is_write = is_write(&parts.method);
+    let (by, path) = (token.name.clone(), parts.uri.path().to_owned());
+    parts.extensions.insert(Caller::new(token));
+    let response = next.run(Request::from_parts(parts, body)).await;
+    if is_write {
+        let status = response.status().as_u16();
+        tracing::info!(target: "archon::server", by, path, status, "a write to a mounted router");
+        state.note_change();
+    }
+    finish(Ok(response))
+}
+
+fn check_guarded(state: &State, right: Right, parts: &Parts) -> Result<Arc<Token>, Problem> {
+    check_page(state, parts)?;
+    let token = check_token(state, parts, Needs::Right(right))?;
+    // A page of another site cannot send a DELETE unasked, and clients of MCP send it without a body.
+    if parts.method != Method::DELETE {
+        check_body_type(parts)?;
+    }
+    Ok(token)
+}
+
 /// Writes who changed what into the log of the server. The path has the id of the run.
 fn log(token: &str, operation: Operation, path: &str, reply: &Reply) {
     match reply {
@@ -82,7 +120,11 @@ fn check(state: &State, needs: Needs, parts: &Parts) -> Result<Option<Arc<Token>
     check_page(state, parts)?;
     match needs {
         Needs::Nothing => Ok(None),
-        needs => check_token(state, parts, needs).map(Some),
+        needs => {
+            let token = check_token(state, parts, needs)?;
+            check_body_type(parts)?;
+            Ok(Some(token))
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`Server`], [`ServerOptions`] | `server.rs`, `options.rs` |
 //! | [`AccessToken`], its [`Scope`] and its [`TokenLimits`] | `access.rs` |
 //! | [`Role`], [`Right`] | `role.rs` |
+//! | [`Caller`], the token of a request to a mounted router | `caller.rs` |
 //! | the table of routes, [`Route`], [`ROUTES`]; the OpenAPI document, [`OPENAPI`] | `route.rs`, `openapi.rs` |
 //! | checks of every request: host, origin, token, role, limits | `check.rs`, `cookie.rs`, `sign_in.rs` |
 //! | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
@@ -84,6 +85,7 @@ mod access;
 mod account;
 mod approvals;
 mod audit;
+mod caller;
 mod check;
 mod control;
 mod cookie;
@@ -112,6 +114,7 @@ pub use archon_http_access::{AllowedHosts, ConnectionOptions, Listener};
 pub use archon_http_access::{TlsError, TlsIdentity};
 /// The library of the router, in the version that fits.
 pub use axum;
+pub use caller::Caller;
 pub use openapi::OPENAPI;
 pub use options::ServerOptions;
 pub use request_log::RequestLog;

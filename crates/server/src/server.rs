@@ -11,6 +11,7 @@ use crate::{
     access::{AccessToken, Token},
     dispatch,
     options::ServerOptions,
+    role::Right,
     route::SIGN_IN,
     serve::ServeError,
     sign_in::Codes,
@@ -57,6 +58,27 @@ impl Server {
     /// ```
     pub fn router(&self) -> Router {
         dispatch::router(&self.state)
+    }
+
+    /// Puts the checks of this server before another router: host, origin, token with this right, its limit of requests,
+    /// and for a write with a body its type. So routers that are mounted beside this one share its tokens. A request that
+    /// passes has the extension [`Caller`](crate::Caller), and its response gets the headers of
+    /// [`router`](Self::router), as far as it does not set them itself.
+    ///
+    /// ```
+    /// use archon_server::{Caller, Right, Server, axum::{Extension, Router, routing::get}};
+    ///
+    /// async fn greet(Extension(caller): Extension<Caller>) -> String {
+    ///     format!("Hello, {}.", caller.name())
+    /// }
+    ///
+    /// fn app(server: &Server) -> Router {
+    ///     let own = Router::new().route("/hello", get(greet));
+    ///     server.router().merge(server.guarded(own, Right::Monitor))
+    /// }
+    /// ```
+    pub fn guarded(&self, router: Router, right: Right) -> Router {
+        dispatch::guarded(&self.state, router, right)
     }
 
     /// Returns the path and query of a link that signs a browser in, once, as the first token of this name: the browser

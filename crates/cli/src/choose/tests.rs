@@ -135,6 +135,23 @@ async fn an_address_in_a_projects_model_gets_no_key_either() {
 }
 
 #[test]
+fn choose_sends_a_key_to_a_logged_address_that_the_own_settings_have() {
+    let (user, project) = (Origin::User("/c".into()), Origin::Project("/p".into()));
+    let other = "openai-compatible@https://other.example/v1:m";
+    for (model, url, origin, recorded, expected) in [
+        ("m", FAR, &user, "openai-compatible@https://example.com/v1:m", Some(ANY.1)),
+        ("vllm@https://example.com/v1/:m", "", &user, "vllm@https://example.com/v1:m", Some(ANY.1)),
+        ("m", FAR, &user, other, None),
+        ("m", FAR, &project, "openai-compatible@https://example.com/v1:m", None),
+    ] {
+        let app = app(settings(model, url), origin.clone(), &[OPENAI, ANY]);
+        let address = recorded.parse::<ModelRef>().unwrap().base_url;
+        let key = keys(&app, None, address.as_deref(), origin_of_recorded(&app, recorded)).unwrap();
+        assert_eq!(key.first().map(|k| k.expose().as_str()), expected, "{model} {url} {recorded}");
+    }
+}
+
+#[test]
 fn choose_sends_no_key_to_a_logged_remote_address() {
     let app = app(Settings::default(), flag(), &[OPENAI, ANY]);
     for (url, expected) in [

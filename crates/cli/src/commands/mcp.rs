@@ -6,6 +6,8 @@ mod approve;
 mod login;
 mod look;
 #[cfg(feature = "mcp-serve")]
+pub(super) mod offer;
+#[cfg(feature = "mcp-serve")]
 mod serve;
 #[cfg(not(feature = "mcp-serve"))]
 absent! { mod serve: ServeArgs, "archon mcp serve", "build with `--features mcp-serve`" }

@@ -60,11 +60,12 @@ impl Name {
         Self(self.0.iter().cloned().chain([part.to_owned()]).collect())
     }
 
-    /// Returns the name of the table of the agent, model or server to which this setting belongs; `None` if
+    /// Returns the name of the table of the agent, model, server or token to which this setting belongs; `None` if
     /// it belongs to none.
     #[cfg(feature = "setup")]
     pub(super) fn table(&self) -> Option<Self> {
-        (self.0.len() > 2).then(|| Self(self.0[..2].to_vec()))
+        let depth = if self.key() == "serve" { 3 } else { 2 };
+        (self.0.len() > depth).then(|| Self(self.0[..depth].to_vec()))
     }
 
     /// Returns true if the value of a later layer replaces that of an earlier one; false if the setting has

@@ -147,7 +147,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: there is no setting `limits`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve"#]],
     );
     check(
         "max_turns = 'three'",
@@ -155,7 +155,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: invalid type: string "three", expected u32
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve"#]],
     );
     check(
         "model = \n",
@@ -163,7 +163,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: string values must be quoted, expected literal string
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve"#]],
     );
     check(
         "mode = 'loud'",
@@ -171,7 +171,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve"#]],
     );
     check(
         "",
@@ -195,7 +195,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: `parallel`, `sequential` or a number of calls is needed
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve"#]],
     );
     check(
         "",
@@ -252,6 +252,22 @@ fn problem_is_reported_with_its_place() {
         expect![[r#"
         project/archon.toml: `models` is not allowed in a project's settings: a project may not change prices and properties of models
           set it with a flag or in your own settings, or remove `models` there"#]],
+    );
+    check(
+        "",
+        "[serve]\nlisten = '0.0.0.0:80'\nbehind_proxy = true",
+        &[],
+        expect![[r#"
+        project/archon.toml: `serve` is not allowed in a project's settings: a project may not choose who listens, and who may come in
+          set it with a flag or in your own settings, or remove `serve` there"#]],
+    );
+    check(
+        "",
+        "",
+        &[("ARCHON_SERVE", "127.0.0.1:80")],
+        expect![[r#"
+        the variable ARCHON_SERVE is "127.0.0.1:80": the server can be set only in a file, under [serve]
+          change it or unset it: unset ARCHON_SERVE"#]],
     );
     check(
         "",

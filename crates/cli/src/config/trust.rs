@@ -100,6 +100,7 @@ pub(super) const FORBIDDEN: &[(&str, &str)] = &[
     ("models", "a project may not change prices and properties of models"),
     ("local_servers", "a project may not choose the local servers"),
     ("keys", "a project may not change your keys"),
+    ("serve", "a project may not choose who listens, and who may come in"),
     ("chat", "a project may not change how your terminal looks and sounds"),
 ];
 

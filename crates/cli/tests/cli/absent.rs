@@ -130,6 +130,13 @@ async fn mcp_serve_without_the_feature_is_refused_with_its_name() {
     refused.check_refused(2, "`archon mcp serve` is not in this build", "build with `--features mcp-serve`");
 }
 
+#[cfg(not(feature = "serve"))]
+#[tokio::test]
+async fn serve_without_the_feature_is_refused_with_its_name() {
+    let refused = Place::new().archon("serve", &["--listen", "127.0.0.1:0"]).await;
+    refused.check_refused(2, "`archon serve` is not in this build", "build with `--features serve`");
+}
+
 #[cfg(not(feature = "setup"))]
 #[tokio::test]
 async fn config_set_without_the_feature_is_refused_with_its_name() {

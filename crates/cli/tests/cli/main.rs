@@ -48,6 +48,8 @@ mod prices;
 mod resumes;
 mod runs;
 mod screen;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 mod services;
 mod settings;
 mod setup;

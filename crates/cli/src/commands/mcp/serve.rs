@@ -3,20 +3,13 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use archon::{
-    Archon, RandomIds,
-    mcp_serve::{ClientCalls, HttpServerOptions, OfferedAgent, ServeError, Server},
-    types::{AskLater, CancellationToken, Secret},
+    Runs,
+    mcp_serve::{HttpServerOptions, ServeError, Server},
+    types::{CancellationToken, Secret},
 };
 
-use crate::{
-    app::App,
-    assemble::{self, engine_options},
-    exit::Exit,
-    failure::Failure,
-    interrupt,
-    output::Look,
-    toolset,
-};
+use super::offer::Offer;
+use crate::{app::App, exit::Exit, failure::Failure, interrupt, output::Look, toolset};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -33,9 +26,6 @@ pub(crate) struct ServeArgs {
 
 /// The variable with the token of HTTP clients.
 const TOKEN: &str = "ARCHON_MCP_TOKEN";
-
-/// The id of the agent that makes the calls of clients.
-const CALLS: &str = "mcp-tools";
 
 impl ServeArgs {
     pub(super) async fn run(self, app: &App) -> Result<Exit, Failure> {
@@ -56,32 +46,9 @@ impl ServeArgs {
             true => Vec::new(),
             false => toolset::by_name(self.tools.iter().map(String::as_str), app).await?.tools,
         };
-        let mut builder = Archon::builder()
-            .engine_options(engine_options(app, &tools)?)
-            .agent_id(CALLS)
-            .provider(Arc::new(ClientCalls), ClientCalls::MODEL)
-            .approver(AskLater)
-            // A client gets the definitions of all tools, so there is nothing to search.
-            .definition_budget(u64::MAX)
-            .tools(tools)
-            .journal(app.open_journal()?);
-        if let Some(folder) = toolset::folder(app) {
-            builder = builder.workspace(folder);
-        }
-        let calls = builder.build()?;
-        let mut runs = app.open_runs()?.with_agent(calls.run_agent());
-        let mut offered = Vec::new();
-        for name in &self.agents {
-            let (builder, description) = assemble::alone(app, name).await?;
-            // An id of its own: clients can read the runs of their agents, and no others.
-            let id = format!("mcp-{name}");
-            let agent = builder.agent_id(id.as_str()).approver(AskLater).build()?;
-            runs = runs.with_agent(agent.run_agent());
-            offered.push(OfferedAgent::new(name, description, id.as_str()));
-        }
-        let server = Server::new(Arc::new(runs), Arc::new(RandomIds));
-        let server = server.with_tools(CALLS, calls.toolbox().clone());
-        Ok(offered.into_iter().fold(server, Server::with_agent))
+        let offer = Offer::build(app, tools, &self.agents).await?;
+        let runs = offer.run_agents().fold(app.open_runs()?, Runs::with_agent);
+        Ok(offer.server(Arc::new(runs)))
     }
 }
 

@@ -1,0 +1,198 @@
+//! `archon serve`: serves runs over HTTP, to programs and browsers.
+
+mod agents;
+mod by_log;
+mod listen;
+#[cfg(all(unix, feature = "mcp-serve"))]
+mod mcp;
+mod tokens;
+mod unfinished;
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use archon::{
+    Runs, SystemClock,
+    memory::Memory,
+    server::{ServeOptions, Server, ServerOptions, axum::Router},
+    types::Collection,
+};
+use serde_json::json;
+
+use self::{
+    agents::Agents,
+    listen::{Bound, Place},
+    tokens::Tokens,
+};
+use super::{MemoryFlags, RecordedFlags};
+use crate::{
+    app::App,
+    config::{ServeSettings, Settings},
+    exit::Exit,
+    failure::Failure,
+    interrupt, memory,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Listen at this address [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "socket")]
+    listen: Option<SocketAddr>,
+    /// Listen at this Unix socket, in place of an address
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// An agent of the settings that clients may start, besides the default one; may be given again
+    /// [default: all of them]
+    #[arg(long = "agent", value_name = "NAME")]
+    agents: Vec<String>,
+    /// A name by which clients reach the server, as agents.example; may be given again
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// A proxy with TLS is before the server, so that it may listen beyond this machine
+    #[arg(long)]
+    behind_proxy: bool,
+    /// Offer tools that change nothing and the agents also to MCP clients, at /mcp
+    #[arg(long)]
+    mcp: bool,
+    #[command(flatten)]
+    flags: RecordedFlags,
+    #[command(flatten)]
+    memory: MemoryFlags,
+}
+
+/// The maximum time for the runs to stop at their next await, when the server ends.
+const STOP: Duration = Duration::from_secs(2);
+
+impl ServeArgs {
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = self.flags.settings();
+        self.memory.vectors.apply(&mut settings);
+        settings
+    }
+
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        // Nobody is asked at the terminal: questions wait for an answer over HTTP, or by `archon approvals`.
+        let app = App { ask_later: true, ..app.clone() };
+        let settings = self.over(app.config.settings.serve.clone().unwrap_or_default());
+        let place = Place::of(&settings)?;
+        let tokens = Tokens::of(&settings)?;
+        let memory = self.open_memory(&app, &settings, &tokens).await?;
+        let agents = Agents::build(&app, &settings, memory.as_ref()).await?;
+        let runs = agents.runs(&app)?;
+        let tokens = tokens.access(&app, &runs, memory.as_ref())?;
+        let bound = place.bind().await?;
+
+        let mut options = ServerOptions::default();
+        options.secure_cookie = settings.behind_proxy;
+        let hosts = bound.hosts(&settings.hosts)?;
+        let access = tokens.iter().map(|token| token.access.clone());
+        let server = Server::new(hosts, access, Arc::new(SystemClock), options);
+        let router = agents.mount(&server, &tokens);
+        // Before anybody learns of the server: whoever does may end it at once.
+        let listener = interrupt::listen(server.end().clone(), app.output.clone());
+        greet(&app, &server, &bound, &settings, &tokens)?;
+        let served = work(app, runs, server, router, bound, &settings).await;
+        listener.abort();
+        served.map(|()| Exit::Finished)
+    }
+
+    /// Puts the flags over the settings.
+    fn over(&self, mut settings: ServeSettings) -> ServeSettings {
+        if self.listen.is_some() || self.socket.is_some() {
+            (settings.listen, settings.socket) = (self.listen, self.socket.clone());
+        }
+        if !self.agents.is_empty() {
+            settings.agents = Some(self.agents.clone());
+        }
+        settings.hosts.extend(self.hosts.iter().cloned());
+        settings.behind_proxy |= self.behind_proxy;
+        settings.mcp |= self.mcp;
+        settings
+    }
+
+    /// Opens the memory of the default agent; `None` if there is none.
+    async fn open_memory(
+        &self,
+        app: &App,
+        settings: &ServeSettings,
+        tokens: &Tokens,
+    ) -> Result<Option<Memory>, Failure> {
+        let collection = match (&self.memory.memory, &settings.memory) {
+            (Some(collection), _) => collection.clone(),
+            (None, Some(name)) => {
+                name.parse::<Collection>().map_err(|e| Failure::from(e).at("[serve] memory"))?
+            }
+            (None, None) => return Ok(None),
+        };
+        if let Some(name) = tokens.first_of_a_tenant() {
+            return Err(Failure::usage(
+                format!("the runs of the tenant of the token {name} would read the memory {collection}"),
+                "leave the memory out, or serve tenants by a server of their own",
+            ));
+        }
+        memory::open(app, &collection).await.map(Some)
+    }
+}
+
+/// Tells where the server is, and how to get in.
+fn greet(
+    app: &App,
+    server: &Server,
+    bound: &Bound,
+    settings: &ServeSettings,
+    tokens: &[tokens::Access],
+) -> Result<(), Failure> {
+    let url = bound.url(settings);
+    let place = bound.place();
+    app.report(&json!({ "listening": place, "url": url }), format!("listening at {place} until Ctrl-C"));
+    for token in tokens {
+        let (name, role, secret) = (&token.name, token.role, &token.source);
+        let link = match &url {
+            Some(url) => {
+                let link = server.one_time_link(name).map_err(|e| {
+                    Failure::failed(format!("there is no link for the token {name}: {e}"), "try again")
+                })?;
+                Some(format!("{url}{link}"))
+            }
+            None => None,
+        };
+        let item = json!({ "token": name, "role": role, "secret": secret.to_string(), "link": link });
+        let browser = link.map(|link| format!(", or in a browser, once and within 10 minutes: {link}"));
+        let browser = browser.unwrap_or_default();
+        app.report(&item, format!("{name} ({role}): with the token in {secret}{browser}"));
+    }
+    Ok(())
+}
+
+/// Serves until the server ends. The runs are at work in a runtime of their own, which ends before the command does
+/// anything else: so no tool fails in a run, and no run gets a record, because the program is about to end.
+async fn work(
+    app: App,
+    runs: Runs,
+    server: Server,
+    router: Router,
+    bound: Bound,
+    settings: &ServeSettings,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"))?;
+    let mut options = ServeOptions::default();
+    options.behind_proxy = settings.behind_proxy;
+    let served = runtime.spawn(async move {
+        let looking = tokio::spawn(unfinished::keep_looking(app, runs));
+        let served = bound.serve(router, &options, server.end()).await;
+        looking.abort();
+        served
+    });
+    let served = served.await;
+    // Waits until no run writes any more. The wait blocks, and a task that does not stop must not hold up the end.
+    let _ = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(STOP)).await;
+    match served {
+        Ok(served) => served.map_err(|e| failure(&e.to_string())),
+        Err(e) => Err(failure(&e.to_string())),
+    }
+}
+
+fn failure(e: &str) -> Failure {
+    Failure::failed(format!("the server ended: {e}"), "start it again: the runs go on where they were")
+}

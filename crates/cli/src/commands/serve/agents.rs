@@ -1,0 +1,103 @@
+//! The agents whose runs clients start.
+
+use std::sync::Arc;
+
+use archon::{
+    Archon, Runs,
+    memory::Memory,
+    server::{Server, axum::Router},
+    types::{Confirm, RunAgent},
+};
+
+use super::{by_log::ByLog, tokens::Access};
+#[cfg(all(unix, feature = "mcp-serve"))]
+use crate::commands::mcp::offer::Offer;
+use crate::{
+    app::App,
+    assemble::{self, AGENT},
+    config::ServeSettings,
+    failure::Failure,
+    planning::planning,
+    recorded::Recorded,
+    toolset,
+};
+
+/// The agents of a server.
+pub(super) struct Agents {
+    /// The agent of a request that names none.
+    own: Archon,
+    others: Vec<Arc<dyn RunAgent>>,
+    #[cfg(all(unix, feature = "mcp-serve"))]
+    offer: Option<Offer>,
+}
+
+impl Agents {
+    /// Builds the default agent of the settings, also for plans, and the others by their names.
+    ///
+    /// # Errors
+    /// [`Failure`] if there is no model, or a tool or an agent of the settings cannot be used.
+    pub(super) async fn build(
+        app: &App,
+        settings: &ServeSettings,
+        memory: Option<&Memory>,
+    ) -> Result<Self, Failure> {
+        if settings.mcp && !cfg!(all(unix, feature = "mcp-serve")) {
+            let what = "`archon serve --mcp` is not in this build";
+            return Err(Failure::usage(what, "build with `--features mcp-serve`, on Linux or macOS"));
+        }
+        let known = app.config.settings.agents.iter().flat_map(|agents| agents.keys().cloned());
+        let names: Vec<String> = settings.agents.clone().unwrap_or_else(|| known.collect());
+        if names.iter().any(|name| name == AGENT) {
+            let what = format!("[agents.{AGENT}]: the default agent of the server has this name");
+            return Err(Failure::usage(what, "give the agent another name"));
+        }
+        // A plan can only use tools that are known.
+        toolset::settle(app).await;
+        let own = assemble::chosen(app, memory.cloned(), None).await?;
+        let mut others = vec![planning(&own, Confirm::Never).run_agent()];
+        for name in &names {
+            let (builder, _) = assemble::alone(app, name).await?;
+            others.push(builder.build()?.run_agent());
+        }
+        #[cfg(all(unix, feature = "mcp-serve"))]
+        let offer = match settings.mcp {
+            true => Some(Offer::build(app, toolset::of_agent(None, app).await?, &names).await?),
+            false => None,
+        };
+        Ok(Self {
+            own,
+            others,
+            #[cfg(all(unix, feature = "mcp-serve"))]
+            offer,
+        })
+    }
+
+    /// Returns the run service. An agent begins runs as the settings are now; a run that exists goes on as its log says.
+    ///
+    /// # Errors
+    /// [`Failure`] if the journal's folder cannot be created.
+    pub(super) fn runs(&self, app: &App) -> Result<Runs, Failure> {
+        // The flags are for new runs.
+        let by_settings = App { config: app.config.clone().without_flags(), ..app.clone() };
+        let (journal, recorded) = (app.open_journal()?, Arc::new(Recorded::new(&by_settings)));
+        let runs = Runs::new(self.own.clone()).with_source(recorded.clone());
+        let begin = |runs: Runs, agent: Arc<dyn RunAgent>| {
+            runs.with_agent(Arc::new(ByLog::new(agent, journal.clone(), recorded.clone())))
+        };
+        let runs = begin(runs, self.own.run_agent());
+        let runs = self.others.iter().cloned().fold(runs, begin);
+        #[cfg(all(unix, feature = "mcp-serve"))]
+        let runs = self.offer.iter().flat_map(Offer::run_agents).fold(runs, begin);
+        Ok(runs)
+    }
+
+    /// Returns the router of the server, with that for MCP clients if they are served.
+    pub(super) fn mount(&self, server: &Server, tokens: &[Access]) -> Router {
+        #[cfg(all(unix, feature = "mcp-serve"))]
+        if let Some(offer) = &self.offer {
+            return server.router().merge(super::mcp::router(offer, server, tokens));
+        }
+        let _ = tokens;
+        server.router()
+    }
+}

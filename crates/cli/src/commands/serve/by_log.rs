@@ -1,0 +1,81 @@
+//! An agent that begins runs as the settings are now, and lets each go on as its log says: the server may have been
+//! started again in another folder, and runs of other commands are in the same journal.
+
+use std::sync::Arc;
+
+use archon::{
+    AgentSource, Journal, Outcome, RunError,
+    types::{
+        AgentId, AgentMessage, Answer, BoxFuture, Context, MoreLimits, Origin, PendingApproval, RunAgent,
+        RunKind, RunSettings,
+    },
+};
+
+/// See the [module](self).
+pub(super) struct ByLog {
+    begins: Arc<dyn RunAgent>,
+    journal: Arc<dyn Journal>,
+    source: Arc<dyn AgentSource>,
+}
+
+impl ByLog {
+    pub(super) fn new(
+        begins: Arc<dyn RunAgent>,
+        journal: Arc<dyn Journal>,
+        source: Arc<dyn AgentSource>,
+    ) -> Self {
+        Self { begins, journal, source }
+    }
+
+    /// Builds the agent of a run from the log of the run.
+    async fn agent_of(&self, context: &Context) -> Result<Arc<dyn RunAgent>, RunError> {
+        let records = self.journal.read(&context.run).await?;
+        self.source.agent_of(&records).await
+    }
+}
+
+impl RunAgent for ByLog {
+    fn kind(&self) -> RunKind {
+        self.begins.kind()
+    }
+
+    fn id(&self) -> AgentId {
+        self.begins.id()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        prompts: Vec<AgentMessage>,
+        origin: Origin,
+        settings: RunSettings,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        self.begins.begin(prompts, origin, settings, context)
+    }
+
+    fn resume<'a>(
+        &'a self,
+        more: &'a MoreLimits,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        Box::pin(async move { self.agent_of(context).await?.resume(more, context).await })
+    }
+
+    fn compact<'a>(
+        &'a self,
+        origin: Origin,
+        instructions: Option<String>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        self.begins.compact(origin, instructions, context)
+    }
+
+    fn check_answer<'a>(
+        &'a self,
+        pending: &'a PendingApproval,
+        answer: &'a Answer,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(async move { self.agent_of(context).await?.check_answer(pending, answer, context).await })
+    }
+}

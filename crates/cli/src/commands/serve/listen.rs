@@ -1,0 +1,192 @@
+//! Where the server listens: an address, or a Unix socket.
+
+use std::{
+    io::{self, ErrorKind},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use archon::{
+    server::{AllowedHosts, ServeError, ServeOptions, axum::Router, serve},
+    types::CancellationToken,
+};
+use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::{config::ServeSettings, failure::Failure};
+
+/// The address without a setting.
+const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
+
+/// The place where a server is to listen.
+pub(super) enum Place {
+    Address(SocketAddr),
+    Socket(PathBuf),
+}
+
+/// The place where a server listens.
+pub(super) enum Bound {
+    Address(TcpListener),
+    #[cfg(unix)]
+    Socket(UnixListener, PathBuf),
+}
+
+impl Place {
+    /// Returns the place of the settings.
+    ///
+    /// # Errors
+    /// [`Failure`] if other machines could reach it without encryption, or the names of the server are not clear.
+    pub(super) fn of(settings: &ServeSettings) -> Result<Self, Failure> {
+        if let Some(host) = settings.hosts.iter().find(|host| host.is_empty() || host.contains('/')) {
+            let what = format!("the host {host:?} is not a name");
+            return Err(Failure::usage(what, "write the name alone, or with a port, as in agents.example"));
+        }
+        if settings.behind_proxy && settings.hosts.is_empty() {
+            let what = "the server is behind a proxy, and no name is set by which clients reach it";
+            return Err(Failure::usage(what, "name it: --host agents.example, or `hosts` under [serve]"));
+        }
+        match (settings.listen, &settings.socket) {
+            (Some(_), Some(_)) => Err(Failure::usage(
+                "[serve] has a `listen` and a `socket`",
+                "remove one of them from your settings",
+            )),
+            (None, Some(path)) => Ok(Self::Socket(path.clone())),
+            (address, None) => {
+                let address = address.unwrap_or(DEFAULT);
+                if !address.ip().is_loopback() && !settings.behind_proxy {
+                    let what = format!(
+                        "other machines reach {address}, and the connection is not encrypted, so tokens could be read"
+                    );
+                    let advice = "listen at 127.0.0.1; or put a proxy with TLS before the server, and add --behind-proxy --host NAME";
+                    return Err(Failure::usage(what, advice));
+                }
+                Ok(Self::Address(address))
+            }
+        }
+    }
+
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// [`Failure`] if the place is in use, or the operating system refuses it.
+    pub(super) async fn bind(self) -> Result<Bound, Failure> {
+        match self {
+            Self::Address(address) => match TcpListener::bind(address).await {
+                Ok(listener) => Ok(Bound::Address(listener)),
+                Err(e) => Err(address_refused(address, &e)),
+            },
+            #[cfg(unix)]
+            Self::Socket(path) => Ok(Bound::Socket(bind_socket(&path).await?, path)),
+            #[cfg(not(unix))]
+            Self::Socket(path) => Err(Failure::usage(
+                format!("there is no Unix socket {} on this system", path.display()),
+                "listen at an address: --listen 127.0.0.1:7420",
+            )),
+        }
+    }
+}
+
+fn address_refused(address: SocketAddr, e: &io::Error) -> Failure {
+    let advice = match e.kind() {
+        ErrorKind::AddrInUse => {
+            "another program listens there, perhaps another `archon serve`: end it, or choose another port: --listen 127.0.0.1:PORT"
+        }
+        ErrorKind::PermissionDenied => "choose a port from 1024 on: --listen 127.0.0.1:PORT",
+        _ => "choose an address of this machine: --listen 127.0.0.1:PORT",
+    };
+    Failure::usage(format!("cannot listen at {address}: {e}"), advice)
+}
+
+/// Listens at a socket. A socket that nobody listens at was left behind by a server that was killed, and is replaced.
+#[cfg(unix)]
+async fn bind_socket(path: &std::path::Path) -> Result<UnixListener, Failure> {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    let other = "choose another path: --socket PATH";
+    let refused = |e: io::Error| Failure::usage(format!("cannot listen at {}: {e}", path.display()), other);
+    match UnixListener::bind(path) {
+        Err(e) if e.kind() == ErrorKind::AddrInUse => {}
+        bound => return bound.map_err(refused),
+    }
+    if !std::fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket()) {
+        let what = format!("{} exists, and is not a socket", path.display());
+        return Err(Failure::usage(what, other));
+    }
+    match UnixStream::connect(path).await {
+        Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).and_then(|()| UnixListener::bind(path)).map_err(refused)
+        }
+        _ => {
+            let what = format!("another program listens at the socket {}", path.display());
+            Err(Failure::usage(what, format!("end it, perhaps another `archon serve`, or {other}")))
+        }
+    }
+}
+
+impl Bound {
+    /// Returns the hosts that requests may name.
+    ///
+    /// # Errors
+    /// [`Failure`] if the operating system does not tell the address.
+    pub(super) fn hosts(&self, named: &[String]) -> Result<AllowedHosts, Failure> {
+        match self {
+            Self::Address(listener) => {
+                let address = listener.local_addr().map_err(|e| {
+                    Failure::failed(format!("the address of the server is not known: {e}"), "try again")
+                })?;
+                Ok(AllowedHosts::of_address(address, named.iter().cloned()))
+            }
+            #[cfg(unix)]
+            Self::Socket(..) => {
+                let own = AllowedHosts::of_socket();
+                Ok(AllowedHosts::new(own.names().iter().chain(named).cloned()))
+            }
+        }
+    }
+
+    /// Returns the place, for people.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Address(listener) => match listener.local_addr() {
+                Ok(address) => format!("http://{address}"),
+                Err(_) => "an address that is not known".to_owned(),
+            },
+            #[cfg(unix)]
+            Self::Socket(_, path) => format!("the socket {}", path.display()),
+        }
+    }
+
+    /// Returns the address that a browser opens, without a slash at the end; `None` if there is none.
+    pub(super) fn url(&self, settings: &ServeSettings) -> Option<String> {
+        if let (true, Some(host)) = (settings.behind_proxy, settings.hosts.first()) {
+            return Some(format!("https://{host}"));
+        }
+        match self {
+            Self::Address(listener) => listener.local_addr().ok().map(|address| format!("http://{address}")),
+            #[cfg(unix)]
+            Self::Socket(..) => None,
+        }
+    }
+
+    /// Serves until `end` fires, and removes the socket.
+    ///
+    /// # Errors
+    /// See [`serve`].
+    pub(super) async fn serve(
+        self,
+        router: Router,
+        options: &ServeOptions,
+        end: &CancellationToken,
+    ) -> Result<(), ServeError> {
+        match self {
+            Self::Address(listener) => serve(router, listener, options, end).await,
+            #[cfg(unix)]
+            Self::Socket(listener, path) => {
+                let served = serve(router, listener, options, end).await;
+                let _ = std::fs::remove_file(path);
+                served
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The server of `archon serve`, in settings.
+
+#![cfg_attr(
+    not(feature = "serve"),
+    allow(dead_code, reason = "without the server only the syntax is checked")
+)]
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// `[serve]` of a settings file: who listens where, and who may come in. Flags of `archon serve` go before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServeSettings {
+    /// The address to listen at; by default `127.0.0.1:7420`.
+    #[schemars(with = "Option<String>")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The Unix socket to listen at, in place of an address.
+    pub(crate) socket: Option<PathBuf>,
+    /// The names by which clients reach the server, besides those of the address, as in `agents.example`.
+    pub(crate) hosts: Vec<String>,
+    /// True if a proxy with TLS is before the server, so that it may listen beyond this machine; by default false.
+    pub(crate) behind_proxy: bool,
+    /// The agents of `[agents.NAME]` that clients may start, besides the default one; by default all of them.
+    pub(crate) agents: Option<Vec<String>>,
+    /// True if tools that change nothing and the agents are also offered to MCP clients, at `/mcp`; by default false.
+    pub(crate) mcp: bool,
+    /// The collection in which the default agent stores memories and from which it recalls them, as in `user:anna`.
+    pub(crate) memory: Option<String>,
+    /// The access tokens by their names; by default one with the name `owner` and the role `admin`.
+    pub(crate) tokens: BTreeMap<String, TokenSettings>,
+}
+
+/// `[serve.tokens.NAME]` of a settings file: an access token. Its secret is never in a settings file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenSettings {
+    /// The role: `viewer`, `operator`, `admin` or `auditor`.
+    pub(crate) role: RoleName,
+    /// The tenant whose runs the token reaches; by default the runs of all tenants.
+    pub(crate) tenant: Option<String>,
+    /// The environment variable with the secret; by default the secret is in a file in the data folder, which
+    /// `archon serve` writes.
+    pub(crate) variable: Option<String>,
+}
+
+/// The role of an access token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RoleName {
+    /// Sees which runs there are, and what they use
+    Viewer,
+    /// Also reads logs, and works with runs
+    Operator,
+    /// Has every right
+    Admin,
+    /// Sees and reads everything, and changes nothing
+    Auditor,
+}
+
+#[cfg(feature = "serve")]
+impl From<RoleName> for archon::server::Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Viewer => Self::Viewer,
+            RoleName::Operator => Self::Operator,
+            RoleName::Admin => Self::Admin,
+            RoleName::Auditor => Self::Auditor,
+        }
+    }
+}
+
+#[cfg(feature = "serve")]
+impl super::Config {
+    /// Returns the same settings, none of which is a flag: for runs that go on as their logs say, which flags would
+    /// override.
+    pub(crate) fn without_flags(mut self) -> Self {
+        for origin in self.origins.values_mut() {
+            if let super::Origin::Flag(name) = origin {
+                *origin = super::Origin::Env(std::mem::take(name));
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(feature = "serve")]
+    #[test]
+    fn role_of_the_settings_has_each_name() {
+        use archon::server::Role;
+
+        for role in Role::ALL {
+            let token: TokenSettings = toml::from_str(&format!("role = '{role}'")).unwrap();
+            assert_eq!(Role::from(token.role), role);
+        }
+    }
+
+    #[test]
+    fn settings_of_the_server_with_another_name_or_value_are_refused() {
+        for (text, problem) in [
+            ("lisen = '127.0.0.1:1'", "unknown field `lisen`"),
+            ("listen = 'localhost'", "invalid socket address"),
+            ("[tokens.anna]\nrole = 'owner'", "unknown variant `owner`"),
+            ("[tokens.anna]\ntenant = 'anna'", "missing field `role`"),
+            ("[tokens.anna]\nrole = 'admin'\nsecret = 'x'", "unknown field `secret`"),
+        ] {
+            let e = toml::from_str::<ServeSettings>(text).unwrap_err();
+            assert!(e.message().contains(problem), "{text}: {e}");
+        }
+    }
+}

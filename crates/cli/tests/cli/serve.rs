@@ -1,0 +1,8 @@
+//! `archon serve`: a server of the command, and clients that write their requests themselves.
+
+mod basics;
+mod client;
+mod kills;
+#[cfg(feature = "mcp-serve")]
+mod mcp;
+mod refusals;
