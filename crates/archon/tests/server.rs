@@ -8,6 +8,8 @@ mod attacks;
 mod bad_input;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/forks.rs"]
+mod forks;
 #[path = "server/loopback.rs"]
 mod loopback;
 #[path = "server/page.rs"]
