@@ -148,7 +148,8 @@ async fn fork_with_a_message_has_it_in_place_of_the_prompt_or_behind_the_results
         let again = ForkOptions::after(0).with_message("Look here.");
         let again = agent.fork(&fork.run, again).await.unwrap();
         resumed(&agent, &again.run).await;
-        let asked = &provider.requests()[requests.len()].messages;
+        let all = provider.requests();
+        let asked = &all[requests.len()].messages;
         assert_eq!((asked.len(), asked.last().unwrap().text().as_str()), (kept + 1, "Look here."));
     }
     assert_eq!(journal.read(&RunId::new("first")).await.unwrap(), whole, "the run it leaves is as it was");
@@ -167,7 +168,8 @@ async fn fork_by_another_agent_has_its_configuration_and_shares_the_budget() {
     let fork = clerk.fork(&RunId::new("first"), ForkOptions::after(1).with_agent("clerk")).await.unwrap();
     let outcome = resumed(&clerk, &fork.run).await;
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 3 }));
-    let asked = &provider.requests()[0];
+    let requests = provider.requests();
+    let asked = &requests[0];
     assert_eq!((asked.model.as_str(), asked.messages.len()), ("larger", 3));
     assert!(asked.system.as_ref().is_some_and(|system| system.contains("Be brief.")));
     let log = journal.read(&fork.run).await.unwrap();
