@@ -47,7 +47,7 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         cycles: bool,
     },
-    /// Begin a new run with the records of another run up to a place, also with another message or model
+    /// Begin a new run with the records of another run up to a place
     Fork(ForkArgs),
     /// Show a run while another process works on it, until the run ends or is suspended
     Watch(WhichRun),
