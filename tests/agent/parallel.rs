@@ -7,13 +7,14 @@ use std::sync::{
 
 use archon::{
     Archon, ArchonBuilder, Event, FailureKind, OutcomeStatus, ParallelReply, RunError, RunId, RunOptions,
-    SessionId,
+    Runs, SessionId,
     providers::{ScriptedProvider, Step},
     react_loop::{Elaborate, LoopError, PickFirst, TokenEfficient, Transparent, continuation_point, replay},
     store::InMemoryJournal,
     types::{
-        CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy, Journal, Message,
-        ModelPrice, OpenMode, Origin, ProviderError, Record, RecordBody, Request, RunKind, RunRefused, Usage,
+        CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy, ForkOptions,
+        Journal, Message, ModelPrice, MoreLimits, OpenMode, Origin, ProviderError, Record, RecordBody,
+        Request, RunFilter, RunKind, RunRefused, StartRuns, Usage,
     },
     views::{AgentEvent, AgentEvents, Session},
 };
@@ -250,13 +251,30 @@ async fn parallel_without_prompts_answers_the_last_message_of_the_session() {
     let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let agent = echo(&journal);
-    agent.fork(&RunId::new("base"), Some(0)).await.unwrap();
+    agent.fork(&RunId::new("base"), ForkOptions::after(0)).await.unwrap();
     let parallel = agent.parallel([echo(&journal), echo(&journal)], Arc::new(PickFirst)).unwrap();
     let outcome = parallel.continue_in(session.clone(), named(GROUP)).await.unwrap();
     assert_eq!(outcome.choice.outcome.last_text(), Some("hi"));
     // Now the session ends with an answer.
     let error = parallel.continue_in(session, named("again")).await.unwrap_err().to_string();
     assert!(error.contains("ends with the model's answer, so there is nothing to answer"), "{error}");
+}
+
+#[tokio::test]
+async fn fork_of_a_branch_is_a_run_of_its_own() {
+    let journal = InMemoryJournal::new();
+    let (session, _) = base(&journal).await;
+    let answers = agents(&journal, &[(Some("zero"), 1), (Some("one"), 1)]);
+    assert_eq!(compare(&journal, &session, answers, PickFirst).await.choice.selected, Some(0));
+    let heads = journal.list(&RunFilter::all()).await.unwrap();
+    let branch = heads.into_iter().find(|head| head.branch_of.is_some()).unwrap().run_id;
+    let agent = echo(&journal);
+    let fork = agent.fork(&branch, ForkOptions::after(0).with_message("once more")).await.unwrap();
+    // The service resumes the fork, and not the parallel loop of the branch.
+    let runs = Runs::new(agent);
+    assert_eq!(runs.resume(&fork.run, &MoreLimits::default()).await.unwrap().run, fork.run);
+    assert!(runs.reply(&fork.run).await.ended().is_finished());
+    assert!(replay(&journal, &fork.run).await.unwrap().is_identical());
 }
 
 /// Fires a token once every branch was asked and `done` of them have ended.
@@ -570,7 +588,7 @@ async fn parallel_continue_mode_judges_the_last_message() {
     let journal = InMemoryJournal::new();
     let (session, _) = base(&journal).await;
     let agent = echo(&journal);
-    agent.fork(&RunId::new("base"), Some(0)).await.unwrap();
+    agent.fork(&RunId::new("base"), ForkOptions::after(0)).await.unwrap();
     let (judge, provider) = judge(&journal, "BEST: 1");
     let branches = agents(&journal, &[(Some("zero"), 1), (Some("one"), 1)]);
     let parallel = agent.parallel(branches, Arc::new(judge.build().unwrap().judge())).unwrap();

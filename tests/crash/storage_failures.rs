@@ -8,9 +8,9 @@ use archon::{
     store::InMemoryJournal,
     tools::FnTool,
     types::{
-        BoxFuture, Durability, Hooks, Journal, JournalError, OnStorageFailure, OpenMode, OpenRun, Record,
-        RecordBody, RunFilter, RunHead, RunWriter, StartRun, StartRuns, ToolCall, ToolContext, ToolResult,
-        ToolSpec, Transcript,
+        BoxFuture, Durability, ForkOptions, Hooks, Journal, JournalError, OnStorageFailure, OpenMode, OpenRun,
+        Record, RecordBody, RunFilter, RunHead, RunWriter, StartRun, StartRuns, ToolCall, ToolContext,
+        ToolResult, ToolSpec, Transcript,
     },
 };
 use archon_testkit::{Ended, FnProvider, RecordingSink};
@@ -224,7 +224,7 @@ async fn run_with_a_stored_first_record_is_not_continued_without_storage() {
     let inner = InMemoryJournal::new();
     run(agent(inner.clone())).await.0.unwrap().into_text().unwrap();
     let base = agent(inner.clone()).build().unwrap();
-    let session = base.fork(&RunId::new("run"), Some(0)).await.unwrap().session;
+    let session = base.fork(&RunId::new("run"), ForkOptions::after(0)).await.unwrap().session;
     let unsure = Unsure { inner, stores: 1, reads: Ok(()) };
     let sink = RecordingSink::new();
     let options = RunOptions::default().watched_by(Arc::new(sink.clone()));

@@ -15,8 +15,8 @@ use archon::{
     store::InMemoryJournal,
     tools::FnTool,
     types::{
-        AgentMessage, Clock, ContextConfig, ExecutionLimits, MemoryEntry, MemoryFilter, MemoryKind, Message,
-        RunId, Timestamp, ToolCall, ToolContext, ToolMode, ToolResult, ToolSpec, Trust,
+        AgentMessage, Clock, ContextConfig, ExecutionLimits, ForkOptions, MemoryEntry, MemoryFilter,
+        MemoryKind, Message, RunId, Timestamp, ToolCall, ToolContext, ToolMode, ToolResult, ToolSpec, Trust,
     },
 };
 use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, all_entries, cases, first_seed};
@@ -180,7 +180,7 @@ impl World {
     async fn fork(&mut self, agent: &Archon) {
         let run = self.runs[usize::try_from(self.below(self.runs.len() as u64)).unwrap()].clone();
         let turns = u32::try_from(self.below(3)).unwrap();
-        let Ok(fork) = agent.fork(&run, Some(turns)).await else { return };
+        let Ok(fork) = agent.fork(&run, ForkOptions::after(turns)).await else { return };
         if fork.wants_answer {
             agent.resume(fork.run).await.unwrap().reply().await.ended();
         }

@@ -17,10 +17,10 @@ use archon::{
     store::InMemoryJournal,
     tools::FnTool,
     types::{
-        Answer, AnswerRuns, AskLater, Clock, Effect, Journal, JournalError, ManageRuns, Member, Message,
-        MoreLimits, Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted, RunStatus,
-        StartRun, StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations, ToolCall,
-        ToolResult, ToolSpec, WhenBusy,
+        Answer, AnswerRuns, AskLater, Clock, Effect, ForkOptions, Journal, JournalError, ManageRuns, Member,
+        Message, MoreLimits, Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted,
+        RunStatus, StartRun, StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations,
+        ToolCall, ToolResult, ToolSpec, WhenBusy,
     },
 };
 use archon_assistant::AgentTool;
@@ -516,7 +516,7 @@ async fn fork_loop_goes_on_and_other_kinds_name_themselves() {
         let started = runs.start(request(kind, agent)).await.unwrap();
         runs.reply(&started.run).await.ended();
         let run = of_kind(kind, &started.run);
-        match (kind, runs.fork(&run, Some(0)).await) {
+        match (kind, runs.fork(&run, ForkOptions::after(0)).await) {
             (RunKind::Loop, fork) => {
                 let fork = fork.unwrap();
                 runs.resume(&fork.run, &MoreLimits::default()).await.unwrap();

@@ -5,8 +5,9 @@ use std::{sync::atomic::Ordering, time::Duration};
 use archon::{
     Event, OutcomeStatus, RunId, TenantRuns,
     types::{
-        AgentMessage, Answer, AnswerRuns, Journal, ManageRuns, Message, MoreLimits, Origin, RunError,
-        RunFilter, RunKind, RunService, RunStarted, RunStatus, StartRun, StartRuns, TenantId, Timestamp,
+        AgentMessage, Answer, AnswerRuns, ForkOptions, Journal, ManageRuns, Message, MoreLimits, Origin,
+        RunError, RunFilter, RunKind, RunService, RunStarted, RunStatus, StartRun, StartRuns, TenantId,
+        Timestamp,
     },
 };
 use archon_testkit::{Ended, VirtualClock};
@@ -30,7 +31,8 @@ async fn refusals(runs: &dyn RunService, run: &RunId) -> Vec<RunError> {
         runs.steer(run, message()).await.unwrap_err(),
         runs.follow_up(run, message()).await.unwrap_err(),
         runs.cancel(run, "not yours").await.unwrap_err(),
-        runs.fork(run, Some(0)).await.unwrap_err(),
+        runs.fork(run, ForkOptions::after(0)).await.unwrap_err(),
+        runs.fork(run, ForkOptions::default().with_message("other")).await.unwrap_err(),
         runs.delete(run).await.unwrap_err(),
     ]
 }
@@ -82,7 +84,7 @@ async fn own_runs_of_any_kind_can_be_started_watched_cancelled_resumed_forked_an
         let seen = records(&run, anna.watch(&run, None).await.unwrap()).await;
         assert_eq!(seen.len(), anna.records(&run, None).await.unwrap().records.len(), "{kind}");
         if kind == RunKind::Loop {
-            let fork = anna.fork(&run, Some(0)).await.unwrap().run;
+            let fork = anna.fork(&run, ForkOptions::after(0)).await.unwrap().run;
             assert_eq!(anna.get(&fork).await.unwrap().run_id, fork);
             anna.delete(&fork).await.unwrap();
         }

@@ -17,9 +17,9 @@ use archon::{
     store::{InMemoryJournal, JsonlJournal, SqliteJournal},
     tools::FnTool,
     types::{
-        BoxFuture, ContextConfig, Durability, Journal, JournalError, Json, Message, ModelEvent, OpenMode,
-        OpenRun, Origin, ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunId, RunStarted,
-        Salvaged, SessionId, SessionSnapshot, ToolCall, ToolMode, ToolResult, ToolSpec, metadata,
+        BoxFuture, ContextConfig, Durability, ForkOptions, Journal, JournalError, Json, Message, ModelEvent,
+        OpenMode, OpenRun, Origin, ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunId,
+        RunStarted, Salvaged, SessionId, SessionSnapshot, ToolCall, ToolMode, ToolResult, ToolSpec, metadata,
     },
 };
 use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, cases, first_seed};
@@ -193,7 +193,8 @@ async fn live(world: &World, mut chance: Chance) {
                 world.clock.advance(Duration::from_secs(60));
                 let newest = agent.newest_run(None).await.unwrap();
                 let Some(head) = newest else { continue };
-                let fork = agent.fork(&head.run_id, chance.percent(50).then_some(0)).await.unwrap();
+                let options = if chance.percent(50) { ForkOptions::after(0) } else { ForkOptions::default() };
+                let fork = agent.fork(&head.run_id, options).await.unwrap();
                 if fork.wants_answer {
                     agent.resume(fork.run).await.unwrap().reply().await.ended();
                 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use archon_react_loop::{ReactAgent, continuation_point};
 use archon_types::{
-    Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, Ids, InboxEntry,
-    InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, Reply, ResponseFormat, RunAgent,
-    RunConfig, RunFilter, RunHead, RunId, RunSettings, RunStarted, SessionId, Sink, Spending, TenantId, Tool,
-    Toolbox, nearest,
+    Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Fork, ForkOptions, Ids,
+    InboxEntry, InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, Reply, ResponseFormat,
+    RunAgent, RunConfig, RunFilter, RunHead, RunId, RunKind, RunSettings, RunStarted, SessionId, Sink,
+    Spending, TenantId, Tool, Toolbox, nearest,
 };
 
 use crate::{ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving};
@@ -62,15 +62,23 @@ impl Archon {
         Reply::of(self.work(context, work).await?)
     }
 
-    /// Forks a run after `turns` of its turns, by default at its end. The new run is in the same session and
-    /// begins with all records up to that turn. Resume it, or continue with a prompt in its session.
+    /// Forks a run, by default at its end. The new run is in the same session, and begins with the records of the
+    /// run up to the place of the fork. Resume it, or continue with a prompt in its session, depending on
+    /// [`Fork::wants_answer`]. With the id of this agent as [`ForkOptions::agent`], the fork has the configuration
+    /// of this agent, and otherwise that of the run; [`Runs`](crate::Runs) forks for other agents.
     ///
     /// # Errors
-    /// The run is unknown or has fewer turns, or the journal failed.
-    pub async fn fork(&self, run: &RunId, turns: Option<u32>) -> Result<Fork, RunError> {
+    /// The run is unknown or has no such place; the message is empty; the agent is another one, or cannot start a
+    /// run; or the journal failed.
+    pub async fn fork(&self, run: &RunId, options: ForkOptions) -> Result<Fork, RunError> {
+        let own = &self.agent.options().agent_id;
+        if let Some(agent) = options.agent.clone().filter(|agent| agent != own) {
+            let known = vec![format!("{} {own}", RunKind::Loop)];
+            return Err(RunError::NoAgent { agent, kind: RunKind::Loop, known });
+        }
         let id = RunId::new(self.ids.fresh("run"));
         let context = self.context(id, SessionId::new(""), RunOptions::default());
-        Ok(archon_react_loop::fork(&*self.journal, run, turns, &context).await?)
+        Ok(self.agent.fork(run, options, &context).await?)
     }
 
     /// Steers a run, also in another process: running tools finish, calls that have not started are skipped,

@@ -2,8 +2,8 @@
 
 use archon_react_loop::Opening;
 use archon_types::{
-    AgentId, AgentMessage, Answer, BoxFuture, Context, MoreLimits, Origin, Outcome, PendingApproval,
-    RunAgent, RunError, RunKind, RunSettings,
+    AgentId, AgentMessage, Answer, BoxFuture, Context, Fork, ForkOptions, MoreLimits, Origin, Outcome,
+    PendingApproval, RunAgent, RunError, RunId, RunKind, RunSettings,
 };
 
 use crate::{Archon, Parallel};
@@ -54,6 +54,15 @@ impl RunAgent for Archon {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
         Box::pin(async move { Ok(self.agent.resume_with(more, &self.own(context)).await?) })
+    }
+
+    fn fork<'a>(
+        &'a self,
+        run: &'a RunId,
+        options: ForkOptions,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Fork, RunError>> {
+        Box::pin(async move { Ok(self.agent.fork(run, options, &self.own(context)).await?) })
     }
 
     fn check_answer<'a>(

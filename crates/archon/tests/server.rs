@@ -10,6 +10,8 @@ mod audit;
 mod bad_input;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/forks.rs"]
+mod forks;
 #[path = "server/guarded.rs"]
 mod guarded;
 #[path = "server/loopback.rs"]

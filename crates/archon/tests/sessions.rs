@@ -9,9 +9,9 @@ use archon::{
     store::InMemoryJournal,
     tools::FnTool,
     types::{
-        AskLater, BoxFuture, Durability, JournalError, Message, MoreLimits, OpenMode, OpenRun, ProviderError,
-        Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, StartRuns, ToolAnnotations, ToolCall,
-        ToolSpec,
+        AskLater, BoxFuture, Durability, ForkOptions, JournalError, Message, MoreLimits, OpenMode, OpenRun,
+        ProviderError, Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, StartRuns, ToolAnnotations,
+        ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider, SeededIds, VirtualClock};
@@ -167,7 +167,7 @@ async fn resume_of_a_failed_run_that_its_session_went_on_from_is_refused() {
     // The newest may be resumed, and one that was left for another way.
     let failed = desk.archon.run_with("fail", anna()).await.ended();
     desk.archon.resume(failed.run.clone()).await.unwrap().reply().await.ended();
-    desk.archon.fork(&failed.run, None).await.unwrap();
+    desk.archon.fork(&failed.run, ForkOptions::default()).await.unwrap();
     assert!(desk.archon.resume(failed.run).await.is_ok());
     assert_eq!(third.last_text(), Some("3"));
 }

@@ -99,7 +99,7 @@ mod tests {
         check(
             "runs fork r1 --at 3",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Some(Runs(Fork { which: WhichRun { run: "r1" }, at: Some(3) })) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Some(Runs(Fork(ForkArgs { which: WhichRun { run: "r1" }, at: Some(3), record: None, message: None, model: ModelFlags { model: None, base_url: None } }))) }"#
             ]],
         );
         check(

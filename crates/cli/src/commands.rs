@@ -23,6 +23,7 @@ mod completions;
 mod config;
 mod credentials;
 mod doctor;
+mod fork;
 #[cfg(feature = "setup")]
 mod init;
 #[cfg(not(feature = "setup"))]

@@ -219,6 +219,9 @@ fn advice(e: &RunError) -> String {
                 "continue with `archon run --continue TASK`, or leave the run with `archon runs fork {run}`"
             )
         }
+        RunError::NoForkPlace { run, .. } => {
+            format!("`archon runs events {run}` shows its records, and with `--cycles` its turns")
+        }
         RunError::NothingToContinue => "`archon runs list --json` shows runs and their sessions".to_owned(),
         e => e.advice().into(),
     }
@@ -239,9 +242,6 @@ fn of_agent(e: &RunError) -> Failure {
         return Failure::usage(e.to_string(), e.advice());
     }
     match e.cause::<LoopError>() {
-        Some(LoopError::NoSuchTurn { run, .. }) => {
-            Failure::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
-        }
         Some(LoopError::ProcessesLeft { group, .. }) => Failure::failed(
             e.to_string(),
             format!("end the process yourself (kill -9 -{group}), then resume the run"),
@@ -332,7 +332,7 @@ mod tests {
 
     use archon::{
         SessionId,
-        types::{EvaluationError, JournalError},
+        types::{EvaluationError, ForkPlace, JournalError},
         views::SessionError,
     };
     use clap::Parser as _;
@@ -381,7 +381,7 @@ mod tests {
             LoopError::EmptyPrompt,
             LoopError::NotARun { run: run() },
             LoopError::NothingAsked { run: run() },
-            LoopError::NoSuchTurn { run: run(), asked: 3, turns: 2 },
+            LoopError::NoForkPlace { run: run(), place: ForkPlace::Turns(3), turns: 2, records: 9 },
             LoopError::NothingToAnswer,
             LoopError::Unpaired,
             LoopError::UnknownPrice { model: "m".into(), max_cost_micros: 5 },

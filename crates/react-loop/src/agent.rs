@@ -2,6 +2,7 @@
 
 mod called;
 mod checks;
+mod forks;
 mod options;
 mod parts;
 mod started;

@@ -1,7 +1,8 @@
 //! Errors of starting, resuming and driving a run.
 
 use archon_types::{
-    EvaluationError, FailureKind, JournalError, RunError, RunId, RunKind, RunRefused, format_money,
+    EvaluationError, FailureKind, ForkPlace, JournalError, RunError, RunId, RunKind, RunRefused,
+    format_money,
 };
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
@@ -28,15 +29,17 @@ pub enum LoopError {
         /// Id of the run.
         run: RunId,
     },
-    /// The run has fewer turns than the fork needs.
-    #[error("run {run} has {turns} turns, so it cannot be forked after turn {asked}")]
-    NoSuchTurn {
+    /// The run has no such place for a fork.
+    #[error("run {run} has {turns} turns and {records} records, so it cannot be forked {place}")]
+    NoForkPlace {
         /// Id of the run.
         run: RunId,
-        /// The turn after which the fork was to start.
-        asked: u32,
+        /// The place that was given.
+        place: ForkPlace,
         /// Number of turns of the run.
         turns: u32,
+        /// Number of records of the run.
+        records: u64,
     },
     /// The record is no message of a person, so no other text can take its place.
     #[error("record {seq} of run {run} is no message of a person in this session")]
@@ -162,7 +165,7 @@ impl LoopError {
             Self::EmptyPrompt => "write a prompt",
             Self::NotARun { .. } => "`archon runs list` lists the runs",
             Self::NothingAsked { .. } => "start a new run with the prompt",
-            Self::NoSuchTurn { .. } => "choose an earlier turn, or none to keep them all",
+            Self::NoForkPlace { .. } => "choose an earlier turn or record, or none for the end of the run",
             Self::NoSuchMessage { .. } => "choose one of the session's messages",
             Self::BetweenCallAndResult { .. } => "go back to an earlier message",
             Self::NothingToAnswer => "continue with a new prompt",
@@ -194,6 +197,9 @@ impl From<LoopError> for RunError {
         match error {
             LoopError::Journal(error) => error.into(),
             LoopError::EmptyPrompt => Self::EmptyPrompt,
+            LoopError::NoForkPlace { run, place, turns, records } => {
+                Self::NoForkPlace { run, place, turns, records }
+            }
             LoopError::Refused(refused) => refused.into(),
             LoopError::OtherKind { run, kind } => Self::Unsupported {
                 run,

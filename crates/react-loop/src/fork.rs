@@ -1,65 +1,28 @@
 //! Fork: starts a new run from an earlier point of a run.
 //!
-//! A fork is a run of the same session that continues the first part of another run, cut at the end of a
-//! turn. The fork keeps the model, the tools, the limits and the spending so far. Calls without a result
-//! and a person's consents are not copied. Effects of tools remain: files are not restored.
+//! A fork is a run of the same session that continues the first part of another run, cut between two turns. The
+//! log of the fork has none of the records of this part: its first record names the run and their number, and a
+//! fold or a replay reads them there. So the results of the tools come from the log, and no effect before the cut
+//! is repeated. Calls without a result and a person's consents are not kept; the spending so far counts. Effects
+//! of tools remain: files are not restored.
+//!
+//! A fork with a message is cut before the messages that came after the last turn that is kept, and its log has
+//! the message in their place. A fork by another agent has the configuration of this agent in its first record. So
+//! replay checks both kinds like any other run.
 
 use std::sync::Arc;
 
 use archon_types::{
-    Context, ContinuationKind, Fork, Journal, LOG_FORMAT, LoopId, OpenMode, Origin, Record, RecordBody,
-    RunId, Salvaged,
+    Context, ContinuationKind, Fork, ForkPlace, Journal, LOG_FORMAT, LoopId, OpenMode, Origin, Record,
+    RecordBody, RunId, RunStarted, Salvaged, SessionMode,
 };
 
-use crate::{History, LoopError, Machine, RunLog, fold_before, fold_with};
+use crate::{
+    EarlierRuns, History, LoopError, Machine, RunLog, fold_before, fold_with, going_back::beginning,
+};
 
-/// Starts the run that `context` names from the state of `run` after `turns` of its turns. Default: from
-/// the end of `run`. After 0 turns, only the prompt is kept.
-///
-/// Only the first record of the new run is written: resume the new run, or continue it with a prompt. A
-/// run with a damaged log can be forked at a turn before the damage if `turns` is given; calls whose
-/// records are lost may have had effects.
-///
-/// # Errors
-/// The run has fewer turns or they are damaged, the run or a run that it continues cannot be read, or the
-/// new run cannot be created.
-pub async fn fork(
-    journal: &dyn Journal,
-    run: &RunId,
-    turns: Option<u32>,
-    context: &Context,
-) -> Result<Fork, LoopError> {
-    let Salvaged { records: log, mut damage, .. } = journal.salvage(run).await?;
-    if let Some(damage) = damage.take_if(|_| turns.is_none() || log.is_empty()) {
-        return Err(damage.into());
-    }
-    let Some(RecordBody::RunStarted(parent)) = log.first().map(|r| &r.body) else {
-        return Err(LoopError::NotARun { run: run.clone() });
-    };
-    let history = fold_before(journal, run, &log).await?.history;
-    let (records, turns) = match (cut(run, &log, history.clone(), turns), damage) {
-        (Err(LoopError::NoSuchTurn { .. }), Some(damage)) => return Err(damage.into()),
-        (cut, _) => cut?,
-    };
-    let prefix = fold_with(run, &log[..records], history, Default::default())?;
-    let wants_answer = prefix.into_history().wants_answer();
-    let records = records as u64;
-    let tag = context.clock.now().to_string();
-    let continuation = ContinuationKind::Branch { tag };
-    let mut started = (**parent).clone();
-    started.format = LOG_FORMAT;
-    started.run = context.run.clone();
-    started.loop_id = branch_id(&parent.loop_id, &context.run);
-    started.origin = Origin::Continues { run: run.clone(), records, continuation };
-    let open = journal.open(&context.run, OpenMode::Create).await?;
-    let mut new = RunLog::new(open.writer, 0, context.clone());
-    new.append(vec![RecordBody::RunStarted(Box::new(started))]).await?;
-    let session = parent.session.clone();
-    Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
-}
-
-/// Returns the maximum number of turns for [`fork`]: the number of all turns, or of those before the damage
-/// of the log.
+/// Returns the maximum number of turns that a fork of the run keeps: the number of all turns, or of those before
+/// the damage of the log.
 ///
 /// # Errors
 /// No record of the run can be read.
@@ -72,37 +35,184 @@ pub async fn whole_turns(journal: &dyn Journal, run: &RunId) -> Result<u32, Loop
     Ok(fold_with(run, &records, history, Default::default())?.turns())
 }
 
-/// Returns the number of records up to the end of `turns` turns, and the number of these turns.
-fn cut(
-    run: &RunId,
-    log: &[Arc<Record>],
-    history: History,
-    turns: Option<u32>,
-) -> Result<(usize, u32), LoopError> {
-    let mut machine = fold_with(run, &log[..1], history, Default::default())?;
-    let asked = |record: &Record| matches!(record.body, RecordBody::ModelCallStarted { .. });
-    let before_first = log.iter().position(|r| asked(r)).unwrap_or(log.len());
-    if turns == Some(0) {
-        return Ok((before_first, 0));
+/// The point of a run at which a fork leaves it.
+pub(crate) struct ForkPoint {
+    /// The first record of the run.
+    pub(crate) forked: RunStarted,
+    /// The number of runs before the run in its conversation.
+    pub(crate) earlier: usize,
+    /// The conversation up to the point.
+    pub(crate) history: History,
+    /// The mode of the session at the request of the next turn.
+    pub(crate) mode: SessionMode,
+    run: RunId,
+    records: usize,
+    turns: u32,
+}
+
+impl ForkPoint {
+    /// Finds the point. With `leaves_messages` it is before the messages that the next turn answers. A run with a
+    /// damaged log can be forked at a turn before the damage; calls whose records are lost may have had effects.
+    ///
+    /// # Errors
+    /// The run has no such place or its records are damaged, or the run or a run that it continues cannot be read.
+    pub(crate) async fn find(
+        journal: &dyn Journal,
+        run: &RunId,
+        at: ForkPlace,
+        leaves_messages: bool,
+    ) -> Result<Self, LoopError> {
+        let Salvaged { records: log, mut damage, .. } = journal.salvage(run).await?;
+        if let Some(damage) = damage.take_if(|_| at == ForkPlace::End || log.is_empty()) {
+            return Err(damage.into());
+        }
+        let Some(RecordBody::RunStarted(forked)) = log.first().map(|record| &record.body) else {
+            return Err(LoopError::NotARun { run: run.clone() });
+        };
+        let EarlierRuns { history, runs: earlier, .. } = fold_before(journal, run, &log).await?;
+        let turns = Turns::of(run, &log, history.clone())?;
+        let kept = match (turns.kept(at), damage) {
+            (Some(kept), _) => kept,
+            (None, Some(damage)) => return Err(damage.into()),
+            (None, None) => {
+                let (turns, records) = (turns.count, log.len() as u64);
+                return Err(LoopError::NoForkPlace { run: run.clone(), place: at, turns, records });
+            }
+        };
+        let end = turns.end(kept);
+        let records = if leaves_messages { turns.before_messages(kept) } else { end };
+        let fold = |records: usize| fold_with(run, &log[..records], history.clone(), Default::default());
+        let prefix = fold(records)?;
+        let mode = if records == end { prefix.mode() } else { fold(end)?.mode() };
+        Ok(Self {
+            forked: (**forked).clone(),
+            earlier,
+            history: prefix.into_history(),
+            mode,
+            run: run.clone(),
+            records,
+            turns: kept,
+        })
     }
-    let mut rest = before_first;
-    let mut over = 0;
-    for (at, record) in log.iter().enumerate().skip(1) {
-        machine.apply(record);
-        if machine.turns() > over && machine.is_at_rest() {
-            (rest, over) = (at + 1, machine.turns());
-            if turns == Some(over) {
-                return Ok((rest, over));
+
+    /// Returns the origin of a fork that begins now.
+    pub(crate) fn origin(&self, context: &Context) -> Origin {
+        let continuation = ContinuationKind::Branch { tag: context.clock.now().to_string() };
+        Origin::Continues { run: self.run.clone(), records: self.records as u64, continuation }
+    }
+
+    /// Returns the first record of a fork with the configuration of the run.
+    pub(crate) fn started(&self, context: &Context) -> RunStarted {
+        let mut started = self.forked.clone();
+        started.format = LOG_FORMAT;
+        started.run = context.run.clone();
+        started.loop_id = branch_id(&self.forked.loop_id, &context.run);
+        started.origin = self.origin(context);
+        // A fork of a branch is no branch of the parallel loop, which is resumed without it.
+        started.parallel_run = None;
+        started
+    }
+
+    /// Writes the log of the fork: its first record, and the records of its message.
+    pub(crate) async fn write(
+        self,
+        journal: &dyn Journal,
+        started: RunStarted,
+        input: Vec<RecordBody>,
+        context: &Context,
+    ) -> Result<Fork, LoopError> {
+        let wants_answer = !input.is_empty() || self.history.wants_answer();
+        let session = started.session.clone();
+        let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
+        bodies.extend(input);
+        let open = journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = RunLog::new(open.writer, 0, context.clone());
+        log.append(bodies).await?;
+        let (run, of, records) = (context.run.clone(), self.run, self.records as u64);
+        Ok(Fork { run, session, of, records, turns: self.turns, wants_answer })
+    }
+}
+
+/// The turns of a log, and the records between them.
+struct Turns<'a> {
+    log: &'a [Arc<Record>],
+    /// The number of records up to the end of each number of turns. Before the first turn it is the first record.
+    ends: Vec<usize>,
+    /// The number of turns, with one that is still open.
+    count: u32,
+    /// True if calls of the last turn have no result.
+    has_open_calls: bool,
+}
+
+impl<'a> Turns<'a> {
+    fn of(run: &RunId, log: &'a [Arc<Record>], history: History) -> Result<Self, LoopError> {
+        let mut machine = fold_with(run, &log[..1], history, Default::default())?;
+        let mut ends = vec![1];
+        for (at, record) in log.iter().enumerate().skip(1) {
+            machine.apply(record);
+            while machine.is_at_rest() && ends.len() <= machine.turns() as usize {
+                ends.push(at + 1);
             }
         }
+        let has_open_calls = !machine.calls().is_empty();
+        Ok(Self { log, ends, count: machine.turns(), has_open_calls })
     }
-    match turns {
-        // The last turn is still open: its results are kept and its open calls are closed.
-        Some(n) if n == machine.turns() => Ok((log.len(), n)),
-        Some(asked) => Err(LoopError::NoSuchTurn { run: run.clone(), asked, turns: machine.turns() }),
-        None if machine.calls().is_empty() => Ok((rest, over)),
-        None => Ok((log.len(), machine.turns())),
+
+    /// Returns the number of turns that a fork at a place keeps; `None` if the run has no such place.
+    fn kept(&self, at: ForkPlace) -> Option<u32> {
+        match at {
+            ForkPlace::Turns(turns) => (turns <= self.count).then_some(turns),
+            ForkPlace::Record(seq) => self.before_record(usize::try_from(seq).ok()?),
+            _ if self.has_open_calls => Some(self.count),
+            _ => Some(number(self.ends.len() - 1)),
+        }
     }
+
+    /// Returns the number of turns before the turn that has a record, or with this turn, if a tool of it had
+    /// started by then.
+    fn before_record(&self, at: usize) -> Option<u32> {
+        self.log.get(at)?;
+        let mut turn = self.ends.partition_point(|end| *end <= at).saturating_sub(1);
+        let is_request = |record: &Arc<Record>| matches!(record.body, RecordBody::ModelCallStarted { .. });
+        if turn > 0 && !self.log[self.ends[turn]..].iter().any(is_request) {
+            // The record is behind the last turn.
+            turn -= 1;
+        }
+        let mut inside = self.log.iter().take(at + 1).skip(self.ends[turn]);
+        let has_effects = inside.any(|record| matches!(record.body, RecordBody::ToolCallStarted { .. }));
+        Some(number(turn + usize::from(has_effects)))
+    }
+
+    /// Returns the number of records up to the request of the turn that follows `turns` turns.
+    fn end(&self, turns: u32) -> usize {
+        // Without an end, the last turn is still open: its results are kept, and its open calls are closed.
+        let Some(end) = self.ends.get(turns as usize) else { return self.log.len() };
+        let is_over = |record: &Arc<Record>| {
+            matches!(
+                record.body,
+                RecordBody::ModelCallStarted { .. }
+                    | RecordBody::LimitReached(_)
+                    | RecordBody::CancelRequested { .. }
+                    | RecordBody::StoppedByHook { .. }
+                    | RecordBody::RunFinished(_)
+            )
+        };
+        let between = self.log.iter().skip(*end).position(is_over);
+        between.map_or(self.log.len(), |between| end + between)
+    }
+
+    /// Returns the number of records before the messages that came between `turns` turns and the request of the
+    /// next turn; the same as [`end`](Self::end) without such messages.
+    fn before_messages(&self, turns: u32) -> usize {
+        let end = self.end(turns);
+        let begin = self.ends.get(turns as usize).copied().unwrap_or(end);
+        let is_message = |at: &usize| matches!(self.log[*at].body, RecordBody::MessageAdded { .. });
+        (begin..end).find(is_message).map_or(end, |at| beginning(self.log, at).max(begin))
+    }
+}
+
+fn number(turns: usize) -> u32 {
+    u32::try_from(turns).unwrap_or(u32::MAX)
 }
 
 /// Returns the loop id of `run`, a fork of a run or a branch of a session: `parent`, followed by the last

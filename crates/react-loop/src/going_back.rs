@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Content, Journal, Message, Origin, Record, RecordBody, RunId, RunKind, RunStarted, Speaker,
+    Content, ContinuationKind, Journal, Message, Origin, Record, RecordBody, RunId, RunKind, RunStarted,
+    Speaker,
 };
 
 use crate::{LoopError, Machine, ReactMachine, fold_before, fold_with, resume::conversation_start};
@@ -110,11 +111,19 @@ fn is_opening(log: &[Arc<Record>], at: usize) -> bool {
 
 /// Returns the origin of a run in place of this one; `None` for a run that another run called.
 fn before_run(started: &RunStarted) -> Option<Origin> {
-    (!matches!(started.origin, Origin::CalledBy { .. })).then(|| started.origin.clone())
+    match &started.origin {
+        Origin::CalledBy { .. } => None,
+        // In place of the message of a fork, the new run is no fork: it has a budget of its own.
+        Origin::Continues { run, records, continuation: ContinuationKind::Branch { .. } } => {
+            let (run, records) = (run.clone(), *records);
+            Some(Origin::Continues { run, records, continuation: ContinuationKind::Default })
+        }
+        origin => Some(origin.clone()),
+    }
 }
 
 /// Returns the number of records before a message and the record of its way through the inbox.
-fn beginning(log: &[Arc<Record>], at: usize) -> usize {
+pub(crate) fn beginning(log: &[Arc<Record>], at: usize) -> usize {
     let before = at.saturating_sub(1);
     let is_inbox =
         log.get(before).is_some_and(|record| matches!(record.body, RecordBody::InboxMessageReceived { .. }));

@@ -84,7 +84,7 @@ pub use earlier_runs::{EarlierRuns, conversation, fold_before, fold_chain, fold_
 pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
 pub use fallback::Fallback;
-pub use fork::{fork, whole_turns};
+pub use fork::whole_turns;
 pub use going_back::{PlacedMessage, messages_of_people, point_before};
 pub use judge::LlmJudge;
 pub use machine::{GoalDue, ReactMachine, ReactTask};

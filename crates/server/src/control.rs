@@ -1,8 +1,6 @@
 //! What people do with a run: steer, follow up, cancel, resume, fork.
 
-use std::sync::Arc;
-
-use archon_types::{Content, MoreLimits, Record, RecordBody};
+use archon_types::{AgentId, Content, ForkOptions, MoreLimits, RunError};
 use axum::http::StatusCode;
 use serde::Deserialize;
 
@@ -72,71 +70,38 @@ pub(crate) async fn resume(mut call: Call) -> Reply {
     json(StatusCode::ACCEPTED, &StartedBody::of(&started))
 }
 
-/// The place of a fork: a number of turns, or a record; the end of the run if neither is set.
+/// The place of a fork, which is the end of the run if neither `turns` nor `record` is set; a message, as a text or
+/// as blocks; and the agent whose configuration the fork has.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ForkBody {
     turns: Option<u32>,
     record: Option<u64>,
+    text: Option<String>,
+    #[serde(default)]
+    content: Vec<Content>,
+    agent: Option<AgentId>,
 }
 
 pub(crate) async fn fork(mut call: Call) -> Reply {
     let run = call.run().await?;
     let body: ForkBody = call.json().await?;
-    let turns = match (body.turns, body.record) {
+    let mut options = match (body.turns, body.record) {
         (Some(_), Some(_)) => return Err(Problem::new(Rule::Body, "set `turns` or `record`, and not both")),
-        (turns, None) => turns,
-        (None, Some(seq)) => Some(turns_before(&call.runs().records(&run, None).await?.records, seq)?),
+        (Some(turns), None) => ForkOptions::after(turns),
+        (None, Some(record)) => ForkOptions::at_record(record),
+        (None, None) => ForkOptions::default(),
     };
-    let fork = call.runs().fork(&run, turns).await?;
+    if body.text.is_some() || !body.content.is_empty() {
+        options.message = Some(message(body.text, body.content)?);
+    }
+    options.agent.clone_from(&body.agent);
+    let fork = call.runs().fork(&run, options).await.map_err(|error| match error {
+        // The request names the agent, not the log of a run.
+        RunError::NoAgent { ref agent, .. } if body.agent.as_ref() == Some(agent) => {
+            Problem::new(Rule::Refused, error.to_string()).advise("name one of the registered agents")
+        }
+        error => error.into(),
+    })?;
     json(StatusCode::CREATED, &fork)
-}
-
-/// Returns the number of turns that a fork at a record keeps. The turn that has the record is begun again, unless a tool
-/// call of this turn had started by then: its effects must not be repeated, so the whole turn is kept.
-fn turns_before(records: &[Arc<Record>], seq: u64) -> Result<u32, Problem> {
-    if records.last().is_none_or(|last| last.seq < seq) {
-        return Err(Problem::new(Rule::Body, format!("record: the log has no record {seq}")));
-    }
-    let (mut turn, mut has_effects) = (0, false);
-    for record in records.iter().take_while(|record| record.seq <= seq) {
-        match &record.body {
-            RecordBody::ModelCallStarted { turn: next, .. } => (turn, has_effects) = (*next, false),
-            RecordBody::ToolCallStarted { .. } => has_effects = true,
-            _ => {}
-        }
-    }
-    Ok(turn + u32::from(has_effects))
-}
-
-#[cfg(test)]
-mod tests {
-    use archon_types::{CallId, CommandId, Effect, Timestamp};
-
-    use super::*;
-
-    #[test]
-    fn turns_before_keeps_a_turn_whose_tools_have_started() {
-        let asks = |turn| RecordBody::ModelCallStarted {
-            command: CommandId(0),
-            attempt: 0,
-            turn,
-            request_hash: String::new(),
-        };
-        let acts = || RecordBody::ToolCallStarted {
-            call: CallId::new(CommandId(0), 0),
-            attempt: 0,
-            effect: Effect::SideEffect,
-            child_run: None,
-        };
-        let bodies =
-            [RecordBody::ClockRead, asks(0), acts(), RecordBody::ClockRead, asks(1), RecordBody::ClockRead];
-        let record = |(seq, body)| Arc::new(Record { seq, at: Timestamp::default(), body });
-        let records: Vec<_> = (0..).zip(bodies).map(record).collect();
-        for (seq, turns) in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1), (5, 1)] {
-            assert_eq!(turns_before(&records, seq).unwrap(), turns, "record {seq}");
-        }
-        assert!(turns_before(&records, 6).is_err());
-        assert!(turns_before(&[], 0).is_err());
-    }
 }

@@ -9,6 +9,7 @@ mod context;
 mod delegation;
 mod earlier_message;
 mod evaluation;
+mod fork;
 mod hooks;
 mod instructions;
 mod planner;
@@ -30,6 +31,7 @@ pub use context::{Context, PermissionBound, Permit};
 pub use delegation::{CallerLog, Delegation};
 pub use earlier_message::{EarlierMessage, MessagePlace};
 pub use evaluation::{BranchResult, BranchVerdict, Evaluation, EvaluationError, EvaluationStrategy};
+pub use fork::{Fork, ForkOptions, ForkPlace};
 pub use hooks::{DynHooks, FnHooks, Hooks, InputFilter, InputVerdict};
 pub use instructions::Instructions;
 pub use planner::{DynPlanner, FnPlanner, Plan, PlanError, Planner, PlanningContext, SpendingCounter};
@@ -37,7 +39,7 @@ pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use run_error::RunError;
 pub use run_memory::RunMemory;
 pub use run_service::{
-    AnswerRuns, Fork, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun,
+    AnswerRuns, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun,
     StartRuns, Started, StartedRun, Watch, WhenBusy,
 };
 pub use session_place::SessionPlace;

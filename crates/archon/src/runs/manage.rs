@@ -1,26 +1,15 @@
 //! Forks, deletes, prunes and erases runs.
 
 use archon_types::{
-    AnswerRuns, BoxFuture, Fork, JournalError, ManageRuns, Removed, RunError, RunFilter, RunHead, RunId,
-    RunKind, RunRefused, RunStatus, TenantId, Timestamp,
+    AnswerRuns, BoxFuture, Fork, ForkOptions, JournalError, ManageRuns, Removed, RunError, RunFilter, RunHead,
+    RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, TenantId, Timestamp,
 };
 
-use super::Runs;
+use super::{Runs, start::is_empty};
 
 impl ManageRuns for Runs {
-    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>> {
-        Box::pin(async move {
-            let head = self.head(run).await?;
-            match head.kind {
-                Some(kind) if kind != RunKind::Loop => Err(RunError::Unsupported {
-                    run: run.clone(),
-                    kind,
-                    action: "be forked",
-                    instead: "fork one of the loops that the run called, or start the run again",
-                }),
-                _ => Ok(self.archon().fork(run, turns).await?),
-            }
-        })
+    fn fork<'a>(&'a self, run: &'a RunId, options: ForkOptions) -> BoxFuture<'a, Result<Fork, RunError>> {
+        Box::pin(self.fork_run(run, options))
     }
 
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>> {
@@ -55,6 +44,38 @@ impl ManageRuns for Runs {
 }
 
 impl Runs {
+    async fn fork_run(&self, run: &RunId, options: ForkOptions) -> Result<Fork, RunError> {
+        let head = self.head(run).await?;
+        if let Some(kind) = head.kind.filter(|kind| *kind != RunKind::Loop) {
+            return Err(RunError::Unsupported {
+                run: run.clone(),
+                kind,
+                action: "be forked",
+                instead: "fork one of the loops that the run called, or start the run again",
+            });
+        }
+        if options.message.is_none() && options.agent.is_none() {
+            // The log is enough, also for a run without a registered agent.
+            return self.archon().fork(run, options).await;
+        }
+        if options.message.as_ref().is_some_and(is_empty) {
+            return Err(RunError::EmptyPrompt);
+        }
+        // Records before damage are enough for a fork before it.
+        let Salvaged { records, damage, .. } = self.archon().journal.salvage(run).await?;
+        if let (true, Some(damage)) = (records.is_empty(), damage) {
+            return Err(damage.into());
+        }
+        let own = RunStarted::of(&records).map(|started| &started.agent);
+        let agent = match &options.agent {
+            Some(id) if own != Some(id) => self.agent(RunKind::Loop, id)?,
+            _ => self.agent_of(run, &records).await?,
+        };
+        let id = RunId::new(self.archon().ids.fresh("run"));
+        let context = self.archon().context_after(id, &records);
+        agent.fork(run, options, &context).await
+    }
+
     /// Deletes those runs of a filter that have ended and were last written before `before`.
     pub(super) async fn prune_of(&self, of: RunFilter, before: Timestamp) -> Result<Removed, RunError> {
         let heads = self.archon().journal.list(&of).await?;

@@ -439,7 +439,8 @@ fn has_lines(text: &str, wanted: &str) -> bool {
     })
 }
 
-fn is_empty(prompt: &AgentMessage) -> bool {
+/// Returns true for a message without a text or a picture.
+pub(super) fn is_empty(prompt: &AgentMessage) -> bool {
     let is_blank = |content: &Content| matches!(content, Content::Text { text } if text.trim().is_empty());
     match prompt.as_llm() {
         Some(Message::User(user)) => user.content.iter().all(is_blank),

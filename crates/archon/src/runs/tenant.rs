@@ -5,9 +5,9 @@
 
 use archon_react_loop::ContextReport;
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, JournalError, ManageRuns, Message,
-    MoreLimits, PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId, Salvaged,
-    SessionId, SessionMode, StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
+    AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, ForkOptions, JournalError, ManageRuns,
+    Message, MoreLimits, PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId,
+    Salvaged, SessionId, SessionMode, StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
 };
 use futures_util::StreamExt;
 
@@ -247,8 +247,8 @@ impl AnswerRuns for TenantRuns {
 }
 
 impl ManageRuns for TenantRuns {
-    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>> {
-        Box::pin(self.with(run, self.runs.fork(run, turns)))
+    fn fork<'a>(&'a self, run: &'a RunId, options: ForkOptions) -> BoxFuture<'a, Result<Fork, RunError>> {
+        Box::pin(self.with(run, self.runs.fork(run, options)))
     }
 
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), RunError>> {

@@ -131,32 +131,6 @@ async fn steer_and_follow_up_reach_the_model() {
     }
 }
 
-#[tokio::test]
-async fn fork_at_any_record_repeats_no_effect() {
-    let site = World::new().site();
-    let run = site.run("step Paris").await;
-    site.approve().await;
-    site.runs.reply(&run).await.ended();
-    let log = site.world.log(&run).await;
-    let acted =
-        log.iter().position(|record| matches!(record.body, RecordBody::ToolCallStarted { .. })).unwrap();
-    for record in 0..log.len() {
-        let fork = site.post(&format!("/v1/runs/{run}/fork"), json!({ "record": record })).await;
-        assert_eq!(fork.status, StatusCode::CREATED, "{}", fork.body);
-        assert!(record < acted || fork.body["turns"].as_u64() >= Some(1), "record {record}: {}", fork.body);
-        let fork = RunId::new(fork.body["run"].as_str().unwrap());
-        site.post(&format!("/v1/runs/{fork}/resume"), json!({})).await;
-        let status = site.runs.reply(&fork).await.map(|reply| reply.outcome().status);
-        assert!(status.is_ok(), "record {record}: {status:?}");
-    }
-    // Before the effect, the fork asks a person again.
-    assert_eq!(site.world.steps(), 1);
-    let both = site.post(&format!("/v1/runs/{run}/fork"), json!({ "record": 1, "turns": 1 })).await;
-    assert_eq!(both.refusal(), (422, "body"));
-    let beyond = site.post(&format!("/v1/runs/{run}/fork"), json!({ "record": log.len() })).await;
-    assert_eq!(beyond.refusal(), (422, "body"));
-}
-
 // spec: AP-06
 #[tokio::test]
 async fn approvals_are_listed_and_an_answer_resumes_the_run_once() {

@@ -104,7 +104,12 @@ impl World {
     }
 
     pub(crate) fn site_with(&self, options: ServerOptions, limits: TokenLimits) -> Site {
-        let (runs, clock) = (self.runs(), VirtualClock::new());
+        self.site_of(self.runs(), options, limits)
+    }
+
+    /// A server before a service that has the journal of this world.
+    pub(crate) fn site_of(&self, runs: Runs, options: ServerOptions, limits: TokenLimits) -> Site {
+        let clock = VirtualClock::new();
         let all = Scope::new(Arc::new(runs.clone()));
         let anna = Scope::new(Arc::new(runs.for_tenant("anna")));
         let mut tokens: Vec<_> = Role::ALL

@@ -14,10 +14,9 @@ use clap::Subcommand;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::{RecordedFlags, which::WhichRun};
+use super::{RecordedFlags, fork::ForkArgs, which::WhichRun};
 use crate::{
     app::App,
-    command_line::resume_line,
     config::{Settings, Span},
     exit::Exit,
     failure::Failure,
@@ -48,14 +47,8 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         cycles: bool,
     },
-    /// Begin a new run with the records of another run up to the end of a turn
-    Fork {
-        #[command(flatten)]
-        which: WhichRun,
-        /// The number of turns to keep [default: all]
-        #[arg(long, value_name = "TURN")]
-        at: Option<u32>,
-    },
+    /// Begin a new run with the records of another run up to a place
+    Fork(ForkArgs),
     /// Show a run while another process works on it, until the run ends or is suspended
     Watch(WhichRun),
     /// Send a message to a run that another process works on: the run's model reads it next
@@ -90,6 +83,7 @@ impl RunsCommand {
     pub(crate) fn settings(&self) -> Option<Settings> {
         match self {
             Self::Cancel { flags, .. } => Some(flags.settings()),
+            Self::Fork(args) => args.settings(),
             _ => None,
         }
     }
@@ -100,7 +94,7 @@ impl RunsCommand {
             Self::Show(which) => show(app, which.find(app).await?).await,
             Self::Events { which, cycles: false } => events(app, which.find(app).await?).await,
             Self::Events { which, cycles: true } => cycles(app, which.find(app).await?).await,
-            Self::Fork { which, at } => fork(app, which.find(app).await?, at).await,
+            Self::Fork(args) => args.run(app).await,
             Self::Watch(which) => watch(app, which.find(app).await?).await,
             Self::Steer { later, which, text } => {
                 steer(app, which.find(app).await?, text.join(" "), later).await
@@ -181,18 +175,6 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
         });
     }
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
-}
-
-async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
-    let fork = app.runs()?.fork(&run, at).await?;
-    app.item(&fork, || fork.run.to_string());
-    let turns = if fork.turns == 1 { "turn" } else { "turns" };
-    let next = match fork.wants_answer {
-        true => resume_line(app, fork.run.as_str()),
-        false => format!("archon run --session {} TASK", fork.session),
-    };
-    app.hint(format!("forked {run} after {} {turns}; continue with: {next}", fork.turns));
-    Ok(Exit::Finished)
 }
 
 /// Watches a run. Ctrl-C ends the watching, not the run.

@@ -144,6 +144,41 @@ async fn a_run_is_forked_after_a_turn_and_goes_on_another_way() {
     refused.check_refused(2, "has 2 turns", "archon runs events");
 }
 
+// spec: EX-10
+#[tokio::test]
+async fn fork_with_another_message_and_another_model_goes_on_from_the_results_in_the_log() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let log = place.archon("runs events --json", &[&run]).await.json();
+    let last = log.iter().rposition(|record| record["type"] == "model_call_started").expect("a request");
+    let url = format!("{}/v1", server.url());
+    let record = last.to_string();
+    let line = "runs fork --model larger --message Briefly.";
+    let forked = place.archon(line, &["--base-url", &url, "--record", &record, &run]).await;
+    assert_eq!(forked.code, Some(0), "{forked:?}");
+    let fork = forked.out.trim();
+    server.push(answer("30"));
+    let resumed = place.alone("resume", &[fork]).await;
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "30\n"), "{resumed:?}");
+    let requests = server.requests();
+    let (before, after) = (&requests[1].body, &requests[2].body);
+    assert_eq!(after["model"], "larger");
+    let messages = |body: &Value| body["messages"].as_array().cloned().expect("a list");
+    let (before, after) = (messages(before), messages(after));
+    let (message, kept) = after.split_last().expect("a message");
+    assert_eq!(kept, before);
+    assert!(message["role"] == "user" && message.to_string().contains("Briefly."), "{message}");
+    assert_eq!(place.archon("replay", &[fork]).await.out, "identical\n");
+
+    let empty = place.archon("runs fork --message", &[" ", &run]).await;
+    empty.check_refused(2, "message is empty", "--message");
+    let beyond = log.len().to_string();
+    let refused = place.archon("runs fork --record", &[&beyond, &run]).await;
+    refused.check_refused(2, "cannot be forked at record", "archon runs events");
+    let both = place.archon("runs fork --at 1 --record 2", &[&run]).await;
+    both.check_refused(2, "cannot be used with", "--help");
+}
+
 #[tokio::test]
 async fn fork_of_a_run_whose_log_is_damaged_goes_on_from_the_turns_before_the_damage() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;

@@ -10,7 +10,7 @@ use crate::{
     values::{AgentId, RunId, SessionId, TenantId},
 };
 
-use super::called_run::RunRefused;
+use super::{called_run::RunRefused, fork::ForkPlace};
 
 /// The reason why there is no answer: the run failed, has no final answer yet, or could not be started,
 /// resumed, answered, forked or deleted. The facade, the run service and every kind of agent use this type.
@@ -137,6 +137,18 @@ pub enum RunError {
         /// The run that continues the session.
         by: RunId,
     },
+    /// The run has no such place for a fork.
+    #[error("run {run} has {turns} turns and {records} records, so it cannot be forked {place}")]
+    NoForkPlace {
+        /// The run.
+        run: RunId,
+        /// The place that was given.
+        place: ForkPlace,
+        /// The number of turns of the run.
+        turns: u32,
+        /// The number of records of the run.
+        records: u64,
+    },
     /// The prompt is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
@@ -234,6 +246,7 @@ impl RunError {
             | Self::KeyUsed { run, .. }
             | Self::SessionBusy { run, .. }
             | Self::WentOn { run, .. }
+            | Self::NoForkPlace { run, .. }
             | Self::OtherTenant { run, .. } => Some(run),
             Self::Journal(error) => error.run(),
             Self::Refused(refused) => refused.run(),
@@ -279,6 +292,7 @@ impl RunError {
             | Self::NotFinished { .. }
             | Self::NothingToContinue => 409,
             Self::EmptyPrompt
+            | Self::NoForkPlace { .. }
             | Self::UnknownTool { .. }
             | Self::NoEffect { .. }
             | Self::NotForKind { .. }
@@ -339,6 +353,7 @@ impl RunError {
             Self::PlanMode { .. } => {
                 "set another mode of the session (`Runs::set_mode`), or send the task as a loop, which ends with a plan"
             }
+            Self::NoForkPlace { .. } => "choose an earlier turn or record, or none for the end of the run",
             Self::EmptyPrompt => "say what is to be done",
             Self::NothingToContinue => "start a run first",
             Self::OtherTenant { .. } => "use the tenant for which the run was started",

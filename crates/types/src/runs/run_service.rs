@@ -16,7 +16,6 @@
 use std::pin::Pin;
 
 use futures_core::{Stream, future::BoxFuture};
-use serde::Serialize;
 
 use crate::{
     config::{ExecutionLimits, MoreLimits, RunKind},
@@ -26,7 +25,13 @@ use crate::{
     values::{AgentId, RunId, SessionId, TenantId, Timestamp},
 };
 
-use super::{context::Context, earlier_message::MessagePlace, reply::Reply, run_error::RunError};
+use super::{
+    context::Context,
+    earlier_message::MessagePlace,
+    fork::{Fork, ForkOptions},
+    reply::Reply,
+    run_error::RunError,
+};
 
 /// The complete run service. Every type that implements the three parts implements this trait.
 pub trait RunService: StartRuns + AnswerRuns + ManageRuns {}
@@ -172,12 +177,16 @@ pub trait AnswerRuns: Send + Sync {
 
 /// Forks and deletes runs.
 pub trait ManageRuns: Send + Sync {
-    /// Forks a run: the new run begins with the first `turns` turns of `run`, or with all turns. Then resume
-    /// the fork, or send a prompt to its session, depending on [`Fork::wants_answer`].
+    /// Forks a run: the new run begins with the records of `run` up to a place, so no effect of a tool before
+    /// it is repeated. Then resume the fork, or send a prompt to its session, depending on
+    /// [`Fork::wants_answer`].
+    ///
+    /// A fork with a message needs the agent of the run, because its input filters check the message.
     ///
     /// # Errors
-    /// The run is unknown, has fewer turns, or is of a kind without turns.
-    fn fork<'a>(&'a self, run: &'a RunId, turns: Option<u32>) -> BoxFuture<'a, Result<Fork, RunError>>;
+    /// The run is unknown, has no such place, or is of a kind without turns; the message is empty; the agent is
+    /// not registered, or cannot start a run.
+    fn fork<'a>(&'a self, run: &'a RunId, options: ForkOptions) -> BoxFuture<'a, Result<Fork, RunError>>;
 
     /// Deletes a run that has ended or waits, and everything that is stored for it.
     ///
@@ -374,23 +383,6 @@ pub enum Started {
     Queued,
 }
 
-/// The result of forking a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fork {
-    /// The new run. Resume it, or send a prompt to its session.
-    pub run: RunId,
-    /// The session of both runs.
-    pub session: SessionId,
-    /// The run that was forked.
-    pub of: RunId,
-    /// The number of records that both runs share.
-    pub records: u64,
-    /// The number of turns that both runs share.
-    pub turns: u32,
-    /// True if the model answers next when the fork is resumed; false if the fork waits for a prompt.
-    pub wants_answer: bool,
-}
-
 impl StartedRun {
     /// Creates the result for a run that was started, resumed or found.
     pub fn new(run: RunId, session: SessionId, how: Started) -> Self {
@@ -535,6 +527,29 @@ pub trait RunAgent: Send + Sync {
             kind: self.kind(),
             action: "be compacted",
             instead: "send a message to the session, and compact it then",
+        };
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    /// Writes the first records of the run that `context` names: a fork of `run`, which is not started. The input
+    /// filters of this agent check the message of the fork. With [`ForkOptions::agent`] the fork has the
+    /// configuration of this agent, whatever the id is, and otherwise that of the log. Default: an error, for
+    /// runs without turns.
+    ///
+    /// # Errors
+    /// The run has no such place, the message is empty, the agent cannot start a run, or the journal failed.
+    fn fork<'a>(
+        &'a self,
+        run: &'a RunId,
+        options: ForkOptions,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Fork, RunError>> {
+        let _ = (options, context);
+        let error = RunError::Unsupported {
+            run: run.clone(),
+            kind: self.kind(),
+            action: "be forked by this agent",
+            instead: "fork it without a message and an agent, and send a prompt to its session",
         };
         Box::pin(std::future::ready(Err(error)))
     }

@@ -3,7 +3,7 @@
 
 use archon::{
     providers::ModelRef,
-    types::{ManageRuns, RunStarted, RunStatus, SessionId},
+    types::{ForkOptions, ManageRuns, RunStarted, RunStatus, SessionId},
 };
 
 use super::{
@@ -81,7 +81,7 @@ impl Conversation {
         let Some(run) = self.run.clone() else {
             return Err(Failure::usage("there is nothing to fork", "send a message first"));
         };
-        let fork = self.runs.fork(&run, None).await?;
+        let fork = self.runs.fork(&run, ForkOptions::default()).await?;
         (self.run, self.after, self.status) = (Some(fork.run.clone()), None, RunStatus::Created);
         self.questions.clear();
         self.app.note(format!("the conversation goes on in the fork {}; {run} stays as it is", fork.run));

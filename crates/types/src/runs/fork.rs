@@ -1,0 +1,98 @@
+//! Fork: the place where a new run leaves another one, and its differences from that run.
+
+use serde::Serialize;
+
+use crate::{
+    messages::AgentMessage,
+    values::{AgentId, RunId, SessionId},
+};
+
+/// The place of a fork, and the differences of the new run. Default: the end of the run, without a difference.
+///
+/// ```
+/// use archon_types::{Fork, ForkOptions, ManageRuns, RunError, RunId};
+///
+/// // The turn that has record 12 begins again with another message and another agent.
+/// async fn another_way(runs: &dyn ManageRuns, run: &RunId) -> Result<Fork, RunError> {
+///     let options = ForkOptions::at_record(12).with_message("Ask the other bank.").with_agent("clerk");
+///     runs.fork(run, options).await
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ForkOptions {
+    /// The place. Default [`ForkPlace::End`].
+    pub at: ForkPlace,
+    /// A message that the model answers next. It takes the place of the messages that came to the run after the
+    /// last turn that is kept; if there are none, it is added. With 0 turns these are the messages with which the
+    /// run began. A message that came while the tools of a turn worked belongs to that turn. Default none.
+    pub message: Option<AgentMessage>,
+    /// The agent whose configuration the new run has: its model, tools, instructions and limits. With the id of
+    /// the run's own agent, the configuration is that of the agent now. `None` for the configuration in the log.
+    pub agent: Option<AgentId>,
+}
+
+impl ForkOptions {
+    /// Creates options for a fork after this number of turns; see [`ForkPlace::Turns`].
+    pub fn after(turns: u32) -> Self {
+        Self { at: ForkPlace::Turns(turns), ..Self::default() }
+    }
+
+    /// Creates options for a fork at the record with this sequence number; see [`ForkPlace::Record`].
+    pub fn at_record(seq: u64) -> Self {
+        Self { at: ForkPlace::Record(seq), ..Self::default() }
+    }
+}
+
+crate::setters! {
+impl ForkOptions {
+    /// Sets the message that the model answers next.
+    pub fn with_message(self, message: impl Into<AgentMessage>) -> Self { self.message = Some(message.into()) }
+
+    /// Sets the agent whose configuration the new run has.
+    pub fn with_agent(self, agent: impl Into<AgentId>) -> Self { self.agent = Some(agent.into()) }
+}
+}
+
+/// The place where a fork leaves a run: always between two turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ForkPlace {
+    /// The end of the run. All turns are kept; calls without a result are closed.
+    #[default]
+    End,
+    /// After this number of turns, directly before the request of the next turn. After 0 turns, only the
+    /// messages are kept with which the run began.
+    Turns(u32),
+    /// The beginning of the turn that has the record with this sequence number. If a tool of this turn had
+    /// started by then, its effect must not be repeated, so the turn is kept. A record behind the last turn
+    /// belongs to it.
+    Record(u64),
+}
+
+impl std::fmt::Display for ForkPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::End => f.write_str("at its end"),
+            Self::Turns(turns) => write!(f, "after turn {turns}"),
+            Self::Record(seq) => write!(f, "at record {seq}"),
+        }
+    }
+}
+
+/// The result of forking a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fork {
+    /// The new run. Resume it, or send a prompt to its session.
+    pub run: RunId,
+    /// The session of both runs.
+    pub session: SessionId,
+    /// The run that was forked.
+    pub of: RunId,
+    /// The number of records that both runs share.
+    pub records: u64,
+    /// The number of turns that both runs share.
+    pub turns: u32,
+    /// True if the model answers next when the fork is resumed; false if the fork waits for a prompt.
+    pub wants_answer: bool,
+}
