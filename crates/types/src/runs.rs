@@ -37,8 +37,8 @@ pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use run_error::RunError;
 pub use run_memory::RunMemory;
 pub use run_service::{
-    AnswerRuns, Fork, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun,
-    StartRuns, Started, StartedRun, Watch, WhenBusy,
+    AgentHead, AnswerRuns, Fork, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings,
+    StartRun, StartRuns, Started, StartedRun, Watch, WhenBusy,
 };
 pub use session_place::SessionPlace;
 pub use tool::{Tool, ToolContext, ToolSource};
