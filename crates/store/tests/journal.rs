@@ -61,7 +61,8 @@ async fn read_before_returns_the_records_at_the_end_or_before_a_record() {
         let (id, records) = (run("r1"), log("r1"));
         let unknown = journal.read_before(&id, None, 5).await;
         assert!(matches!(unknown, Err(JournalError::UnknownRun { .. })), "{unknown:?}");
-        write(&*journal, "r1", &records).await;
+        let mut open = journal.open(&id, OpenMode::Create).await.unwrap();
+        open.writer.append(&records, Durability::Buffered).await.unwrap();
         for most in 0..=records.len() + 1 {
             for before in (0..=records.len() as u64 + 1).map(Some).chain([None]) {
                 let end = before.map_or(records.len(), |before| records.len().min(before as usize));

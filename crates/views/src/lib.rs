@@ -79,7 +79,7 @@ pub use session::{
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
 pub use source_logs::SourceLogs;
-pub use span::{Span, SpanKind, SpanStatus, SpanTokens};
+pub use span::{Span, SpanKind, SpanStatus};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use subtasks::{GraphKind, NodeStatus};
 pub use text_sources::{ArgumentSource, TextSource, TextSources};

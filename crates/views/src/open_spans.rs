@@ -47,7 +47,7 @@ impl OpenSpans {
     /// Begins a span, ends the pause before it, and returns its place.
     pub(crate) fn begin(&mut self, key: Key, span: Span) -> usize {
         if let Some(mut pause) = self.pauses.remove(&key) {
-            pause.end(span.from_ms, SpanStatus::Done);
+            pause.end(span.from_ms, SpanStatus::Completed);
             self.spans.push(pause);
         }
         self.end(&key, span.from_ms, SpanStatus::Lost);

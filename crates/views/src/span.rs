@@ -26,8 +26,9 @@ pub struct Span {
     pub seq: u64,
     /// The end of the span.
     pub status: SpanStatus,
-    /// The tokens of a model call or a child run; `None` if the log does not tell.
-    pub tokens: Option<SpanTokens>,
+    /// The tokens of a model call, a planner or a child run; `None` if the log does not tell. Of a planner and a child run
+    /// only the total is known.
+    pub tokens: Option<Usage>,
     /// The cost of these tokens, in millionths of a currency unit; `None` if the model has no price.
     pub cost_micros: Option<u64>,
     /// The share of the prompt that came from a cache, from 0 to 1, of a model call with an answer.
@@ -77,7 +78,7 @@ pub enum SpanStatus {
     /// The span is not over.
     Running,
     /// The call succeeded, the person agreed or answered, or the wait is over.
-    Done,
+    Completed,
     /// The call failed.
     Failed,
     /// A guard or a person refused.
@@ -87,37 +88,9 @@ pub enum SpanStatus {
     /// The call waits for a person, and begins again in a later span.
     Suspended,
     /// The run ended, or the call was cancelled.
-    Stopped,
+    Cancelled,
     /// The process died, so that the end of the call is not known.
     Lost,
-}
-
-/// The tokens of a span. Of a child run only the total is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct SpanTokens {
-    /// The number of prompt tokens that were processed, without cached ones.
-    pub input: u64,
-    /// The number of tokens that the model wrote.
-    pub output: u64,
-    /// The number of prompt tokens that came from a cache.
-    pub cache_read: u64,
-    /// The number of prompt tokens that were written to a cache.
-    pub cache_write: u64,
-    /// All tokens.
-    pub total: u64,
-}
-
-impl From<&Usage> for SpanTokens {
-    fn from(usage: &Usage) -> Self {
-        Self {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-            total: usage.total(),
-        }
-    }
 }
 
 impl Span {
@@ -154,7 +127,7 @@ impl Span {
 
     /// Sets the tokens and the cost of a child run or a planner.
     pub(crate) fn spend(&mut self, spent: Spending) {
-        self.tokens = Some(SpanTokens { total: spent.tokens, ..SpanTokens::default() });
+        self.tokens = Some(Usage { total_tokens: spent.tokens, ..Usage::default() });
         self.cost_micros = Some(spent.cost_micros);
     }
 }

@@ -10,7 +10,7 @@ use archon_types::{
 
 use crate::{
     open_spans::{Key, OpenSpans},
-    span::{Span, SpanKind, SpanStatus, SpanTokens},
+    span::{Span, SpanKind, SpanStatus},
     subtasks::Subtasks,
     text_sources::short_text_in,
 };
@@ -107,7 +107,7 @@ impl SpanFold {
     fn apply_call(&mut self, body: &RecordBody, seq: u64, ms: u64) {
         match body {
             RecordBody::ToolCallStarted { call, child_run, .. } => {
-                self.end_questions(*call, ms, SpanStatus::Done);
+                self.end_questions(*call, ms, SpanStatus::Completed);
                 self.start_call(*call, child_run.as_ref(), seq, ms);
             }
             RecordBody::ChildRunCreated { call, child_run } => {
@@ -125,7 +125,7 @@ impl SpanFold {
                 self.spans.pause(Key::Call(*call), short(&result.text()), seq, ms);
             }
             RecordBody::ToolCallFinished { call, result } => {
-                self.end_questions(*call, ms, SpanStatus::Done);
+                self.end_questions(*call, ms, SpanStatus::Completed);
                 self.finish_call(*call, status_of(result), seq, ms);
             }
             RecordBody::ToolCallRefused { call, .. } => {
@@ -152,7 +152,7 @@ impl SpanFold {
                 let status = match answer {
                     Answer::Expired => SpanStatus::Expired,
                     Answer::Cancel { .. } | Answer::Withdrawn { .. } => SpanStatus::Refused,
-                    _ => SpanStatus::Done,
+                    _ => SpanStatus::Completed,
                 };
                 self.end_questions(*call, ms, status);
             }
@@ -163,8 +163,8 @@ impl SpanFold {
                 }
             }
             RecordBody::RunFinished(_) => {
-                self.end_work(ms, SpanStatus::Stopped);
-                self.spans.end_all(ms, SpanStatus::Stopped, |_| true);
+                self.end_work(ms, SpanStatus::Cancelled);
+                self.spans.end_all(ms, SpanStatus::Cancelled, |_| true);
                 self.spans.forget_pauses();
             }
             _ => {}
@@ -181,20 +181,20 @@ impl SpanFold {
             }
             PlanRecord::PlanningPaid { command, spent } => self.spend(&Key::Model(*command), *spent),
             PlanRecord::Planned { command, .. } | PlanRecord::Replanned { command, .. } => {
-                self.spans.end(&Key::Model(*command), ms, SpanStatus::Done);
+                self.spans.end(&Key::Model(*command), ms, SpanStatus::Completed);
             }
             PlanRecord::Rejected { command, .. } | PlanRecord::AnswerFailed { command, .. } => {
                 self.spans.end(&Key::Model(*command), ms, SpanStatus::Failed);
             }
             PlanRecord::AnswerFinished { command, spent, .. } => {
                 self.spend(&Key::Model(*command), *spent);
-                self.spans.end(&Key::Model(*command), ms, SpanStatus::Done);
+                self.spans.end(&Key::Model(*command), ms, SpanStatus::Completed);
             }
             PlanRecord::Paused { reason } => {
                 let label = short(&format!("paused: {reason}"));
                 self.spans.begin(Key::Pause, Span::new(SpanKind::Wait, label, seq, ms));
             }
-            PlanRecord::Unpaused => self.spans.end(&Key::Pause, ms, SpanStatus::Done),
+            PlanRecord::Unpaused => self.spans.end(&Key::Pause, ms, SpanStatus::Completed),
             _ => {}
         }
     }
@@ -284,18 +284,18 @@ impl SpanFold {
     }
 
     fn end_branches(&mut self, choice: &Usage, ms: u64) {
-        self.spans.end_all(ms, SpanStatus::Done, |key| matches!(key, Key::Branch(_)));
+        self.spans.end_all(ms, SpanStatus::Completed, |key| matches!(key, Key::Branch(_)));
         self.end_model(&Key::Auxiliary(name_of(AuxiliaryCall::BranchChoice)), choice, ms);
     }
 
     fn resume(&mut self, ms: u64) {
         let was_waiting = self.spans.is_waiting();
-        self.spans.end(&Key::Rest, ms, SpanStatus::Done);
+        self.spans.end(&Key::Rest, ms, SpanStatus::Completed);
         self.end_work(self.last_ms, SpanStatus::Lost);
         if !was_waiting && ms > self.last_ms {
             let label = "no process worked on the run";
             let mut gap = Span::new(SpanKind::Wait, label, self.last_seq, self.last_ms);
-            gap.end(ms, SpanStatus::Done);
+            gap.end(ms, SpanStatus::Completed);
             self.spans.push(gap);
         }
         self.resumed_ms = ms;
@@ -304,11 +304,11 @@ impl SpanFold {
     /// Ends the span of a request that a model has answered.
     fn end_model(&mut self, key: &Key, usage: &Usage, ms: u64) {
         if let Some(span) = self.spans.open_mut(key) {
-            span.tokens = Some(SpanTokens::from(usage));
+            span.tokens = Some(Usage { total_tokens: usage.total(), ..*usage });
             span.cost_micros = self.price.map(|price| price.cost(usage));
             span.cached_share = Some(usage.cache_hit_rate());
         }
-        self.spans.end(key, ms, SpanStatus::Done);
+        self.spans.end(key, ms, SpanStatus::Completed);
     }
 
     fn spend(&mut self, key: &Key, spent: Spending) {
@@ -349,8 +349,8 @@ const fn name_of(purpose: AuxiliaryCall) -> &'static str {
 
 fn status_of(result: &ToolResult) -> SpanStatus {
     match result.status {
-        ToolResultStatus::Success => SpanStatus::Done,
-        ToolResultStatus::Cancelled => SpanStatus::Stopped,
+        ToolResultStatus::Success => SpanStatus::Completed,
+        ToolResultStatus::Cancelled => SpanStatus::Cancelled,
         _ => SpanStatus::Failed,
     }
 }

@@ -33,13 +33,13 @@ pub enum GraphKind {
 pub enum NodeStatus {
     /// The subtask has not started, or starts again later.
     #[default]
-    Waiting,
+    Pending,
     /// A call of the subtask is under way.
     Running,
     /// A person is asked about the subtask.
-    Asked,
+    Asking,
     /// The subtask has its result.
-    Done,
+    Completed,
     /// The last call failed or was refused.
     Failed,
     /// The condition of the subtask did not hold.
@@ -144,7 +144,7 @@ impl Subtasks {
                 subtasks.iter().for_each(|subtask| self.add_numbered(subtask));
             }
             PlanRecord::LoopFinished { call } => {
-                self.change(call.command, |node| node.status = NodeStatus::Done);
+                self.change(call.command, |node| node.status = NodeStatus::Completed);
             }
             _ => {}
         }
@@ -171,7 +171,7 @@ impl Subtasks {
                 self.change(call.command, |node| node.by = Some(member.to_string()));
             }
             TeamRecord::DelegationRevoked { call, .. } => {
-                self.change(call.command, |node| node.end(NodeStatus::Waiting, at));
+                self.change(call.command, |node| node.end(NodeStatus::Pending, at));
             }
             TeamRecord::DelegationFailed { command, .. } => {
                 self.change(*command, |node| node.status = NodeStatus::Failed);
@@ -270,7 +270,7 @@ impl Subtasks {
         let is_meant =
             |id: &SubTaskId| diff.remove.contains(id) || diff.replace.iter().any(|new| new.id == *id);
         self.nodes.retain(|node| {
-            !(matches!(node.status, NodeStatus::Waiting | NodeStatus::Failed) && is_meant(&node.subtask.id))
+            !(matches!(node.status, NodeStatus::Pending | NodeStatus::Failed) && is_meant(&node.subtask.id))
         });
         let commands = self.nodes.iter().enumerate().filter_map(|(place, node)| Some((node.command?, place)));
         self.places = commands.collect();
@@ -299,11 +299,11 @@ impl Subtasks {
         self.places.extend(command.map(|command| (command, self.nodes.len())));
         self.nodes.push(Node {
             subtask: subtask.clone(),
-            status: NodeStatus::Waiting,
+            status: NodeStatus::Pending,
             run: None,
             by: subtask.tool_name().map(str::to_owned),
             command,
-            before: NodeStatus::Waiting,
+            before: NodeStatus::Pending,
             started_at: None,
             worked_ms: None,
         });
@@ -335,15 +335,15 @@ impl Node {
     }
 
     fn ask(&mut self) {
-        if self.status != NodeStatus::Asked {
-            (self.before, self.status) = (self.status, NodeStatus::Asked);
+        if self.status != NodeStatus::Asking {
+            (self.before, self.status) = (self.status, NodeStatus::Asking);
         }
     }
 
     fn take_answer(&mut self, answer: &Answer) {
-        if self.status == NodeStatus::Asked {
+        if self.status == NodeStatus::Asking {
             self.status = match answer {
-                Answer::Reply { .. } => NodeStatus::Done,
+                Answer::Reply { .. } => NodeStatus::Completed,
                 answer if answer.is_consent() => self.before,
                 // A child run reads the answer itself.
                 _ if self.before == NodeStatus::Running => NodeStatus::Running,
@@ -359,8 +359,8 @@ impl Node {
 
     /// Ends what is under way, because the run has ended.
     fn rest(&mut self, at: Timestamp) {
-        if matches!(self.status, NodeStatus::Running | NodeStatus::Asked) {
-            self.end(NodeStatus::Waiting, at);
+        if matches!(self.status, NodeStatus::Running | NodeStatus::Asking) {
+            self.end(NodeStatus::Pending, at);
         }
     }
 
@@ -379,8 +379,8 @@ impl Node {
 /// A call that was cancelled starts again when the run is resumed.
 fn status_of(result: &ToolResult) -> NodeStatus {
     match result.status {
-        ToolResultStatus::Success => NodeStatus::Done,
-        ToolResultStatus::Cancelled => NodeStatus::Waiting,
+        ToolResultStatus::Success => NodeStatus::Completed,
+        ToolResultStatus::Cancelled => NodeStatus::Pending,
         _ => NodeStatus::Failed,
     }
 }

@@ -54,7 +54,8 @@ pub enum TextSource {
 pub struct ArgumentSource {
     /// The name of the argument.
     pub argument: String,
-    /// The words: the argument, or a text inside of it.
+    /// The words: the argument, or a text inside of it. `text` in JSON.
+    #[serde(rename = "text")]
     pub words: String,
     /// The source of the words.
     pub source: TextSource,

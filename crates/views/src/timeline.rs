@@ -38,6 +38,8 @@ pub struct Timeline {
     pub from_ms: u64,
     /// The time of the last record.
     pub to_ms: u64,
+    /// True if earlier spans are left out.
+    pub is_cut: bool,
 }
 
 impl Timeline {
@@ -49,7 +51,17 @@ impl Timeline {
         spans.sort_by_key(|span| (span.from_ms, span.seq));
         put_into_lanes(&mut spans);
         let at = |record: Option<&Arc<Record>>| record.map_or(0, |record| record.at.as_millis());
-        Self { spans, from_ms: at(records.first()), to_ms: at(records.last()) }
+        Self { spans, from_ms: at(records.first()), to_ms: at(records.last()), is_cut: false }
+    }
+
+    /// Leaves out all but the `most` spans that began last, and begins with the first of these.
+    pub fn newest(mut self, most: usize) -> Self {
+        if let Some(first) = self.spans.len().checked_sub(most).filter(|first| *first > 0) {
+            self.spans.drain(..first);
+            self.from_ms = self.spans.first().map_or(self.to_ms, |span| span.from_ms);
+            self.is_cut = true;
+        }
+        self
     }
 }
 

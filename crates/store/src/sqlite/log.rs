@@ -115,7 +115,8 @@ impl<'a> StoredRun<'a> {
         let mut lines = Vec::new();
         while let Some(row) = rows.next().map_err(failed())? {
             let mut line = Vec::new();
-            let at = row.get(0).and_then(|at| take_line(row, 1, &mut line).map(|()| at)).map_err(failed())?;
+            let at: i64 = row.get(0).map_err(failed())?;
+            take_line(row, 1, &mut line).map_err(failed())?;
             lines.push((seq(at), line));
         }
         let mut salvaged = Salvaged::default();

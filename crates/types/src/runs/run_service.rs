@@ -226,7 +226,7 @@ pub trait ManageRuns: Send + Sync {
 #[non_exhaustive]
 pub struct AgentHead {
     /// The id, as in [`StartRun::agent`].
-    pub agent: AgentId,
+    pub id: AgentId,
     /// The kind of the agent's runs.
     pub kind: RunKind,
     /// True for the agent of requests that name none.
@@ -235,8 +235,8 @@ pub struct AgentHead {
 
 impl AgentHead {
     /// Creates an entry of an agent that requests must name.
-    pub fn new(agent: AgentId, kind: RunKind) -> Self {
-        Self { agent, kind, is_default: false }
+    pub fn new(id: AgentId, kind: RunKind) -> Self {
+        Self { id, kind, is_default: false }
     }
 }
 
