@@ -104,6 +104,7 @@ const EDGES: &[Edge] = &[
     edge("archon-mcp-serve", Kind::Dev, "archon-testkit"),
     edge("archon-server", Kind::Normal, "archon-agents-types"),
     edge("archon-server", Kind::Normal, "archon-http-access"),
+    edge("archon-server", Kind::Normal, "archon-views"),
     edge("archon-server", Kind::Dev, "archon-testkit"),
     edge("archon-tool-search", Kind::Normal, "archon-agents-types"),
     edge("archon-tool-search", Kind::Dev, "archon-testkit"),

@@ -24,6 +24,8 @@ pub struct ServerOptions {
     pub home: String,
     /// The time for which the cookie of a browser is valid. Default 7 days.
     pub cookie_time: Duration,
+    /// True to serve the dashboard: a page at `/`, and its files below `/dashboard/`. Default false.
+    pub dashboard: bool,
     /// True if browsers reach the server by `https`: then the cookie has the attribute `Secure`. Default false.
     pub secure_cookie: bool,
     /// Ends all streams of events when it fires. Default: a token that nothing else holds.
@@ -40,6 +42,7 @@ impl Default for ServerOptions {
             link_time: Duration::from_secs(10 * 60),
             home: "../".to_owned(),
             cookie_time: Duration::from_secs(7 * 24 * 60 * 60),
+            dashboard: false,
             secure_cookie: false,
             end: CancellationToken::new(),
         }
@@ -63,6 +66,13 @@ impl ServerOptions {
 }
 
 impl ServerOptions {
+    /// Serves the dashboard: a page on which people watch runs and answer their questions. It is at `/` of the router, where
+    /// a one-time link leads to by default; its files need no token, since they hold no data.
+    pub fn with_dashboard(mut self) -> Self {
+        self.dashboard = true;
+        self
+    }
+
     /// Gives the cookie the attribute `Secure`, for a server that browsers reach by `https`.
     pub fn with_secure_cookie(mut self) -> Self {
         self.secure_cookie = true;
