@@ -6,6 +6,8 @@
 mod attacks;
 #[path = "server/bad_input.rs"]
 mod bad_input;
+#[path = "server/dashboard.rs"]
+mod dashboard;
 #[path = "server/events.rs"]
 mod events;
 #[path = "server/loopback.rs"]
