@@ -89,7 +89,7 @@ function readItem(lines, at, [, before, sign, space, rest]) {
     const line = lines[next];
     const depth = line.length - line.trimStart().length;
     if (line.trim() === "") {
-      const following = lines.slice(next).find((other) => other.trim() !== "");
+      const following = lines.slice(next, next + 50).find((other) => other.trim() !== "");
       const goesOn = following !== undefined && following.length - following.trimStart().length > before.length + 1;
       if (!goesOn) break;
     } else if (depth <= before.length + 1 && (startsBlock(line) || lines[next - 1].trim() === "")) {

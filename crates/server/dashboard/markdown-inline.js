@@ -9,6 +9,8 @@ export function inline(source) {
 
 /** Links may nest in emphasis and back, but not without end. */
 const DEEPEST = 8;
+/** The end of an emphasis or a code is looked for in this many characters, so that signs without an end are not slow. */
+const FARTHEST = 4000;
 const ESCAPED = /^\\([\\`*_{}[\]()#+\-.!~|<>])/;
 const ADDRESS = /^https?:\/\/[^\s<>"'`]+/i;
 
@@ -73,11 +75,12 @@ function code(source, at) {
   let ticks = 1;
   while (source[at + ticks] === "`") ticks += 1;
   const fence = "`".repeat(ticks);
-  let end = source.indexOf(fence, at + ticks);
-  while (end >= 0 && source[end + ticks] === "`") {
+  const near = source.slice(0, at + FARTHEST);
+  let end = near.indexOf(fence, at + ticks);
+  while (end >= 0 && near[end + ticks] === "`") {
     let next = end;
-    while (source[next] === "`") next += 1;
-    end = source.indexOf(fence, next);
+    while (near[next] === "`") next += 1;
+    end = near.indexOf(fence, next);
   }
   // Without an end, all of the ticks are text, and are not looked at one by one.
   if (end < 0) return { node: fence, length: ticks };
@@ -95,7 +98,7 @@ function emphasis(source, at, depth) {
   const next = source[at + width];
   const within = sign === "_" && /\w/.test(source[at - 1] ?? " ");
   if (next === undefined || /\s/.test(next) || within) return { node: fence, length: width };
-  const end = closing(source, at + width, fence, sign);
+  const end = closing(source.slice(0, at + FARTHEST), at + width, fence, sign);
   if (end < 0) return { node: fence, length: width };
   const children = parse(source.slice(at + width, end), depth + 1);
   const type = sign === "~" ? "deleted" : width === 1 ? "emphasis" : "strong";

@@ -1,11 +1,13 @@
 // Markdown of models and people as elements. Whatever the text has, only the elements below come out of it.
 
 import { h } from "./preact.js";
+import { useMemo } from "./hooks.js";
 import { blocks } from "./markdown-blocks.js";
 
 /** Shows a text as Markdown. Headings begin at `level`, so that those of the page stay above them. */
 export function Markdown({ text, level = 3 }) {
-  return h("div", { class: "markdown" }, blocks(text).map((block) => blockView(block, level)));
+  const read = useMemo(() => blocks(text), [text]);
+  return h("div", { class: "markdown" }, read.map((block) => blockView(block, level)));
 }
 
 function blockView(block, level) {
