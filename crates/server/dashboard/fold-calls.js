@@ -66,14 +66,21 @@ export function foldCall(state, record) {
       return answered(change(state, record), record);
     case "lease_granted":
     case "child_run_created":
-      change(state, record).childRun = record.child_run;
-      return true;
     case "lease_settled":
-      Object.assign(change(state, record), { childRun: record.child_run, spent: record.spent });
-      return true;
+      return child(state, record);
     default:
       return false;
   }
+}
+
+/** Sets the child run of a call. A record about a call that is not among the records says nothing to a person. */
+function child(state, record) {
+  if (!state.calls.has(placeOf(record.call))) return true;
+  const item = change(state, record);
+  item.childRun = record.child_run;
+  // A second record for the same call replaces the first.
+  if (record.type === "lease_settled") item.spent = record.spent;
+  return true;
 }
 
 /** Returns the item of the call of a record, which is about to change, and opens one if there is none. */
