@@ -6,16 +6,17 @@ const EMPTY = { data: null, problem: null, isLoading: true };
 
 /**
  * Loads with `load(signal)` whenever one of `deps` changes, and then every `every` milliseconds; null is never again. A
- * hidden page loads nothing. A failure keeps the data of before, and the next try waits longer.
+ * hidden page loads nothing. A failure keeps the data of before, and the next try waits longer. With `keeps`, the data
+ * also stay while those of other `deps` are loaded.
  */
-export function useData(load, deps, every = null) {
+export function useData(load, deps, { every = null, keeps = false } = {}) {
   const [state, setState] = useState(EMPTY);
   const [turn, reload] = useReducer((number) => number + 1, 0);
-  const before = useRef(deps);
-  const isSame = deps.length === before.current.length && deps.every((dep, index) => Object.is(dep, before.current[index]));
-  before.current = deps;
+  const loaded = useRef(turn);
   useEffect(() => {
-    if (turn === 0 || !isSame) setState(EMPTY);
+    const isReload = loaded.current !== turn;
+    loaded.current = turn;
+    setState((old) => (isReload || keeps ? { ...old, isLoading: true } : EMPTY));
     return keepLoading(load, every, setState);
   }, [...deps, turn, every]);
   return { ...state, reload: useCallback(() => reload(), []) };

@@ -80,7 +80,13 @@ export class RunLog {
     this.#changed();
   }
 
+  /** Watches the run again if it goes on after its end, for instance because it was resumed. */
+  watchAgain() {
+    if (this.state === "ended") this.#watch();
+  }
+
   #watch() {
+    this.state = "waiting";
     // Without a record nothing tells where to begin; then the stream sends all.
     const after = this.records.at(-1)?.seq ?? -1;
     this.#stream = watch(this.#run, after, {
