@@ -66,11 +66,16 @@ export class VirtualList extends Component {
       if (index >= 0) {
         this.wanted = null;
         this.isAtEnd = false;
-        return this.heights.top(index);
+        return this.isShown(index) ? null : this.heights.top(index);
       }
     }
-    if (this.isAtEnd) return this.heights.total;
+    if (this.isAtEnd && this.props.follow) return this.heights.total;
     return scrollTopOf(this.heights, anchor);
+  }
+
+  isShown(index) {
+    const { scrollTop, clientHeight } = this.root.current;
+    return this.heights.top(index) >= scrollTop && this.heights.top(index + 1) <= scrollTop + clientHeight;
   }
 
   scrollTo(top) {
