@@ -41,15 +41,16 @@ export class RunLog {
     return last === undefined ? null : statusAfter(last);
   }
 
-  /** Reads the newest records and watches the run. `changed` is called after each change. */
-  async open(changed) {
+  /** Reads the newest records and, unless it is only looked back at, watches the run. `changed` is called after each change. */
+  async open(changed, { isLive = true } = {}) {
     this.#changed = changed;
     try {
       const page = await api.records(this.#run, { last: FIRST }, this.#control.signal);
       this.damage = page.damage ?? null;
       this.records = page.records;
       this.transcript = foldAll(this.records);
-      this.#watch();
+      if (isLive) this.#watch();
+      else this.state = "ended";
     } catch (problem) {
       this.#fail(problem);
     }
