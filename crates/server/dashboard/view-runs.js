@@ -3,7 +3,7 @@
 import { h } from "./preact.js";
 import { useMemo, useState } from "./hooks.js";
 import * as api from "./api.js";
-import { Field, RightButton, Table } from "./controls.js";
+import { Field, Table } from "./controls.js";
 import { useData, useNow } from "./data.js";
 import { ago, money, oneLine, plural, short } from "./format.js";
 import { link, runLink } from "./route.js";
