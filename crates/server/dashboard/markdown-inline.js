@@ -18,13 +18,15 @@ function parse(source, depth) {
   const nodes = [];
   let text = "";
   let at = 0;
+  /** For each fence, the place before which no end of it was found: it is not looked for there again. */
+  const searched = new Map();
   const add = (node) => {
     if (text !== "") nodes.push(text);
     text = "";
     nodes.push(node);
   };
   while (at < source.length) {
-    const found = depth > DEEPEST ? null : special(source, at, depth);
+    const found = depth > DEEPEST ? null : special(source, at, depth, searched);
     if (found === null) {
       text += source[at];
       at += 1;
@@ -38,16 +40,16 @@ function parse(source, depth) {
   return nodes;
 }
 
-function special(source, at, depth) {
+function special(source, at, depth, searched) {
   switch (source[at]) {
     case "\\":
       return escape(source, at);
     case "`":
-      return code(source, at);
+      return code(source, at, searched);
     case "*":
     case "_":
     case "~":
-      return emphasis(source, at, depth);
+      return emphasis(source, at, depth, searched);
     case "!":
       return source[at + 1] === "[" ? image(source, at) : null;
     case "[":
@@ -71,25 +73,28 @@ function escape(source, at) {
   return match ? { node: match[1], length: 2 } : null;
 }
 
-function code(source, at) {
+function code(source, at, searched) {
   let ticks = 1;
   while (source[at + ticks] === "`") ticks += 1;
   const fence = "`".repeat(ticks);
   const near = source.slice(0, at + FARTHEST);
-  let end = near.indexOf(fence, at + ticks);
+  let end = near.indexOf(fence, Math.max(at + ticks, searched.get(fence) ?? 0));
   while (end >= 0 && near[end + ticks] === "`") {
     let next = end;
     while (near[next] === "`") next += 1;
     end = near.indexOf(fence, next);
   }
   // Without an end, all of the ticks are text, and are not looked at one by one.
-  if (end < 0) return { node: fence, length: ticks };
+  if (end < 0) {
+    searched.set(fence, near.length - ticks);
+    return { node: fence, length: ticks };
+  }
   let inner = source.slice(at + ticks, end).replace(/\n/g, " ");
   if (/^ .*[^ ].* $/.test(inner)) inner = inner.slice(1, -1);
   return { node: { type: "code", text: inner }, length: end + ticks - at };
 }
 
-function emphasis(source, at, depth) {
+function emphasis(source, at, depth, searched) {
   const sign = source[at];
   let width = 1;
   while (source[at + width] === sign && width < 3) width += 1;
@@ -98,8 +103,12 @@ function emphasis(source, at, depth) {
   const next = source[at + width];
   const within = sign === "_" && /\w/.test(source[at - 1] ?? " ");
   if (next === undefined || /\s/.test(next) || within) return { node: fence, length: width };
-  const end = closing(source.slice(0, at + FARTHEST), at + width, fence, sign);
-  if (end < 0) return { node: fence, length: width };
+  const near = source.slice(0, at + FARTHEST);
+  const end = closing(near, Math.max(at + width, searched.get(fence) ?? 0), fence, sign);
+  if (end < 0 || end === at + width) {
+    searched.set(fence, near.length - width);
+    return { node: fence, length: width };
+  }
   const children = parse(source.slice(at + width, end), depth + 1);
   const type = sign === "~" ? "deleted" : width === 1 ? "emphasis" : "strong";
   const node = width === 3 ? { type, children: [{ type: "emphasis", children }] } : { type, children };
@@ -112,7 +121,7 @@ function closing(source, from, fence, sign) {
     const longer = fence.length < 3 && source[end + fence.length] === sign && source[end - 1] !== sign;
     const opens = /\s/.test(source[end - 1]) || source[end - 1] === "\\";
     const inWord = sign === "_" && /\w/.test(source[end + fence.length] ?? " ");
-    if (end > from && !longer && !opens && !inWord) return end;
+    if (!longer && !opens && !inWord) return end;
     let next = end + fence.length;
     while (source[next] === sign) next += 1;
     end = source.indexOf(fence, next);

@@ -86,8 +86,10 @@ export const MOST_ROWS = 200;
  */
 export function visible(heights, scrollTop, height, extra = 8) {
   if (heights.length === 0) return { from: 0, to: 0, above: 0, below: 0 };
-  const first = heights.indexAt(Math.max(0, scrollTop));
-  const last = heights.indexAt(Math.max(0, scrollTop + height));
+  // A browser may scroll beyond the edges for a moment.
+  const top = Math.max(0, scrollTop);
+  const first = heights.indexAt(top);
+  const last = heights.indexAt(top + height);
   const from = Math.max(0, first - extra);
   const to = Math.min(heights.length, last + 1 + extra, from + MOST_ROWS);
   return { from, to, above: heights.top(from), below: heights.total - heights.top(to) };
