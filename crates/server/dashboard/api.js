@@ -22,7 +22,7 @@ export function address(parts, query = {}) {
   const url = new URL(`v1/${path}`, document.baseURI);
   url.hash = "";
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null && value !== "" && value !== false) url.searchParams.set(name, String(value));
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, String(value));
   }
   return url;
 }
@@ -79,6 +79,8 @@ export const graph = (id, signal) => get(["runs", id, "graph"], {}, signal);
 export const runUsage = (id, signal) => get(["runs", id, "usage"], {}, signal);
 export const usage = (query, signal) => get(["usage"], query, signal);
 export const approvals = (signal) => get(["approvals"], {}, signal);
+/** Without the sources of arguments, for which the server reads logs. */
+export const openQuestions = (signal) => get(["approvals"], { provenance: "false" }, signal);
 export const agents = (signal) => get(["agents"], {}, signal);
 export const sessions = (signal) => get(["sessions"], {}, signal);
 export const messages = (session, query, signal) => get(["sessions", session, "messages"], query, signal);

@@ -88,8 +88,7 @@ function Page({ signedOut }) {
   useCommands({ help: () => setHelp(true) }, []);
   useFocus(main, key);
   return h("div", { class: "page" },
-    h("button", { type: "button", class: "skip", onClick: () => main.current.focus() }, "Skip to the content"),
-    h(Header, { current: place.parts[0], signedOut, showHelp: () => setHelp(true) }),
+    h(Header, { current: place.parts[0], signedOut, showHelp: () => setHelp(true), skip: () => main.current.focus() }),
     h("main", { id: "main", ref: main, tabIndex: -1 }, h(View, { key, ...props })),
     h("div", { class: "sr", role: "status", "aria-live": "polite" }, said),
     hasHelp ? h(HelpDialog, { onClose: () => setHelp(false) }) : null);
@@ -106,13 +105,14 @@ function useFocus(main, key) {
   }, [key]);
 }
 
-function Header({ current, signedOut, showHelp }) {
+function Header({ current, signedOut, showHelp, skip }) {
   const { name, role } = useMe();
   const leave = async () => {
     await api.signOut();
     signedOut({ detail: "You signed out." });
   };
   return h("header", null,
+    h("button", { type: "button", class: "skip", onClick: skip }, "Skip to the content"),
     h("a", { class: "brand", href: link(["runs"]) }, "Archon"),
     h("nav", { "aria-label": "Views" }, PLACES.map(([place, text]) =>
       h("a", { key: place, href: link([place]), "aria-current": place === current ? "page" : null }, text,
@@ -126,7 +126,7 @@ function Header({ current, signedOut, showHelp }) {
 /** The number of open questions. */
 function OpenQuestions() {
   const { may } = useMe();
-  const { data } = useData((signal) => (may("read_logs") ? api.approvals(signal) : Promise.resolve(null)), [], { every: 5000 });
+  const { data } = useData((signal) => (may("read_logs") ? api.openQuestions(signal) : Promise.resolve(null)), [], { every: 5000 });
   const open = data?.approvals.length ?? 0;
   return open === 0 ? null : h("span", { class: "badge" }, open, h("span", { class: "sr" }, " open questions"));
 }

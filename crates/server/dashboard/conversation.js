@@ -61,12 +61,15 @@ export class Conversation {
     this.logs.forEach((log) => log.close());
   }
 
-  /** Sends a message: it starts a run, or a run under way reads it, as `when` says: `steer` or `follow_up`. */
+  /**
+   * Sends a message: it starts a run of `agent`, which is null for that of the service, or a run under way reads it, as
+   * `when` says: `steer` or `follow_up`.
+   */
   async send(text, { agent, when }) {
     if (this.status !== "idle" && when === "steer") return api.steer(this.newest.run, text);
     if (this.status !== "idle") return api.followUp(this.newest.run, text);
     const body = { text };
-    if (agent !== "") body.agent = agent;
+    if (agent !== null) [body.agent, body.kind] = [agent.id, agent.kind];
     if (this.session !== null) body.session = this.session;
     const started = await api.start(body);
     this.session = started.session;

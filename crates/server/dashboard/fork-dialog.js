@@ -1,4 +1,4 @@
-// A fork of a run from one of its records, with another message, model or agent.
+// A fork of a run from one of its records, with another message or agent.
 
 import { h } from "./preact.js";
 import { announce } from "./announce.js";
@@ -12,7 +12,7 @@ export function ForkDialog({ run, seq, onClose }) {
   const { data } = useData(api.agents, []);
   const act = useAction(async (fields) => {
     const forked = await api.fork(run, bodyOf(seq, fields));
-    await startIfIdle(forked);
+    await goOn(forked);
     announce("The fork was made.");
     onClose();
     location.hash = runLink(forked.run);
@@ -25,33 +25,30 @@ export function ForkDialog({ run, seq, onClose }) {
     h("p", null, "The new run begins at the boundary of the turn that holds the record. What tools did before stays as it was, ",
       "and is not done again; a turn whose tools have started is kept whole."),
     h("form", { onSubmit: submit },
-      h(Field, { label: "Message in place of the one that follows", as: "textarea", name: "message", rows: 4, hint: "Empty: the model answers again." }),
-      h(Field, { label: "Model", name: "model", placeholder: "provider:model", hint: "Empty: the model of the run." }),
-      h(Field, { label: "Agent", as: "select", name: "agent" },
-        h("option", { value: "" }, "the agent of the run"),
-        (data?.agents ?? []).map(({ id, description }) => h("option", { key: id, value: id }, description ? `${id}: ${description}` : id))),
+      h(Field, { label: "Message", as: "textarea", name: "text", rows: 4, hint: "It takes the place of the messages after the last turn that is kept. Empty: the model answers again." }),
+      h(Field, { label: "Agent", as: "select", name: "agent", hint: "The fork has the model, tools, instructions and limits of this agent." },
+        h("option", { value: "" }, "as the run was started"),
+        (data?.agents ?? []).filter(({ kind }) => kind === "loop").map(({ id, description }) =>
+          h("option", { key: id, value: id }, description ? `${id}: ${description}` : id))),
       h(Failure, { problem: act.problem }),
       h(RightButton, { right: "operate", kind: "primary", disabled: act.isBusy, type: "submit", onClick: null }, "Fork")));
 }
 
 /** Returns the body of the request: what was left empty is not in it. */
-export function bodyOf(seq, { message = "", model = "", agent = "" }) {
+function bodyOf(seq, { text = "", agent = "" }) {
   const body = { record: seq };
-  if (message.trim() !== "") body.message = message;
-  if (model.trim() !== "") body.model = model.trim();
+  if (text.trim() !== "") body.text = text;
   if (agent !== "") body.agent = agent;
   return body;
 }
 
-/** A fork of which the model answers next goes on, unless the server has started it. */
-async function startIfIdle({ run, wants_answer: wantsAnswer }) {
+/** A fork of which the model answers next goes on. */
+async function goOn({ run, wants_answer: wantsAnswer }) {
   if (!wantsAnswer) return;
-  const head = await api.run(run);
-  if (head.status !== "created" && head.status !== "interrupted") return;
   try {
     await api.resume(run);
   } catch (problem) {
-    // The server or another page has resumed it meanwhile.
+    // Another page has resumed it meanwhile.
     if (problem.status !== 409) throw problem;
   }
 }

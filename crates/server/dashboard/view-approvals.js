@@ -21,8 +21,13 @@ export function ApprovalsView({ request, query }) {
 }
 
 function Inbox({ request, run }) {
-  const state = useData(api.approvals, [], { every: 2000 });
-  return h(Loaded, { state, what: "the questions" }, ({ approvals }) => {
+  const state = useData(api.openQuestions, [], { every: 2000 });
+  const ids = (state.data?.approvals ?? []).map((question) => question.request_id).join(" ");
+  // The sources of arguments are looked for when there is another question.
+  const known = useData((signal) => (ids === "" ? Promise.resolve(null) : api.approvals(signal)), [ids], { keeps: true });
+  return h(Loaded, { state, what: "the questions" }, (data) => {
+    const sources = new Map((known.data?.approvals ?? []).map((question) => [question.request_id, question.provenance]));
+    const approvals = data.approvals.map((question) => ({ ...question, provenance: sources.get(question.request_id) ?? null }));
     const shown = run === null ? approvals : approvals.filter((question) => runsOf(question).includes(run));
     return h(Questions, { questions: shown, request, run, reload: state.reload });
   });

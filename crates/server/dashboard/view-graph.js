@@ -4,7 +4,7 @@ import { h } from "./preact.js";
 import * as api from "./api.js";
 import { Table } from "./controls.js";
 import { useData } from "./data.js";
-import { oneLine } from "./format.js";
+import { duration, oneLine } from "./format.js";
 import { runLink } from "./route.js";
 import { Empty, Loaded } from "./states.js";
 import { Status, signOf, wordOf } from "./status.js";
@@ -52,10 +52,12 @@ function Node({ node }) {
 function NodeTable({ graph }) {
   const labels = new Map(graph.nodes.map((node) => [node.id, node.label]));
   const before = (id) => graph.edges.filter((edge) => edge.to === id).map((edge) => labels.get(edge.from) ?? edge.from).join(", ");
-  return h(Table, { caption: "Nodes of the graph", head: ["Node", "Status", "After", "Critical path", "Run"] },
+  return h(Table, { caption: "Nodes of the graph", head: ["Node", "By", "Status", "Worked", "After", "Critical path", "Run"] },
     graph.nodes.map((node) => h("tr", { key: node.id },
       h("td", null, node.label),
+      h("td", null, node.by ?? ""),
       h("td", null, h(Status, { status: node.status })),
+      h("td", { class: "number" }, duration(node.worked_ms)),
       h("td", null, before(node.id)),
       h("td", null, node.is_critical ? "yes" : ""),
       h("td", null, node.run ? h("a", { href: runLink(node.run), "data-row": true }, node.run) : ""))));

@@ -23,12 +23,15 @@ export function PlaygroundView({ session, query }) {
 
 function Talk({ session, first }) {
   const conversation = useConversation(session);
-  const [agent, setAgent] = useState(first);
+  const { data } = useData(api.agents, []);
+  const agents = data?.agents ?? [];
+  const [chosen, setAgent] = useState(undefined);
+  const agent = chosen === undefined ? (agents.find(({ id }) => id === first) ?? null) : chosen;
   const [fork, setFork] = useState(null);
   const { status, newest } = conversation;
   return h("div", { class: "loaded" },
     h("div", { class: "filters" },
-      h(AgentField, { agent, setAgent, isFixed: status !== "idle" }),
+      h(AgentField, { agents, agent, setAgent, isFixed: status !== "idle" }),
       conversation.session === null ? null
         : h("p", null, "Session ", h("a", { href: link(["sessions", conversation.session]) }, conversation.session)),
       newest === null ? null : h("p", null, "Run ", h("a", { href: runLink(newest.run) }, newest.run), " ", h(Status, { status: newest.status ?? "created" })),
@@ -46,13 +49,17 @@ function newSession() {
   return link(["playground"], isPlain ? { new: Date.now() } : {});
 }
 
-function AgentField({ agent, setAgent, isFixed }) {
-  const { data } = useData(api.agents, []);
-  const agents = data?.agents ?? [];
-  const chosen = agents.find(({ id }) => id === agent);
-  return h(Field, { label: "Agent", as: "select", value: agent, disabled: isFixed, hint: chosen?.description || null, onChange: (event) => setAgent(event.target.value) },
+/** `agent` is one of the list; null is the one of the service. */
+function AgentField({ agents, agent, setAgent, isFixed }) {
+  const choose = (event) => setAgent(agents.find((each) => keyOf(each) === event.target.value) ?? null);
+  return h(Field, { label: "Agent", as: "select", value: agent === null ? "" : keyOf(agent), disabled: isFixed, hint: agent?.description || null, onChange: choose },
     h("option", { value: "" }, "the agent of the service"),
-    agents.map(({ id }) => h("option", { key: id, value: id }, id)));
+    agents.map((each) => h("option", { key: keyOf(each), value: keyOf(each) }, each.kind === "loop" ? each.id : `${each.id} (${each.kind})`)));
+}
+
+/** One id may stand for agents of several kinds. */
+function keyOf({ kind, id }) {
+  return `${kind} ${id}`;
 }
 
 function Messages({ conversation, fork }) {

@@ -17,7 +17,7 @@ const [PAGE, MOST] = [50, 500];
 export function RunsView({ query }) {
   const { status = "", text = "", session = "", children = "" } = query;
   const [limit, setLimit] = useState(PAGE);
-  const filter = { status, session, top_level: children === "" ? "true" : "", limit };
+  const filter = { status, session, top_level: children === "", limit };
   const state = useData((signal) => api.runs(filter, signal), [status, session, children, limit], { every: 2000, keeps: true });
   const go = (change) => location.replace(link(["runs"], { ...query, ...change }));
   return h("section", null,

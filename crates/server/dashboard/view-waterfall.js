@@ -42,6 +42,7 @@ function Waterfall({ run, timeline }) {
   };
   return h("div", { class: "fill" },
     h(Legend),
+    timeline.is_cut ? h("p", { class: "dim" }, `The newest ${plural(timeline.spans.length, "span")} are shown; the records have the earlier ones.`) : null,
     h(Chart, { lanes, all, range, setRange, selected, select, count: timeline.spans.length }),
     h("h2", { class: "small" }, `Spans as a table (${plural(timeline.spans.length, "span")})`),
     h(VirtualList, {

@@ -3,7 +3,7 @@
 import { duration } from "./format.js";
 import { LANE, ticks, xOf } from "./waterfall-scale.js";
 
-const FAILED = new Set(["failed", "error", "timeout", "lost"]);
+const FAILED = new Set(["failed", "lost"]);
 
 /** Returns the colours of the page for the drawing; they follow the light or dark mode. */
 export function coloursOf(element) {

@@ -1,8 +1,8 @@
-// The waterfall's arithmetic and the figures about tools.
+// The arithmetic of the waterfall, and the figures about tools and turns.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cycles, figures, percentile, toolRows } from "../tool-figures.js";
+import { alertText, requestFigures, toolRows } from "../performance.js";
 import { barAt, bars, lanesOf, pan, scaleOf, ticks, timeAt, xOf, zoom } from "../waterfall-scale.js";
 
 const span = (kind, from, to, more = {}) => ({ id: `${kind}${from}`, lane: 0, kind, label: kind, from_ms: from, to_ms: to, seq: from, status: "success", tokens: null, ...more });
@@ -42,31 +42,30 @@ test("bars of a long run are bounded by the pixels", () => {
   assert.ok(bars(lanesOf(spans), scaleOf(0, 200_000, 1000), 200_000).length <= 1003);
 });
 
-test("percentile is by the nearest rank", () => {
-  assert.deepEqual([percentile([], 0.5), percentile([5], 0.95), percentile([1, 2, 3, 4], 0.5), percentile([4, 1, 3, 2], 0.95)], [null, 5, 2, 4]);
-});
+const durations = { count: 5, p50_ms: 1, p95_ms: 2, max_ms: 3 };
 
 // spec: OB-09, EX-10
-test("toolRows raises an alert for a tool that fails in more than a fifth of its calls", () => {
-  const tool = (label, status) => span("tool", 0, 10, { label, status });
-  const spans = [
-    ...["success", "success", "success", "success", "error"].map((status) => tool("fair", status)),
-    ...["success", "timeout", "refused"].map((status) => tool("bad", status)),
+test("toolRows has the share of success and the alert of each tool, the one with the most calls first", () => {
+  const tools = [
+    { tool: "bad", calls: 2, failures: 1, refused: 3, durations },
+    { tool: "fair", calls: 5, failures: 1, refused: 0, durations },
+    { tool: "unused", calls: 0, failures: 0, refused: 1, durations },
   ];
-  const rows = toolRows([{ run: "r", spans }]);
-  assert.deepEqual(rows.map(({ tool: name, calls, failures, refused, success, isAlert }) => [name, calls, failures, refused, success, isAlert]),
-    [["fair", 5, 1, 0, 0.8, false], ["bad", 3, 1, 1, 0.5, true]]);
+  const alerts = [{ alert: "tool_failures", tool: "bad", calls: 2, failures: 1 }];
+  assert.deepEqual(toolRows({ tools, alerts }).map(({ tool, success, isAlert }) => [tool, success, isAlert]),
+    [["fair", 0.8, false], ["bad", 0.5, true], ["unused", null, false]]);
 });
 
 // spec: OB-09
-test("cycles count work and no waits, and parallel work once", () => {
-  const spans = [span("model", 0, 10), span("wait", 10, 1000), span("tool", 1000, 1020), span("tool", 1005, 1030, { lane: 1 }), span("model", 1030, 1040), span("tool", 1040, null)];
-  assert.deepEqual(cycles({ run: "r", spans }).map((cycle) => cycle.ms), [40, 10]);
+test("alertText says each alert in words", () => {
+  assert.equal(alertText({ alert: "tool_failures", tool: "bad", calls: 2, failures: 1 }), "bad failed in 1 of 2 calls, which is more than 20 %");
+  assert.equal(alertText({ alert: "slow_turn", run: "r", turn: 0, duration_ms: 42_000 }), "turn 1 took 42 s, which is more than 30 s");
+  assert.equal(alertText({ alert: "made_up_later" }), "made up later");
 });
 
 // spec: OB-09
-test("figures name the cycles that took longer than 30 s, and the cached share", () => {
-  const tokens = { input: 60, output: 5, cache_read: 40, cache_write: 0, total_tokens: 105 };
-  const all = figures([{ run: "r", spans: [span("model", 0, 31_000, { tokens }), span("model", 40_000, 41_000)] }]);
-  assert.deepEqual([all.cycles, all.slow.length, all.largest, all.cached, all.success], [2, 1, 100, 0.4, null]);
+test("requestFigures has the average request and its cached share", () => {
+  const usage = { input: 60, output: 5, cache_read: 40, cache_write: 0, total_tokens: 105 };
+  assert.deepEqual(requestFigures([{ turns: 1, usage }, { turns: 1, usage }]), { average: 100, cached: 0.4 });
+  assert.deepEqual(requestFigures([]), { average: null, cached: null });
 });
