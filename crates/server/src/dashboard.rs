@@ -28,15 +28,72 @@ use crate::{
 type File = (&'static str, &'static [u8]);
 
 macro_rules! files {
-    ($($name:literal,)*) => {
-        &[$(($name, include_bytes!(concat!("../dashboard/", $name)))),*]
+    ($($name:literal;)*) => {
+        &[$(($name, include_bytes!(concat!("../dashboard/", $name)).as_slice())),*]
     };
 }
 
-/// All files of the page: those of the folder `dashboard` whose type a browser needs.
-const FILES: &[File] = files![
-@FILES@
-];
+/// All files of the page: those of the folder `dashboard` whose type a browser needs, one a line.
+const FILES: &[File] = files! {
+    "announce.js";
+    "answers.js";
+    "api.js";
+    "app.css";
+    "app.js";
+    "call-item.js";
+    "controls.js";
+    "conversation.js";
+    "data.js";
+    "diff-view.js";
+    "fold-calls.js";
+    "fold-deltas.js";
+    "fold-messages.js";
+    "fold-model.js";
+    "fold-notes.js";
+    "fold.js";
+    "fork-dialog.js";
+    "format.js";
+    "help-dialog.js";
+    "hooks.js";
+    "icon.svg";
+    "index.html";
+    "item-foot.js";
+    "keyboard.js";
+    "keys.js";
+    "markdown-blocks.js";
+    "markdown-inline.js";
+    "markdown.js";
+    "me.js";
+    "performance.js";
+    "preact.js";
+    "question-card.js";
+    "record-summary.js";
+    "route.js";
+    "run-actions.js";
+    "run-log.js";
+    "states.js";
+    "status.js";
+    "stream.js";
+    "transcript-item.js";
+    "view-approvals.js";
+    "view-graph.js";
+    "view-memories.js";
+    "view-playground.js";
+    "view-records.js";
+    "view-run-usage.js";
+    "view-run.js";
+    "view-runs.js";
+    "view-session.js";
+    "view-sessions.js";
+    "view-tools.js";
+    "view-transcript.js";
+    "view-waterfall.js";
+    "views.css";
+    "virtual-list.js";
+    "virtual.js";
+    "waterfall-canvas.js";
+    "waterfall-scale.js";
+};
 
 /// The page, which refers to the other files.
 const PAGE: &str = "index.html";
