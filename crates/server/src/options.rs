@@ -67,7 +67,8 @@ impl ServerOptions {
 
 impl ServerOptions {
     /// Serves the dashboard: a page on which people watch runs and answer their questions. It is at `/` of the router, where
-    /// a one-time link leads to by default; its files need no token, since they hold no data.
+    /// a one-time link leads to by default; its files need no token, since they hold no data. The page is for a router that
+    /// is not nested below a path.
     pub fn with_dashboard(mut self) -> Self {
         self.dashboard = true;
         self

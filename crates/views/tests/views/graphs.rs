@@ -125,7 +125,8 @@ fn graph_follows_a_replan_and_a_loop() {
 #[test]
 fn graph_of_a_team_has_its_members_and_what_they_asked_for() {
     let team = |record| RecordBody::Team(Box::new(record));
-    let task = Box::new(Task::new("run_1", "A report").with_subtasks(vec![step("a", &[]), step("b", &["a"])]));
+    let steps = vec![step("a", &[]), step("b", &["a"])];
+    let task = Box::new(Task::new("run_1", "A report").with_subtasks(steps));
     let call = |command| CallId::new(CommandId(command), 0);
     let delegated = |command, member: &str, task: &str| {
         team(TeamRecord::Delegated {
