@@ -8,6 +8,8 @@ mod attacks;
 mod audit;
 #[path = "server/bad_input.rs"]
 mod bad_input;
+#[path = "server/dashboard.rs"]
+mod dashboard;
 #[path = "server/events.rs"]
 mod events;
 #[path = "server/forks.rs"]

@@ -258,7 +258,7 @@ mod tests {
         let shown = |arguments: Json, changes: Json| {
             let preview = json!({ "changes": changes });
             let request = asks("Copy", json!({ "arguments": arguments, "preview": preview }));
-            let found = provenance::of_request(&sources, &request);
+            let found = sources.of_request(&request);
             (text(&super::brief(&request, &found).lines), text(&super::whole(&request, &found)))
         };
         let arguments = json!({ "from": "./notes.txt", "all": ["the rest", "x"], "to": "elsewhere" });

@@ -1,12 +1,13 @@
 //! Tokens: who may come, with which role, to which runs, and how often.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use archon_http_access::TokenHash;
-use archon_types::{MemoryStore, RunService, Secret, Timestamp, TokenBucket};
+use archon_types::{AgentId, MemoryStore, RunService, Secret, Timestamp, TokenBucket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
@@ -21,18 +22,25 @@ use crate::{
 pub struct Scope {
     pub(crate) runs: Arc<dyn RunService>,
     pub(crate) memories: Option<Arc<dyn MemoryStore>>,
+    pub(crate) descriptions: BTreeMap<AgentId, String>,
 }
 
 impl Scope {
     /// Creates the scope of the runs of a service. For the token of a customer, pass a service that has the runs of this
     /// customer only.
     pub fn new(runs: Arc<dyn RunService>) -> Self {
-        Self { runs, memories: None }
+        Self { runs, memories: None, descriptions: BTreeMap::new() }
     }
 
     /// Adds the memories of a store. For the token of a customer, pass a store that is bound to the customer's collection.
     pub fn with_memories(mut self, memories: Arc<dyn MemoryStore>) -> Self {
         self.memories = Some(memories);
+        self
+    }
+
+    /// Adds a description of an agent, for people who choose one. The service itself tells which agents there are.
+    pub fn with_description(mut self, agent: impl Into<AgentId>, description: impl Into<String>) -> Self {
+        self.descriptions.insert(agent.into(), description.into());
         self
     }
 

@@ -1,20 +1,96 @@
-//! The open questions of runs to people, and their answers.
+//! The open questions of runs to people, with the records that the words of arguments come from; and their answers.
 
-use archon_types::Answer;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use archon_types::{Answer, PendingApproval, Record, RunId, RunService, TenantId};
+use archon_views::{ArgumentSource, SourceLogs, TextSources};
 use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
     problem::{Problem, Rule},
     reply::{Reply, json},
     request::Call,
-    runs::TenantQuery,
 };
 
+/// The number of runs whose logs are read for one list, those with the oldest questions.
+const RUNS: usize = 100;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApprovalsQuery {
+    tenant: Option<TenantId>,
+    /// False to read no logs.
+    #[serde(default = "yes")]
+    provenance: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[derive(Serialize)]
+struct ApprovalBody<'a> {
+    #[serde(flatten)]
+    question: &'a PendingApproval,
+    /// The sources of its arguments; null if they were not looked for.
+    provenance: Option<Vec<ArgumentSource>>,
+}
+
 pub(crate) async fn list(call: Call) -> Reply {
-    let TenantQuery { tenant } = call.query()?;
-    let approvals = call.runs().questions(tenant.as_ref()).await?;
+    let ApprovalsQuery { tenant, provenance } = call.query()?;
+    let runs = call.runs().clone();
+    let questions = runs.questions(tenant.as_ref()).await?;
+    let mut sources = match provenance {
+        true => find_sources(&*runs, &questions).await,
+        false => HashMap::new(),
+    };
+    let approvals: Vec<_> = questions
+        .iter()
+        .map(|question| ApprovalBody { question, provenance: sources.remove(&question.request.request_id) })
+        .collect();
     json(StatusCode::OK, &json!({ "approvals": approvals }))
+}
+
+/// Returns the sources of the arguments of questions, by the ids of the questions. The logs of each run are read once.
+async fn find_sources(
+    runs: &dyn RunService,
+    questions: &[PendingApproval],
+) -> HashMap<String, Vec<ArgumentSource>> {
+    let (mut found, mut read) = (HashMap::new(), HashSet::new());
+    for first in questions.iter().filter(|question| question.request.details["arguments"].is_object()) {
+        if read.len() == RUNS || !read.insert(first.asker()) {
+            continue;
+        }
+        let texts = texts_of(runs, first).await;
+        for question in questions.iter().filter(|question| question.asker() == first.asker()) {
+            found.insert(question.request.request_id.clone(), texts.of_request(&question.request));
+        }
+    }
+    found
+}
+
+/// Reads the texts of the run that asks, and of the runs before it.
+async fn texts_of(runs: &dyn RunService, question: &PendingApproval) -> TextSources {
+    let mut log = log_of(runs, question.asker()).await;
+    if log.is_empty() {
+        // An agent without a log asks in that of its caller.
+        log = log_of(runs, &question.run).await;
+    }
+    let mut logs = SourceLogs::new(log);
+    while let Some(run) = logs.missing().cloned() {
+        logs.add(log_of(runs, &run).await);
+    }
+    logs.into_sources()
+}
+
+/// Returns the readable part of a log; empty if there is none.
+async fn log_of(runs: &dyn RunService, run: &RunId) -> Vec<Arc<Record>> {
+    runs.records(run, None).await.map(|salvaged| salvaged.records).unwrap_or_default()
 }
 
 pub(crate) async fn answer(mut call: Call) -> Reply {

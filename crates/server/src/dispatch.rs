@@ -13,10 +13,10 @@ use axum::{
 
 use crate::{
     access::Token,
-    account, approvals, audit,
+    account, agents, approvals, audit,
     caller::Caller,
     check::{check_body_type, check_page, check_token, is_write},
-    control, events, memories,
+    control, dashboard, drawings, events, memories,
     openapi::OPENAPI,
     problem::{Problem, Rule},
     reply::{Reply, json_text, protect},
@@ -35,6 +35,9 @@ pub(crate) fn router(state: &Arc<State>) -> Router {
         let state = state.clone();
         let handler = move |request: Request| answer(state.clone(), route, request);
         router = router.route(route.path, on(method, handler));
+    }
+    if state.options.dashboard {
+        router = dashboard::add_routes(router, state);
     }
     let (unknown, wrong) = (state.clone(), state.clone());
     router
@@ -156,6 +159,8 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Events => events::watch(call).await,
         Operation::RunUsage => usage::of_run(call).await,
         Operation::Audit => audit::of_run(call).await,
+        Operation::Timeline => drawings::timeline(call).await,
+        Operation::Graph => drawings::graph(call).await,
         Operation::Steer => control::steer(call).await,
         Operation::FollowUp => control::follow_up(call).await,
         Operation::Cancel => control::cancel(call).await,
@@ -167,6 +172,7 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Messages => sessions::messages(call).await,
         Operation::Memories => memories::list(call).await,
         Operation::Usage => usage::of_runs(call).await,
+        Operation::Agents => agents::list(&call.token),
         Operation::Me => account::me(&call.token),
         Operation::SignIn => account::sign_in(&call.state, &call.parts),
         Operation::SignOut => Ok(account::sign_out(&call.state, &call.parts)),

@@ -13,7 +13,8 @@
 //! | the table of routes, [`Route`], [`ROUTES`]; the OpenAPI document, [`OPENAPI`] | `route.rs`, `openapi.rs` |
 //! | checks of every request: host, origin, token, role, limits | `check.rs`, `cookie.rs`, `sign_in.rs` |
 //! | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
-//! | runs, approvals, sessions, memories, use | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs` |
+//! | runs, approvals, sessions, memories, use, agents | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs`, `agents.rs` |
+//! | the timeline and the graph of a run; the dashboard | `drawings.rs`; `dashboard.rs` |
 //! | the events of a run | `events.rs` |
 //! | the audit of a run; [`RequestLog`] | `audit.rs`, `request_log.rs` |
 //! | [`serve`], [`ServeError`] | `serve.rs` |
@@ -23,11 +24,13 @@
 //! | route | does | right |
 //! |---|---|---|
 //! | `GET /v1/runs`, `GET /v1/runs/{run}` | lists runs, by session, tenant and status; one run | monitor |
-//! | `GET /v1/runs/{run}/usage`, `GET /v1/usage` | tokens and money of a run, and of many | monitor |
-//! | `GET /v1/runs/{run}/records`, `GET /v1/runs/{run}/events` | the log; the log as it grows | read logs |
+//! | `GET /v1/runs/{run}/usage`, `GET /v1/usage` | tokens and money of a run; of many, with the performance of their tools | monitor |
+//! | `GET /v1/agents` | the agents that can be started | monitor |
+//! | `GET /v1/runs/{run}/records`, `GET /v1/runs/{run}/events` | the log, also from its end back; the log as it grows | read logs |
+//! | `GET /v1/runs/{run}/timeline`, `GET /v1/runs/{run}/graph` | calls, waits and retries in lanes; the plan or team as a drawing | read logs |
 //! | `GET /v1/runs/{run}/audit` | who did what in a run, and by which requests | read logs |
 //! | `GET /v1/sessions`, `GET /v1/sessions/{session}/messages` | sessions, and their messages | read logs |
-//! | `GET /v1/approvals`, `GET /v1/memories` | open questions to people; memories | read logs |
+//! | `GET /v1/approvals`, `GET /v1/memories` | open questions to people, with the sources of arguments; memories | read logs |
 //! | `POST /v1/runs` | starts a run, once for each `Idempotency-Key` | operate |
 //! | `POST /v1/runs/{run}/steer`, `…/follow-up`, `…/cancel`, `…/resume`, `…/fork` | as the run service does | operate |
 //! | `POST /v1/approvals/{request}/answer` | answers a question, and resumes its run | operate |
@@ -35,6 +38,7 @@
 //! | `GET /v1/me`, `GET /v1/openapi.json` | name and rights of the token; the OpenAPI document | any token |
 //! | `POST /v1/sign-out` | removes the cookie | any token |
 //! | `GET /v1/sign-in?code=…` | a one-time link, which becomes a cookie | none |
+//! | `GET /`, `GET /dashboard/{file}` | the dashboard, with `ServerOptions::with_dashboard`; its files hold no data | none |
 //!
 //! # Events
 //!
@@ -83,13 +87,16 @@
 
 mod access;
 mod account;
+mod agents;
 mod approvals;
 mod audit;
 mod caller;
 mod check;
 mod control;
 mod cookie;
+mod dashboard;
 mod dispatch;
+mod drawings;
 mod events;
 mod memories;
 mod openapi;

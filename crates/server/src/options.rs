@@ -26,6 +26,8 @@ pub struct ServerOptions {
     pub home: String,
     /// The time for which the cookie of a browser is valid. Default 7 days.
     pub cookie_time: Duration,
+    /// True to serve the dashboard: a page at `/`, and its files below `/dashboard/`. Default false.
+    pub dashboard: bool,
     /// True if browsers reach the server by `https`: then the cookie has the attribute `Secure`. Default false. Over TLS of
     /// the server itself the cookie has it always.
     pub secure_cookie: bool,
@@ -46,6 +48,7 @@ impl Default for ServerOptions {
             link_time: Duration::from_secs(10 * 60),
             home: "../".to_owned(),
             cookie_time: Duration::from_secs(7 * 24 * 60 * 60),
+            dashboard: false,
             secure_cookie: false,
             request_log: None,
             end: CancellationToken::new(),
@@ -70,6 +73,14 @@ impl ServerOptions {
 }
 
 impl ServerOptions {
+    /// Serves the dashboard: a page on which people watch runs and answer their questions. It is at `/` of the router, where
+    /// a one-time link leads to by default; its files need no token, since they hold no data. The page is for a router that
+    /// is not nested below a path.
+    pub fn with_dashboard(mut self) -> Self {
+        self.dashboard = true;
+        self
+    }
+
     /// Gives the cookie the attribute `Secure`, for a server that browsers reach by `https`.
     pub fn with_secure_cookie(mut self) -> Self {
         self.secure_cookie = true;

@@ -40,6 +40,8 @@ pub(crate) enum Operation {
     Events,
     RunUsage,
     Audit,
+    Timeline,
+    Graph,
     Steer,
     FollowUp,
     Cancel,
@@ -51,6 +53,7 @@ pub(crate) enum Operation {
     Messages,
     Memories,
     Usage,
+    Agents,
     Me,
     SignIn,
     SignOut,
@@ -62,8 +65,8 @@ const READ_LOGS: Needs = Needs::Right(Right::ReadLogs);
 const OPERATE: Needs = Needs::Right(Right::Operate);
 const ADMINISTER: Needs = Needs::Right(Right::Administer);
 
-/// All routes. The OpenAPI document has the same.
-pub static ROUTES: [Route; 23] = [
+/// All routes, except for the files of the dashboard. The OpenAPI document has the same.
+pub static ROUTES: [Route; 26] = [
     get("/v1/runs", MONITOR, Operation::ListRuns),
     post("/v1/runs", OPERATE, Operation::StartRun),
     get("/v1/runs/{run}", MONITOR, Operation::GetRun),
@@ -72,6 +75,8 @@ pub static ROUTES: [Route; 23] = [
     get("/v1/runs/{run}/events", READ_LOGS, Operation::Events),
     get("/v1/runs/{run}/usage", MONITOR, Operation::RunUsage),
     get("/v1/runs/{run}/audit", READ_LOGS, Operation::Audit),
+    get("/v1/runs/{run}/timeline", READ_LOGS, Operation::Timeline),
+    get("/v1/runs/{run}/graph", READ_LOGS, Operation::Graph),
     post("/v1/runs/{run}/steer", OPERATE, Operation::Steer),
     post("/v1/runs/{run}/follow-up", OPERATE, Operation::FollowUp),
     post("/v1/runs/{run}/cancel", OPERATE, Operation::Cancel),
@@ -83,6 +88,7 @@ pub static ROUTES: [Route; 23] = [
     get("/v1/sessions/{session}/messages", READ_LOGS, Operation::Messages),
     get("/v1/memories", READ_LOGS, Operation::Memories),
     get("/v1/usage", MONITOR, Operation::Usage),
+    get("/v1/agents", MONITOR, Operation::Agents),
     get("/v1/me", Needs::Token, Operation::Me),
     get(SIGN_IN, Needs::Nothing, Operation::SignIn),
     post("/v1/sign-out", Needs::Token, Operation::SignOut),

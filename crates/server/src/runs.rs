@@ -68,27 +68,42 @@ pub(crate) async fn delete(mut call: Call) -> Reply {
 #[serde(deny_unknown_fields)]
 struct RecordsQuery {
     after: Option<u64>,
+    before: Option<u64>,
+    /// The number of records at the end of the log.
+    last: Option<usize>,
     limit: Option<usize>,
 }
 
 #[derive(Serialize)]
 struct RecordsBody<'a> {
     records: &'a [Arc<Record>],
-    /// The sequence number after which the next page begins.
+    /// The sequence number after which the next page begins, of pages from the beginning on.
     next: Option<u64>,
+    /// The sequence number before which the page before ends, of pages from the end back.
+    previous: Option<u64>,
     damage: Option<String>,
 }
 
 pub(crate) async fn records(mut call: Call) -> Reply {
     let run = call.run().await?;
-    let RecordsQuery { after, limit } = call.query()?;
-    let limit = limit.unwrap_or(RECORDS.0).clamp(1, RECORDS.1);
+    let RecordsQuery { after, before, last, limit } = call.query()?;
+    let limit = last.or(limit).unwrap_or(RECORDS.0).clamp(1, RECORDS.1);
+    if [after.is_some(), before.is_some(), last.is_some()].into_iter().filter(|is_set| *is_set).count() > 1 {
+        return Err(Problem::new(Rule::Query, "set one of `after`, `before` and `last`"));
+    }
+    if before.is_some() || last.is_some() {
+        let salvaged = call.runs().records_before(&run, before, limit).await?;
+        let records = &salvaged.records;
+        let previous = records.first().map(|record| record.seq).filter(|seq| *seq > 0);
+        let damage = salvaged.damage.as_ref().map(JournalError::to_string);
+        return json(StatusCode::OK, &RecordsBody { records, next: None, previous, damage });
+    }
     let salvaged = call.runs().records(&run, after).await?;
     let is_whole = salvaged.records.len() <= limit;
     let records = &salvaged.records[..salvaged.records.len().min(limit)];
     let next = records.last().filter(|_| !is_whole).map(|record| record.seq);
     let damage = salvaged.damage.as_ref().filter(|_| is_whole).map(JournalError::to_string);
-    json(StatusCode::OK, &RecordsBody { records, next, damage })
+    json(StatusCode::OK, &RecordsBody { records, next, previous: None, damage })
 }
 
 /// The body of a start: a text, or blocks of text and images.

@@ -1,4 +1,4 @@
-//! The use of runs: tokens and money, folded from their logs.
+//! The use of runs: tokens, money and the performance of tools, folded from their logs.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,6 +6,7 @@ use archon_types::{
     AgentId, Record, RecordBody, RunFilter, RunHead, RunId, RunStarted, RunStatus, SessionId, Spending,
     TenantId, Usage,
 };
+use archon_views::Performance;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -60,14 +61,20 @@ pub(crate) async fn of_runs(call: Call) -> Reply {
     (filter.session, filter.tenant) = (query.session, query.tenant);
     let heads = call.runs().list(&filter).await?;
     let (mut rows, mut total) = (Vec::with_capacity(heads.len()), Spending::default());
+    let mut performance = Performance::default();
     for head in heads {
         let records = call.runs().records(&head.run_id, None).await?.records;
         let row = RunUsage::of(&head, &records);
+        performance.add_run(&records);
         total += row.spending();
         rows.push(row);
     }
     let is_cut = rows.len() == limit;
-    json(StatusCode::OK, &json!({ "runs": rows, "total": total, "is_cut": is_cut }))
+    let performance = performance.summary();
+    json(
+        StatusCode::OK,
+        &json!({ "runs": rows, "total": total, "performance": performance, "is_cut": is_cut }),
+    )
 }
 
 impl RunUsage {

@@ -132,6 +132,16 @@ impl Journal for JsonlJournal {
         Box::pin(self.work(run, |files| log::read(&files)))
     }
 
+    /// Reads the whole file, but parses the first record and the wanted ones only.
+    fn read_before<'a>(
+        &'a self,
+        run: &'a RunId,
+        before: Option<u64>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(self.work(run, move |files| log::read_before(&files, before, most)))
+    }
+
     /// Reads the first and the last records of each log only, so damage between them is not seen.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         let (runs, filter) = (self.runs.clone(), filter.clone());

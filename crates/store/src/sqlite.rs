@@ -128,6 +128,16 @@ impl Journal for SqliteJournal {
         Box::pin(self.work(run, |database, run| log::read(database, run)))
     }
 
+    /// Reads the first record and the wanted ones only.
+    fn read_before<'a>(
+        &'a self,
+        run: &'a RunId,
+        before: Option<u64>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(self.work(run, move |database, run| log::read_before(database, run, before, most)))
+    }
+
     /// Reads the first and the last records of each log only, so damage between them is not seen.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         let (database, filter) = (self.database.clone(), filter.clone());

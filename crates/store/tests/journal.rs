@@ -56,6 +56,25 @@ async fn journal_read_returns_appended_records_in_order() {
 }
 
 #[tokio::test]
+async fn read_before_returns_the_records_at_the_end_or_before_a_record() {
+    for (journal, _dir) in journals() {
+        let (id, records) = (run("r1"), log("r1"));
+        let unknown = journal.read_before(&id, None, 5).await;
+        assert!(matches!(unknown, Err(JournalError::UnknownRun { .. })), "{unknown:?}");
+        let mut open = journal.open(&id, OpenMode::Create).await.unwrap();
+        open.writer.append(&records, Durability::Buffered).await.unwrap();
+        for most in 0..=records.len() + 1 {
+            for before in (0..=records.len() as u64 + 1).map(Some).chain([None]) {
+                let end = before.map_or(records.len(), |before| records.len().min(before as usize));
+                let found = journal.read_before(&id, before, most).await.unwrap();
+                assert!(found.damage.is_none(), "{before:?} {most}: {found:?}");
+                assert_eq!(found.records, records[end.saturating_sub(most)..end], "{before:?} {most}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_run_is_created_once_and_written_by_one() {
     for (journal, _dir) in journals() {
         let id = run("r1");

@@ -125,7 +125,7 @@ pub use plans::{
     SubTask, SubTaskRules, SubTaskStatus, Task, TeamPattern, TeamRecord, TeamSettings,
 };
 pub use runs::{
-    Agent, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay, Context,
+    Agent, AgentHead, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay, Context,
     Delegation, DynHooks, DynPlanner, EarlierMessage, Evaluation, EvaluationError, EvaluationStrategy,
     Executed, FinalAnswer, FnHooks, FnPlanner, Fork, ForkOptions, ForkPlace, Hooks, InputFilter,
     InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns, MessagePlace, PermissionBound, Permit, Plan,

@@ -39,7 +39,7 @@ pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use run_error::RunError;
 pub use run_memory::RunMemory;
 pub use run_service::{
-    AnswerRuns, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun,
+    AgentHead, AnswerRuns, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun,
     StartRuns, Started, StartedRun, Watch, WhenBusy,
 };
 pub use session_place::SessionPlace;

@@ -10,7 +10,10 @@
 //! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report: a fold over records |
 //! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time: a fold over records |
 //! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
-//! | source of a text | [`TextSources`], [`TextSource`] | the record that the words of a call's argument come from: a fold over records |
+//! | source of a text | [`TextSources`], [`TextSource`], [`SourceLogs`] | the record that the words of a call's argument come from: a fold over records |
+//! | timeline | [`Timeline`], [`Span`] | calls, waits, retries, steps and child runs in lanes: a fold over records |
+//! | graph | [`RunGraph`] | the plan of a run or a team as a drawing, with the critical path: a fold over records |
+//! | performance | [`Performance`] | calls, failures and durations of tools, and alerts, of several runs: a fold over records |
 //! | error | [`ErrorContext`] | the errors of a run with their severity: a fold over records |
 //! | audit trail | [`AuditTrail`], [`AuditEntry`] | who did what in a run, on what, and with which outcome: a fold over records |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
@@ -42,7 +45,11 @@ mod audit_fold;
 mod cycle;
 mod error_context;
 mod executions;
+mod graph;
+mod layered;
 mod metrics;
+mod open_spans;
+mod performance;
 mod projection;
 mod report;
 mod round;
@@ -50,15 +57,22 @@ mod session;
 mod session_fold;
 mod session_recorder;
 mod session_store;
+mod source_logs;
+mod span;
+mod span_fold;
 mod stream_event;
+mod subtasks;
 mod text_sources;
+mod timeline;
 
 pub use agent_event::{AgentEvent, StreamDelta};
 pub use audit::{AuditAction, AuditActor, AuditEntry, AuditTrail};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
 pub use executions::{ToolExecutionState, ToolExecutions};
+pub use graph::{GraphEdge, GraphNode, RunGraph};
 pub use metrics::{ConversationMetrics, GlobalStats, ToolAverages, ToolMetrics};
+pub use performance::{Alert, Durations, Performance, PerformanceSummary, ToolPerformance};
 pub use projection::AgentEvents;
 pub use report::RunReport;
 pub use round::{ConversationRound, RoundStatus};
@@ -68,5 +82,9 @@ pub use session::{
 };
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
+pub use source_logs::SourceLogs;
+pub use span::{Span, SpanKind, SpanStatus};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
+pub use subtasks::{GraphKind, NodeStatus};
 pub use text_sources::{ArgumentSource, TextSource, TextSources};
+pub use timeline::Timeline;

@@ -7,12 +7,14 @@
 use std::collections::{HashMap, VecDeque};
 
 use archon_types::{
-    AgentMessage, Answer, AssistantMessage, CallId, Content, Interruption, Json, Message, Origin, Record,
-    RecordBody, RunId, RunStarted, Speaker, ToolCall, TurnTrigger, UserMessage, one_line,
+    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, Content, Interruption, Json, Message,
+    Origin, Record, RecordBody, RunId, RunStarted, Speaker, ToolCall, TurnTrigger, UserMessage, one_line,
 };
+use serde::Serialize;
 
 /// The source of a text in the records of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TextSource {
     /// A message of the person.
@@ -47,15 +49,20 @@ pub enum TextSource {
 }
 
 /// An argument of a call whose words stand in an earlier record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ArgumentSource {
     /// The name of the argument.
     pub argument: String,
-    /// The words: the argument, or a text inside of it.
+    /// The words: the argument, or a text inside of it. `text` in JSON.
+    #[serde(rename = "text")]
     pub words: String,
     /// The source of the words.
     pub source: TextSource,
+    /// The run whose log has the record with the words.
+    pub run: RunId,
+    /// The sequence number of this record.
+    pub seq: u64,
 }
 
 /// The texts of a conversation with their sources: a fold over the records of its runs and of their child runs.
@@ -87,6 +94,8 @@ pub struct TextSources {
     /// The size of the texts in bytes.
     bytes: usize,
     runs: HashMap<RunId, RunState>,
+    /// The run and the number of the record that is being applied.
+    place: Option<(RunId, u64)>,
 }
 
 /// A text with its source; `None` for a text of a model.
@@ -94,6 +103,8 @@ pub struct TextSources {
 struct Text {
     text: String,
     source: Option<TextSource>,
+    /// The run and the number of the record that has the text.
+    place: Option<(RunId, u64)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -131,6 +142,7 @@ impl TextSources {
             return;
         }
         state.next = record.seq + 1;
+        self.place = Some((run.clone(), record.seq));
         match &record.body {
             RecordBody::RunStarted(started) => state.is_called = is_called(started),
             RecordBody::MessageAdded { message, .. } => {
@@ -171,22 +183,12 @@ impl TextSources {
     /// Returns the source of words: of the earliest text that has exactly these words, and not as a part of a longer
     /// word, path or address. Words of fewer than 8 characters or more than 4 KiB are not searched for.
     pub fn find(&self, words: &str) -> Option<&TextSource> {
-        let words = words.trim();
-        if !is_searched(words) {
-            return None;
-        }
-        let mut is_of_model = false;
-        for Text { text, source } in &self.texts {
-            let Some(source) = source else {
-                is_of_model |= text.contains(words);
-                continue;
-            };
-            let is_of_person = matches!(source, TextSource::Message { .. } | TextSource::Answer { .. });
-            if (is_of_person || !is_of_model) && has_words(text, words) {
-                return Some(source);
-            }
-        }
-        None
+        self.text_with(words)?.source.as_ref()
+    }
+
+    /// Returns the sources of the arguments that a question shows, as [`of_arguments`](Self::of_arguments) does.
+    pub fn of_request(&self, request: &ApprovalRequest) -> Vec<ArgumentSource> {
+        self.of_arguments(&request.details["arguments"])
     }
 
     /// Returns the arguments of a call whose words have a source, in their order. Of an argument that is a list or an
@@ -196,10 +198,31 @@ impl TextSources {
         let texts = named.flat_map(|(name, value)| texts_in(value).into_iter().map(move |text| (name, text)));
         let searched = texts.filter(|(_, text)| is_searched(text.trim())).take(MOST_ARGUMENTS);
         let found = searched.filter_map(|(name, text)| {
-            let source = self.find(text)?.clone();
-            Some(ArgumentSource { argument: name.clone(), words: text.to_owned(), source })
+            let found = self.text_with(text)?;
+            let (source, (run, seq)) = (found.source.clone()?, found.place.clone()?);
+            Some(ArgumentSource { argument: name.clone(), words: text.to_owned(), source, run, seq })
         });
         found.collect()
+    }
+
+    /// Returns the earliest text that has these words and a source.
+    fn text_with(&self, words: &str) -> Option<&Text> {
+        let words = words.trim();
+        if !is_searched(words) {
+            return None;
+        }
+        let mut is_of_model = false;
+        for found in &self.texts {
+            let Some(source) = &found.source else {
+                is_of_model |= found.text.contains(words);
+                continue;
+            };
+            let is_of_person = matches!(source, TextSource::Message { .. } | TextSource::Answer { .. });
+            if (is_of_person || !is_of_model) && has_words(&found.text, words) {
+                return Some(found);
+            }
+        }
+        None
     }
 
     fn add_message(&mut self, message: &Message, by: Speaker) {
@@ -250,7 +273,8 @@ impl TextSources {
         }
         let text = text.get(..text.floor_char_boundary(MOST_OF_TEXT)).unwrap_or(text);
         self.bytes += text.len();
-        self.texts.push_back(Text { text: text.to_owned(), source: source.cloned() });
+        let place = self.place.clone();
+        self.texts.push_back(Text { text: text.to_owned(), source: source.cloned(), place });
         while self.bytes > MOST_BYTES
             && let Some(oldest) = self.texts.pop_front()
         {
@@ -276,7 +300,7 @@ fn source_of_result(call: &ToolCall) -> TextSource {
 }
 
 /// Returns the first short text among the arguments of a call; empty if there is none.
-fn short_text_in(arguments: &Json) -> String {
+pub(crate) fn short_text_in(arguments: &Json) -> String {
     let is_short = |text: &&str| !text.contains('\n') && text.chars().count() <= SHOWN;
     texts_in(arguments).into_iter().find(is_short).unwrap_or_default().to_owned()
 }

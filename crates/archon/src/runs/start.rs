@@ -8,10 +8,10 @@ use std::{
 
 use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
-    AgentMessage, BoxFuture, Content, Context, Event, Inbox, InboxRequest, JournalError, Message, MoreLimits,
-    Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent, RunError, RunFilter,
-    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, SessionMode, StartRun,
-    StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
+    AgentHead, AgentId, AgentMessage, BoxFuture, Content, Context, Event, Inbox, InboxRequest, JournalError,
+    Message, MoreLimits, Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent,
+    RunError, RunFilter, RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId,
+    SessionMode, StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::{StreamExt, stream};
 
@@ -56,6 +56,28 @@ impl StartRuns for Runs {
             salvaged.records.retain(|record| after.is_none_or(|after| record.seq > after));
             Ok(salvaged)
         })
+    }
+
+    fn records_before<'a>(
+        &'a self,
+        run: &'a RunId,
+        before: Option<u64>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
+        Box::pin(async move {
+            let read = self.archon().journal.read_before(run, before, most).await;
+            self.with_similar_ids(run, read).await
+        })
+    }
+
+    fn agents(&self) -> Vec<AgentHead> {
+        let own = self.archon().run_agent();
+        let head = |(kind, id): &(RunKind, AgentId)| {
+            let mut head = AgentHead::new(id.clone(), *kind);
+            head.is_default = (*kind, id) == (own.kind(), &own.id());
+            head
+        };
+        self.inner.agents.keys().map(head).collect()
     }
 
     fn history<'a>(

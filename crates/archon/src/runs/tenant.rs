@@ -5,7 +5,7 @@
 
 use archon_react_loop::ContextReport;
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, ForkOptions, JournalError, ManageRuns,
+    AgentHead, AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, ForkOptions, JournalError, ManageRuns,
     Message, MoreLimits, PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId,
     Salvaged, SessionId, SessionMode, StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
 };
@@ -171,6 +171,19 @@ impl StartRuns for TenantRuns {
         after: Option<u64>,
     ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
         Box::pin(self.with(run, self.runs.records(run, after)))
+    }
+
+    fn records_before<'a>(
+        &'a self,
+        run: &'a RunId,
+        before: Option<u64>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
+        Box::pin(self.with(run, self.runs.records_before(run, before, most)))
+    }
+
+    fn agents(&self) -> Vec<AgentHead> {
+        self.runs.agents()
     }
 
     fn history<'a>(

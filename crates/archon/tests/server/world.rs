@@ -78,7 +78,8 @@ impl World {
         Self { journal: InMemoryJournal::new(), steps: Arc::default(), gate }
     }
 
-    fn builder(&self, id: &str) -> archon::ArchonBuilder {
+    /// Returns the settings of an agent with the tools of this world.
+    pub(crate) fn builder(&self, id: &str) -> archon::ArchonBuilder {
         Archon::builder()
             .agent_id(id)
             .name(id)
@@ -186,7 +187,6 @@ impl Site {
     }
 
     /// Puts another server before the same service.
-    #[cfg(feature = "memory")]
     pub(crate) fn with(self, server: &Server) -> Self {
         Self { router: server.router(), server: server.clone(), ..self }
     }

@@ -7,7 +7,7 @@ use archon::{
 use archon_terminal::{Cells, Look, Note, Page, Printed, Row};
 
 use super::history_of_session::History;
-use crate::{failure::Failure, provenance};
+use crate::failure::Failure;
 
 /// The number of cells of an earlier part of the conversation that are shown.
 const SHOWN: usize = 200;
@@ -34,7 +34,7 @@ impl Transcript {
 
     /// Returns the sources of the arguments of a question.
     pub(crate) fn sources_of(&self, request: &ApprovalRequest) -> Vec<ArgumentSource> {
-        provenance::of_request(&self.sources, request)
+        self.sources.of_request(request)
     }
 
     /// Adds a row of the program before the next rows of cells.

@@ -18,7 +18,7 @@ use crate::{
     blob::Blobs,
     files::{if_exists, read_file, storage},
     line, lock,
-    records::{existing, record},
+    records::{existing, from_line, record},
     rules::{corrupt, unknown},
 };
 
@@ -39,6 +39,44 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
         salvaged.damage = Some(corrupt(&files.run, salvaged.records.len() as u64, problem));
     }
     existing(salvaged, &files.run)
+}
+
+/// Reads the last records of a log, or the last ones before the record `before`. Damage of other records is not seen, and
+/// neither is a torn or a missing end.
+pub(super) fn read_before(
+    files: &RunFiles,
+    before: Option<u64>,
+    most: usize,
+) -> Result<Salvaged, JournalError> {
+    let bytes = if_exists(read_file(&files.log)).map_err(storage("read", &files.log))?;
+    let mut bytes = bytes.unwrap_or_default();
+    let is_end = |(_, byte): &(usize, &u8)| **byte == b'\n';
+    let ends: Vec<usize> = bytes.iter().enumerate().filter(is_end).map(|(at, _)| at).collect();
+    let mut parse = |seq: usize| {
+        let start = seq.checked_sub(1).map_or(0, |last| ends[last] + 1);
+        from_line(&files.run, seq as u64, &mut bytes[start..ends[seq]], &files.blobs)
+    };
+    // The first record tells the format of the log.
+    let Some(Ok(first)) = (!ends.is_empty()).then(|| parse(0)) else {
+        return Ok(read(files)?.before(before, most));
+    };
+    let end = before.and_then(|before| usize::try_from(before).ok()).unwrap_or(usize::MAX).min(ends.len());
+    let start = end.saturating_sub(most);
+    let mut salvaged = Salvaged::default();
+    if start == 0 && end > 0 {
+        salvaged.records.push(Arc::new(first));
+    }
+    for seq in start.max(1)..end {
+        match parse(seq) {
+            Ok(record) => salvaged.records.push(Arc::new(record)),
+            Err(e) if e.is_of_another_version() => return Err(e),
+            Err(e) => {
+                salvaged.damage = Some(e);
+                break;
+            }
+        }
+    }
+    Ok(salvaged)
 }
 
 const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";

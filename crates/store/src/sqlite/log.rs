@@ -23,6 +23,23 @@ pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, Journal
     database.read(|connection| existing(StoredRun::require(connection, database, run)?.records()?, run))
 }
 
+/// Reads the last records of a run, or the last ones before the record `before`. Damage of other records is not seen.
+pub(super) fn read_before(
+    database: &Database,
+    run: &RunId,
+    before: Option<u64>,
+    most: usize,
+) -> Result<Salvaged, JournalError> {
+    database.read(|connection| {
+        let stored = StoredRun::require(connection, database, run)?;
+        // The first record tells the format of the log.
+        match stored.first() {
+            Ok(_) => stored.records_before(before, most),
+            Err(_) => Ok(existing(stored.records()?, run)?.before(before, most)),
+        }
+    })
+}
+
 /// A run in the database, as a transaction sees it.
 pub(super) struct StoredRun<'a> {
     pub(super) connection: &'a Connection,
@@ -87,7 +104,39 @@ impl<'a> StoredRun<'a> {
         }
         Ok(salvaged)
     }
+
+    fn records_before(&self, before: Option<u64>, most: usize) -> Result<Salvaged, JournalError> {
+        let failed = || failed("read", self.database.path());
+        let places = places(self.id);
+        let end = before.and_then(|before| place(self.id, before)).unwrap_or(places.end);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut select = self.connection.prepare_cached(BEFORE).map_err(failed())?;
+        let mut rows = select.query((places.start, end, most)).map_err(failed())?;
+        let mut lines = Vec::new();
+        while let Some(row) = rows.next().map_err(failed())? {
+            let mut line = Vec::new();
+            let at: i64 = row.get(0).map_err(failed())?;
+            take_line(row, 1, &mut line).map_err(failed())?;
+            lines.push((seq(at), line));
+        }
+        let mut salvaged = Salvaged::default();
+        for (seq, mut line) in lines.into_iter().rev() {
+            match from_line(self.run, seq, &mut line, self) {
+                Ok(record) => salvaged.records.push(Arc::new(record)),
+                Err(e) if e.is_of_another_version() => return Err(e),
+                Err(e) => {
+                    salvaged.damage = Some(e);
+                    break;
+                }
+            }
+        }
+        Ok(salvaged)
+    }
 }
+
+/// Selects the last records before a place, the last one first.
+const BEFORE: &str =
+    "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place DESC LIMIT ?3";
 
 /// Copies the bytes of a line out of a row without interpreting them, since they may be damaged.
 pub(super) fn take_line(row: &Row<'_>, column: usize, line: &mut Vec<u8>) -> rusqlite::Result<()> {

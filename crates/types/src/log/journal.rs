@@ -32,6 +32,20 @@ pub trait Journal: Send + Sync {
         Box::pin(async move { Ok(Salvaged { records: self.read(run).await?, ..Salvaged::default() }) })
     }
 
+    /// Reads the last `most` records of a log, or the last `most` before the record with the sequence number
+    /// `before`.
+    ///
+    /// Default: reads the whole log. A journal may read only what is wanted; damage of earlier records is then not
+    /// noticed.
+    fn read_before<'a>(
+        &'a self,
+        run: &'a RunId,
+        before: Option<u64>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(async move { Ok(self.salvage(run).await?.before(before, most)) })
+    }
+
     /// Returns the runs that match a filter, the last written run first. [`RunHead::problem`] is set for a
     /// log that cannot be read.
     ///
@@ -124,6 +138,20 @@ impl Salvaged {
         }
         self.records.truncate(count);
         Ok(self.records)
+    }
+
+    /// Returns the last `most` records, or the last `most` before the record with the sequence number `before`. Damage
+    /// behind these records is left out if `before` is one of the records.
+    pub fn before(mut self, before: Option<u64>, most: usize) -> Self {
+        let end = before.map_or(self.records.len(), |before| {
+            self.records.partition_point(|record| record.seq < before)
+        });
+        if end < self.records.len() {
+            self.records.truncate(end);
+            self.damage = None;
+        }
+        self.records = self.records.split_off(end.saturating_sub(most));
+        self
     }
 }
 

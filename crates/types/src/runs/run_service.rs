@@ -5,6 +5,8 @@
 //! |---|---|
 //! | start a run once per key, find it, list runs | [`StartRuns::start`], [`StartRuns::get`], [`StartRuns::list`] |
 //! | read the records of a run, or watch the run any number of times | [`StartRuns::records`], [`StartRuns::watch`] |
+//! | page back through the records of a run | [`StartRuns::records_before`] |
+//! | list the agents | [`StartRuns::agents`] |
 //! | show the messages of a session | [`StartRuns::history`] |
 //! | resume after a crash, a cancel, a failure or a limit | [`StartRuns::resume`], [`StartRuns::resume_unfinished`] |
 //! | steer, cancel, answer questions | [`AnswerRuns`] |
@@ -84,6 +86,27 @@ pub trait StartRuns: Send + Sync {
     /// As [`get`](Self::get).
     fn records<'a>(&'a self, run: &'a RunId, after: Option<u64>)
     -> BoxFuture<'a, Result<Salvaged, RunError>>;
+
+    /// Returns the last `most` records of a run, or the last `most` before the record with the sequence number
+    /// `before`, oldest first. Damage of earlier records may go unnoticed.
+    ///
+    /// Default: reads all records.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn records_before<'a>(
+        &'a self,
+        run: &'a RunId,
+        before: Option<u64>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Salvaged, RunError>> {
+        Box::pin(async move { Ok(self.records(run, None).await?.before(before, most)) })
+    }
+
+    /// Returns the agents that can be started, by kind and id. Default: none, for a service that cannot tell.
+    fn agents(&self) -> Vec<AgentHead> {
+        Vec::new()
+    }
 
     /// Returns the records after the sequence number `after`, then live events, until the run ends or is
     /// suspended. A run may have any number of watchers; dropping the stream cancels nothing.
@@ -205,6 +228,25 @@ pub trait ManageRuns: Send + Sync {
     /// # Errors
     /// As [`prune`](Self::prune).
     fn erase<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Removed, RunError>>;
+}
+
+/// An entry in the list of a service's agents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgentHead {
+    /// The id, as in [`StartRun::agent`].
+    pub id: AgentId,
+    /// The kind of the agent's runs.
+    pub kind: RunKind,
+    /// True for the agent of requests that name none.
+    pub is_default: bool,
+}
+
+impl AgentHead {
+    /// Creates an entry of an agent that requests must name.
+    pub fn new(id: AgentId, kind: RunKind) -> Self {
+        Self { id, kind, is_default: false }
+    }
 }
 
 /// A request to start a run.

@@ -6,14 +6,18 @@ mod agent_events;
 mod audit;
 mod cycles;
 mod errors;
+mod graphs;
 mod metrics;
+mod performance;
 mod rounds;
 #[allow(dead_code, reason = "the tests of archon-agents-types use the rest")]
 #[path = "../../../types/tests/types/samples.rs"]
 mod samples;
 mod sessions;
+mod source_logs;
 mod states;
 #[allow(dead_code, reason = "the tests of archon-agents-types use the rest")]
 #[path = "../../../types/tests/types/support.rs"]
 mod support;
 mod text_sources;
+mod timelines;
