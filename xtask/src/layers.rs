@@ -107,7 +107,6 @@ const EDGES: &[Edge] = &[
     edge("archon-server", Kind::Normal, "archon-http-access"),
     edge("archon-server", Kind::Dev, "archon-testkit"),
     edge("archon-openai-serve", Kind::Normal, "archon-agents-types"),
-    edge("archon-openai-serve", Kind::Dev, "archon-testkit"),
     edge("archon-tool-search", Kind::Normal, "archon-agents-types"),
     edge("archon-tool-search", Kind::Dev, "archon-testkit"),
     edge("archon-store", Kind::Normal, "archon-agents-types"),

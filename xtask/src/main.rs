@@ -184,7 +184,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "conformance",
         usage: "mcp | openai | servers | providers [--without-server]",
-        about: "what we send and read against MCP's own suite, its reference servers, or the services' own clients, also as their server",
+        about: "what we send and read against MCP's own suite, its reference servers, or the services' own clients",
         run: conformance::run,
     },
     Command {

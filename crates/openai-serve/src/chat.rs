@@ -17,7 +17,7 @@ use crate::{
     headers::json_response,
     shared::Shared,
     start::{Begun, Order, start},
-    stream::{failed, respond},
+    stream::{failure_of, respond},
 };
 
 pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -40,7 +40,7 @@ async fn complete(shared: &Arc<Shared>, request: Request) -> Result<Response, Ap
     }
     let ending = followed.to_end().await?;
     if ending.has_failed() {
-        return Err(failed(&ending));
+        return Err(failure_of(&ending));
     }
     Ok(json_response(&completion.whole(&followed.transcript.text(), &ending), Some(&followed.run)))
 }

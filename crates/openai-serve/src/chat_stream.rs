@@ -8,7 +8,7 @@ use crate::{
     completion::{Completion, usage},
     ending::Ending,
     error::ApiError,
-    stream::{Writer, failed},
+    stream::{Writer, failure_of},
     transcript::{Part, Piece},
 };
 
@@ -38,8 +38,8 @@ impl ChatWriter {
     }
 
     fn choice(&self, delta: &Json, finish_reason: Option<&str>) -> String {
-        let choice = json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason }]);
-        self.chunk(&choice, Json::Null)
+        let choice = json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
+        self.chunk(&json!([choice]), Json::Null)
     }
 
     fn text(&mut self, text: &str) -> String {
@@ -61,7 +61,7 @@ impl Writer for ChatWriter {
                 Piece::Text(text) => written.push_str(&self.text(text)),
                 Piece::Complete(_) => self.is_between = true,
                 // Nothing takes the text back, and more text would contradict it.
-                Piece::BrokenOff => return Err(begun_again()),
+                Piece::BrokenOff => return Err(contradiction()),
             }
         }
         Ok(written)
@@ -69,7 +69,7 @@ impl Writer for ChatWriter {
 
     fn end(&mut self, pieces: &[Piece], _: &[Part], ending: &Ending) -> Result<String, ApiError> {
         if ending.has_failed() {
-            return Err(failed(ending));
+            return Err(failure_of(ending));
         }
         let mut written = self.pieces(pieces)?;
         written.push_str(&self.choice(&json!({}), Some(ending.finish_reason())));
@@ -85,8 +85,9 @@ impl Writer for ChatWriter {
     }
 }
 
-fn begun_again() -> ApiError {
-    let message = "The answer broke off and was begun again with other words, and the text that was sent is not part of \
-                   it. The run goes on: the header x-archon-run names it, and GET /v1/responses/resp_RUN has its answer.";
+fn contradiction() -> ApiError {
+    let message = "The answer broke off and was begun again with other words, and the text that was sent is \
+                   not part of it. The run goes on: the header x-archon-run names it, and GET \
+                   /v1/responses/resp_RUN has its answer.";
     ApiError::new(StatusCode::BAD_GATEWAY, "answer_begun_again", message)
 }

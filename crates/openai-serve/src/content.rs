@@ -9,13 +9,17 @@ use crate::{
 };
 
 /// Reads the content of a message: a text, or a list of parts. `param` names the content; only a person sends images.
-pub(crate) fn read_content(content: &Json, param: &str, is_person: bool) -> Result<Vec<Content>, ApiError> {
+pub(crate) fn read_content(
+    content: &Json,
+    param: &str,
+    is_person: bool,
+) -> Result<Vec<Content>, ApiError> {
     match content {
         Json::Null => Ok(Vec::new()),
         Json::String(text) => Ok(vec![Content::text(text.as_str())]),
         Json::Array(parts) => {
-            let read = |(index, part): (usize, &Json)| read_part(part, &format!("{param}[{index}]"), is_person);
-            parts.iter().enumerate().map(read).collect()
+            let parts = parts.iter().enumerate();
+            parts.map(|(index, part)| read_part(part, &format!("{param}[{index}]"), is_person)).collect()
         }
         _ => Err(wrong_type(param, "a string or a list of parts")),
     }
@@ -50,7 +54,8 @@ fn read_part(part: &Json, param: &str, is_person: bool) -> Result<Content, ApiEr
         }
         _ => {
             let param = format!("{param}.type");
-            let message = format!("Unsupported value: '{param}' is {kind:?}; send text, and images of a person.");
+            let message =
+                format!("Unsupported value: '{param}' is {kind:?}; send text, and images of a person.");
             Err(ApiError::field("unsupported_value", param, message))
         }
     }
@@ -83,7 +88,8 @@ fn read_image(image: &Fields, name: &str, param: &str) -> Result<Content, ApiErr
 fn read_data_url(url: &str) -> Option<(&str, &str)> {
     let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
-    (mime_type.starts_with("image/") && !data.is_empty() && data.bytes().all(is_base64)).then_some((mime_type, data))
+    let is_image = mime_type.starts_with("image/") && !data.is_empty() && data.bytes().all(is_base64);
+    is_image.then_some((mime_type, data))
 }
 
 /// Refuses fields that are not in `known`, unless they ask for nothing: null, or an empty list.
@@ -108,7 +114,8 @@ mod tests {
     fn read_content_reads_texts_and_images_of_both_endpoints() {
         let image = || Content::Image { data: "AAAA".to_owned(), mime_type: "image/png".to_owned() };
         let url = "data:image/png;base64,AAAA";
-        let of_chat = json!([{ "type": "text", "text": "a" }, { "type": "image_url", "image_url": { "url": url } }]);
+        let of_chat =
+            json!([{ "type": "text", "text": "a" }, { "type": "image_url", "image_url": { "url": url } }]);
         assert_eq!(read_content(&of_chat, "c", true).unwrap(), [Content::text("a"), image()]);
         let of_responses = json!([
             { "type": "input_text", "text": "a" },

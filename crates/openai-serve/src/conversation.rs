@@ -190,7 +190,8 @@ mod tests {
     fn conversation_of_input_puts_the_instructions_first_and_reads_answers_back() {
         let body = json!({ "instructions": "Be brief.", "input": [
             { "role": "user", "content": "a" },
-            { "type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "phase": "final_answer",
+            { "type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
+              "phase": "final_answer",
               "content": [{ "type": "output_text", "text": "b", "annotations": [], "logprobs": [] }] },
             { "role": "user", "content": "c" },
         ] });
@@ -199,7 +200,8 @@ mod tests {
         let restored: Vec<_> = restored.iter().map(|(role, text)| (*role, text.as_str())).collect();
         assert_eq!(restored, [("user", "Be brief."), ("user", "a"), ("assistant", "b")]);
         assert_eq!(prompts, [(None, "c".to_owned())]);
-        assert_eq!(texts(&of_input(json!({ "input": "x" })).unwrap()), (vec![], vec![(None, "x".to_owned())]));
+        let alone = of_input(json!({ "input": "x" })).unwrap();
+        assert_eq!(texts(&alone), (vec![], vec![(None, "x".to_owned())]));
     }
 
     #[test]
@@ -220,7 +222,11 @@ mod tests {
                 "unsupported_parameter",
                 "messages[1].tool_calls",
             ),
-            (json!([{ "role": "user", "name": "ann", "content": "a" }]), "unsupported_parameter", "messages[0].name"),
+            (
+                json!([{ "role": "user", "name": "ann", "content": "a" }]),
+                "unsupported_parameter",
+                "messages[0].name",
+            ),
             (json!([{ "role": "user" }]), "missing_required_parameter", "messages[0].content"),
             (json!([7]), "invalid_type", "messages[0]"),
             (json!("a"), "invalid_type", "messages"),
@@ -228,7 +234,8 @@ mod tests {
             let error = of_messages(messages).unwrap_err();
             assert_eq!((error.code, error.param.as_deref()), (code, Some(param)));
         }
-        let item = of_input(json!({ "input": [{ "type": "function_call_output", "output": "1" }] })).unwrap_err();
+        let output = json!({ "type": "function_call_output", "output": "1" });
+        let item = of_input(json!({ "input": [output] })).unwrap_err();
         assert_eq!((item.code, item.param.as_deref()), ("unsupported_value", Some("input[0].type")));
     }
 }

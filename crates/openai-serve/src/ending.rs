@@ -19,7 +19,7 @@ impl Ending {
         let outcome = Outcome::of_result(runs.reply(run).await)?;
         let has_answer = outcome.answer().is_some();
         let notice = match outcome.status {
-            OutcomeStatus::Suspended => Some(waiting(runs, run).await?),
+            OutcomeStatus::Suspended => Some(notice_of_wait(runs, run).await?),
             OutcomeStatus::Limit(limit) if !has_answer => {
                 Some(format!("[Run {run} reached a limit: {limit}. It can be resumed with larger limits.]"))
             }
@@ -65,7 +65,9 @@ impl Ending {
     /// Returns the reason of an incomplete response; `None` for a run that waits, which the protocol has no reason for.
     pub(crate) fn incomplete_reason(&self) -> Option<&'static str> {
         match (self.outcome.status, self.outcome.stop_reason) {
-            (OutcomeStatus::Limit(_), _) | (OutcomeStatus::Finished, StopReason::Length) => Some("max_output_tokens"),
+            (OutcomeStatus::Limit(_), _) | (OutcomeStatus::Finished, StopReason::Length) => {
+                Some("max_output_tokens")
+            }
             (OutcomeStatus::Finished, StopReason::Refusal) => Some("content_filter"),
             _ => None,
         }
@@ -73,7 +75,7 @@ impl Ending {
 }
 
 /// Returns the text about a run that waits: its questions, and how it goes on.
-async fn waiting(runs: &dyn RunService, run: &RunId) -> Result<String, RunError> {
+async fn notice_of_wait(runs: &dyn RunService, run: &RunId) -> Result<String, RunError> {
     let records = runs.records(run, None).await?.records;
     let mut lines = vec![format!("[Run {run} waits.")];
     for pending in pending_approvals(&records) {
@@ -82,8 +84,8 @@ async fn waiting(runs: &dyn RunService, run: &RunId) -> Result<String, RunError>
         lines.push(format!("Question {}: {} ({options})", question.request_id, question.action_summary));
     }
     lines.push(format!(
-        "It goes on once this is answered, for instance by POST /v1/approvals/ID/answer or in the terminal; then GET \
-         /v1/responses/resp_{run} has the rest.]"
+        "It goes on once this is answered, for instance by POST /v1/approvals/ID/answer or in the terminal; \
+         then GET /v1/responses/resp_{run} has the rest.]"
     ));
     Ok(lines.join("\n"))
 }

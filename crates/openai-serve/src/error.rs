@@ -71,7 +71,9 @@ impl From<RunError> for ApiError {
     fn from(error: RunError) -> Self {
         let status = error.http_status();
         let code = match (&error, status) {
-            (RunError::UnknownRun { .. } | RunError::Journal(JournalError::UnknownRun { .. }), _) => "unknown_run",
+            (RunError::UnknownRun { .. } | RunError::Journal(JournalError::UnknownRun { .. }), _) => {
+                "unknown_run"
+            }
             (RunError::SessionBusy { .. }, _) => "session_busy",
             (RunError::KeyUsed { .. }, _) => "idempotency_key",
             (_, 404) => "unknown_run",

@@ -114,8 +114,8 @@ fn check_value(name: &str, value: &Json, values: &[&str]) -> Result<(), ApiError
         return Err(unsupported(name));
     }
     let message = format!(
-        "Unsupported value: '{name}' does not support {value}; only {} is supported. The program that has the agent \
-         decides about its settings; leave the field out.",
+        "Unsupported value: '{name}' does not support {value}; only {} is supported. The program that has \
+         the agent decides about its settings; leave the field out.",
         values.join(" or ")
     );
     Err(ApiError::field("unsupported_value", name, message))
@@ -124,7 +124,8 @@ fn check_value(name: &str, value: &Json, values: &[&str]) -> Result<(), ApiError
 /// Returns the error for a field that cannot be honoured.
 pub(crate) fn unsupported(param: &str) -> ApiError {
     let message = format!(
-        "Unsupported parameter: '{param}'. An agent has the tools and the settings of its program; leave the field out."
+        "Unsupported parameter: '{param}'. An agent has the tools and the settings of its program; leave the \
+         field out."
     );
     ApiError::field("unsupported_parameter", param, message)
 }

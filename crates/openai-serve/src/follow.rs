@@ -33,7 +33,13 @@ pub(crate) enum Step {
 }
 
 impl Followed {
-    pub(crate) fn new(shared: Arc<Shared>, events: Watch, transcript: Transcript, guard: Guard, run: RunId) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        events: Watch,
+        transcript: Transcript,
+        guard: Guard,
+        run: RunId,
+    ) -> Self {
         Self { shared, run, transcript, events: Some(events), guard, is_over: false }
     }
 
@@ -105,8 +111,9 @@ impl Followed {
 
     fn server_ends(&self) -> ApiError {
         let message = format!(
-            "The server ends. Run {} goes on, here or after the next start: GET /v1/responses/resp_{} has its answer.",
-            self.run, self.run
+            "The server ends. Run {run} goes on, here or after the next start: GET /v1/responses/resp_{run} \
+             has its answer.",
+            run = self.run
         );
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_ends", message).of_run(&self.run)
     }

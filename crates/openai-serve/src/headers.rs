@@ -4,7 +4,7 @@ use archon_types::{Json, RunId};
 use axum::{
     body::Body,
     http::{
-        HeaderMap, HeaderValue, StatusCode,
+        HeaderMap, HeaderValue,
         header::{CACHE_CONTROL, CONTENT_TYPE},
     },
     response::Response,
@@ -23,7 +23,6 @@ pub(crate) fn name_run(headers: &mut HeaderMap, run: &RunId) {
 /// Returns a response with a JSON body, of a run if there is one.
 pub(crate) fn json_response(body: &Json, run: Option<&RunId>) -> Response {
     let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_types::{SessionId, StartRun, Started, Timestamp};
 
 use crate::{
-    conversation::Conversation, error::ApiError, follow::Followed, guard::Guard, model::AgentModel, shared::Shared,
-    transcript::Transcript,
+    conversation::Conversation, error::ApiError, follow::Followed, guard::Guard, model::AgentModel,
+    shared::Shared, transcript::Transcript,
 };
 
 /// A request for a run.

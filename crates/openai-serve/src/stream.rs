@@ -92,6 +92,6 @@ async fn next_text(followed: &mut Followed, writer: &mut impl Writer) -> Option<
 }
 
 /// Returns the error of a failed run.
-pub(crate) fn failed(ending: &Ending) -> ApiError {
+pub(crate) fn failure_of(ending: &Ending) -> ApiError {
     RunError::Failed { outcome: Box::new(ending.outcome.clone()) }.into()
 }

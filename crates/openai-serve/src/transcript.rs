@@ -5,8 +5,8 @@
 //! answer does not.
 
 use archon_types::{
-    AssistantMessage, CommandId, Content, Delta, DeltaKind, Event, Outcome, RecordBody, RunId, RunKind, RunStarted,
-    ToolMode,
+    AssistantMessage, CommandId, Content, Delta, DeltaKind, Event, Outcome, RecordBody, RunId, RunKind,
+    RunStarted, ToolMode,
 };
 
 /// The part of an answer that a client gets next.
@@ -105,7 +105,7 @@ impl Transcript {
         match body {
             RecordBody::RunStarted(started) => self.is_live &= says_its_answer(started),
             RecordBody::ModelCallFinished { command, message, .. } if self.is_live => {
-                return self.answered(*command, message);
+                return self.take_answer(*command, message);
             }
             _ => {}
         }
@@ -162,7 +162,7 @@ impl Transcript {
         }
     }
 
-    fn answered(&mut self, command: CommandId, message: &AssistantMessage) -> Vec<Piece> {
+    fn take_answer(&mut self, command: CommandId, message: &AssistantMessage) -> Vec<Piece> {
         let mut pieces = Vec::new();
         // Without line breaks between blocks, as the deltas have it.
         let text: String = message.content.iter().filter_map(Content::as_text).collect();

@@ -138,7 +138,9 @@ async fn check_restored(message: &mut Message, filters: &[Arc<dyn InputFilter>])
         let verdict = filter.check(message).await;
         match (verdict, &mut *message) {
             (InputVerdict::Warn(warning), Message::User(user)) => user.add_written(Content::text(warning)),
-            (InputVerdict::Warn(warning), Message::Assistant(said)) => said.content.push(Content::text(warning)),
+            (InputVerdict::Warn(warning), Message::Assistant(said)) => {
+                said.content.push(Content::text(warning));
+            }
             (InputVerdict::Reject(reason), _) => return Err(reason),
             _ => {}
         }

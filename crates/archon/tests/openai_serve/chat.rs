@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::site::{CHAT, Sent, Site, named_run};
 
-fn asking(text: &str) -> Json {
+fn request(text: &str) -> Json {
     json!({ "model": "desk", "messages": [{ "role": "user", "content": text }] })
 }
 
@@ -39,20 +39,21 @@ async fn chat_completion_is_the_same_whole_and_streamed() {
     for (prompt, expected) in
         [("hello you", "You said: hello you"), ("look it", "I look it up.\n\nDone: it is 42.")]
     {
-        let whole = site.ask(CHAT, &asking(prompt)).await;
+        let whole = site.ask(CHAT, &request(prompt)).await;
         assert_eq!(content(&whole.body), expected);
         let choice = &whole.body["choices"][0];
-        assert_eq!((&choice["finish_reason"], &choice["message"]["role"]), (&json!("stop"), &json!("assistant")));
+        assert_eq!(choice["finish_reason"], json!("stop"));
+        assert_eq!(choice["message"]["role"], json!("assistant"));
         assert_eq!(whole.body["id"], json!(format!("chatcmpl-{}", whole.run())));
-        let (headers, sent) = site.stream(CHAT, &asking(prompt)).await;
+        let (headers, sent) = site.stream(CHAT, &request(prompt)).await;
         assert_eq!(text(&sent), expected);
         let (last, chunks) = sent.split_last().unwrap();
         assert_eq!(last.data, json!("[DONE]"));
         let id = json!(format!("chatcmpl-{}", named_run(&headers)));
         for sent in chunks {
             let chunk = &sent.data;
-            assert_eq!((&sent.event, &chunk["object"], &chunk["id"]), (&None, &json!("chat.completion.chunk"), &id));
-            assert_eq!(chunk.get("usage"), None);
+            assert_eq!((&chunk["object"], &chunk["id"]), (&json!("chat.completion.chunk"), &id));
+            assert!(sent.event.is_none() && chunk.get("usage").is_none(), "{sent:?}");
         }
         assert_eq!(chunks[0].data["choices"][0]["delta"]["role"], json!("assistant"));
         let ends: Vec<_> = chunks.iter().map(|sent| &sent.data["choices"][0]["finish_reason"]).collect();
@@ -66,7 +67,7 @@ async fn chat_completion_is_the_same_whole_and_streamed() {
 #[tokio::test]
 async fn chat_completion_of_the_final_answer_only_leaves_the_rest_out() {
     let site = Site::new();
-    let mut body = asking("look it");
+    let mut body = request("look it");
     body["model"] = json!("brief");
     assert_eq!(content(&site.ask(CHAT, &body).await.body), "Done: it is 42.");
     let (_, sent) = site.stream(CHAT, &body).await;
@@ -76,7 +77,7 @@ async fn chat_completion_of_the_final_answer_only_leaves_the_rest_out() {
 #[tokio::test]
 async fn usage_is_the_bill_of_the_run_and_comes_in_a_stream_on_request() {
     let site = Site::new();
-    let whole = site.ask(CHAT, &asking("look it")).await;
+    let whole = site.ask(CHAT, &request("look it")).await;
     // Two turns, each of 70 and 30 cached tokens for an answer of 20.
     let expected = json!({
         "prompt_tokens": 200,
@@ -88,7 +89,7 @@ async fn usage_is_the_bill_of_the_run_and_comes_in_a_stream_on_request() {
     assert_eq!(whole.body["usage"], expected);
     let outcome = site.desk.runs.reply(&whole.run()).await.ended();
     assert_eq!(json!(outcome.spending().tokens), expected["total_tokens"]);
-    let mut body = asking("look it");
+    let mut body = request("look it");
     body["stream_options"] = json!({ "include_usage": true });
     let (_, sent) = site.stream(CHAT, &body).await;
     let [chunks @ .., usage, _] = &sent[..] else { panic!("{sent:?}") };
@@ -105,14 +106,15 @@ async fn fields_that_cannot_be_honoured_are_refused_by_name_before_a_run_starts(
         ("response_format", json!({ "type": "json_object" }), "unsupported_value"),
         ("max_tokens", json!(10), "unsupported_parameter"),
     ] {
-        let mut body = asking("hello");
+        let mut body = request("hello");
         body[field] = value;
         assert_eq!(site.post(CHAT, &body).await.refusal(), (400, code, Some(field)));
     }
-    let mut body = asking("hello");
+    let mut body = request("hello");
     body["model"] = json!("clerk");
     assert_eq!(site.post(CHAT, &body).await.refusal(), (404, "model_not_found", Some("model")));
-    let tool = json!({ "model": "desk", "messages": [{ "role": "tool", "tool_call_id": "c", "content": "1" }] });
+    let result = json!({ "role": "tool", "tool_call_id": "c", "content": "1" });
+    let tool = json!({ "model": "desk", "messages": [result] });
     assert_eq!(site.post(CHAT, &tool).await.refusal(), (400, "unsupported_value", Some("messages[0].role")));
     assert_eq!(site.post(CHAT, &json!([])).await.refusal(), (400, "invalid_json", None));
     assert_eq!(
@@ -126,11 +128,11 @@ async fn fields_that_cannot_be_honoured_are_refused_by_name_before_a_run_starts(
 #[tokio::test]
 async fn fields_that_change_no_answer_are_accepted() {
     let site = Site::new();
-    let mut body = asking("hello");
+    let mut body = request("hello");
     let extra = json!({
-        "user": "ann", "metadata": { "a": "b" }, "store": true, "service_tier": "auto", "n": 1, "temperature": 1.0,
-        "parallel_tool_calls": true, "tools": [], "tool_choice": "auto", "max_tokens": null,
-        "response_format": { "type": "text" },
+        "user": "ann", "metadata": { "a": "b" }, "store": true, "service_tier": "auto", "n": 1,
+        "temperature": 1.0, "parallel_tool_calls": true, "tools": [], "tool_choice": "auto",
+        "max_tokens": null, "response_format": { "type": "text" },
     });
     body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     site.ask(CHAT, &body).await;
@@ -156,10 +158,11 @@ async fn earlier_messages_are_the_restored_conversation_of_the_run() {
     );
     let log = site.log(&whole.run()).await;
     let restored = log.iter().find_map(|record| match &record.body {
-        RecordBody::ConversationRestored { messages } => Some(messages.iter().map(Message::text).collect::<Vec<_>>()),
+        RecordBody::ConversationRestored { messages } => Some(messages),
         _ => None,
     });
-    assert_eq!(restored.unwrap(), ["Be brief.", "first", "a stranger's words"]);
+    let restored: Vec<_> = restored.unwrap().iter().map(Message::text).collect();
+    assert_eq!(restored, ["Be brief.", "first", "a stranger's words"]);
     let prompted = |record: &&std::sync::Arc<Record>| matches!(record.body, RecordBody::MessageAdded { .. });
     assert_eq!(log.iter().filter(prompted).count(), 2);
 }
@@ -178,7 +181,7 @@ async fn earlier_messages_pass_the_input_filters_whatever_their_role() {
 #[tokio::test]
 async fn run_that_waits_is_named_with_its_question_and_goes_on_once_it_is_answered() {
     let site = Site::new();
-    let whole = site.ask(CHAT, &asking("step Paris")).await;
+    let whole = site.ask(CHAT, &request("step Paris")).await;
     let run = whole.run();
     let question = site.desk.runs.questions(None).await.unwrap().remove(0).request;
     let said = content(&whole.body).to_owned();
@@ -187,7 +190,7 @@ async fn run_that_waits_is_named_with_its_question_and_goes_on_once_it_is_answer
     site.approve().await;
     let rest = site.get(&format!("/v1/responses/resp_{run}")).await.body;
     assert_eq!(rest["output"][0]["content"][0]["text"], json!("Done: stepped to Paris."));
-    let (headers, sent) = site.stream(CHAT, &asking("step Rome")).await;
+    let (headers, sent) = site.stream(CHAT, &request("step Rome")).await;
     assert!(text(&sent).contains(named_run(&headers).as_str()), "{sent:?}");
     assert_eq!(sent[sent.len() - 2].data["choices"][0]["finish_reason"], json!("length"));
 }
@@ -195,27 +198,29 @@ async fn run_that_waits_is_named_with_its_question_and_goes_on_once_it_is_answer
 #[tokio::test]
 async fn failed_run_is_an_error_that_clients_do_not_send_again() {
     let site = Site::new();
-    let failed = site.post(CHAT, &asking("fail")).await;
+    let failed = site.post(CHAT, &request("fail")).await;
     assert_eq!(failed.refusal(), (502, "run_failed", None));
     assert!(failed.body["error"]["message"].as_str().unwrap().contains("this model says no"));
     assert_eq!(failed.headers["x-should-retry"], "false");
     assert!(!site.desk.runs.reply(&failed.run()).await.ended().is_finished());
-    let (_, sent) = site.stream(CHAT, &asking("fail")).await;
+    let (_, sent) = site.stream(CHAT, &request("fail")).await;
     let last = &sent.last().unwrap().data;
-    assert_eq!((&last["error"]["code"], &last["error"]["type"]), (&json!("run_failed"), &json!("server_error")));
+    assert_eq!(last["error"]["code"], json!("run_failed"));
+    assert_eq!(last["error"]["type"], json!("server_error"));
 }
 
 #[tokio::test]
 async fn answer_that_is_cut_has_the_reason_length() {
     let site = Site::new();
-    let whole = site.ask(CHAT, &asking("cut")).await;
-    assert_eq!((content(&whole.body), &whole.body["choices"][0]["finish_reason"]), ("It is", &json!("length")));
+    let whole = site.ask(CHAT, &request("cut")).await;
+    assert_eq!(content(&whole.body), "It is");
+    assert_eq!(whole.body["choices"][0]["finish_reason"], json!("length"));
 }
 
 #[tokio::test]
 async fn retry_with_the_same_words_goes_on_where_the_answer_broke_off() {
     let site = Site::new();
-    let (_, sent) = site.stream(CHAT, &asking("break It is all right.")).await;
+    let (_, sent) = site.stream(CHAT, &request("break It is all right.")).await;
     assert_eq!(text(&sent), "It is all right.");
     assert_eq!(sent.last().unwrap().data, json!("[DONE]"));
 }
@@ -223,25 +228,25 @@ async fn retry_with_the_same_words_goes_on_where_the_answer_broke_off() {
 #[tokio::test]
 async fn retry_with_other_words_ends_the_stream_and_not_the_run() {
     let site = Site::new();
-    let (headers, sent) = site.stream(CHAT, &asking("break All is well.")).await;
+    let (headers, sent) = site.stream(CHAT, &request("break All is well.")).await;
     let last = &sent.last().unwrap().data;
     assert_eq!((text(&sent).as_str(), &last["error"]["code"]), ("It is", &json!("answer_begun_again")));
     let run = named_run(&headers);
     assert_eq!(site.desk.runs.reply(&run).await.ended().answer(), Some("All is well."));
     // Without a stream there is no such case.
-    assert_eq!(content(&site.ask(CHAT, &asking("break All is well.")).await.body), "All is well.");
+    assert_eq!(content(&site.ask(CHAT, &request("break All is well.")).await.body), "All is well.");
 }
 
 #[tokio::test]
 async fn request_with_a_key_starts_one_run_and_belongs_to_its_whole_conversation() {
     let site = Site::new();
     let send = async |body: &Json| site.send(Site::request("POST", CHAT, body, Some("k1"))).await;
-    let (first, second) = (send(&asking("hello")).await, send(&asking("hello")).await);
+    let (first, second) = (send(&request("hello")).await, send(&request("hello")).await);
     assert_eq!((first.status, &first.body), (StatusCode::OK, &second.body));
     let longer = json!({ "model": "desk", "messages": [
         { "role": "assistant", "content": "before" }, { "role": "user", "content": "hello" },
     ] });
-    for other in [asking("another"), longer] {
+    for other in [request("another"), longer] {
         assert_eq!(send(&other).await.refusal(), (409, "idempotency_key", None));
     }
 }

@@ -12,8 +12,8 @@ use archon::{
     tool,
     tools::{Ask, EngineOptions},
     types::{
-        ApiErrorKind, AskLater, BoxFuture, Content, InputFilter, InputVerdict, Message, ModelEvent, ProviderError,
-        Request, RetryConfig, StopReason, ToolCall, Usage,
+        ApiErrorKind, AskLater, BoxFuture, Content, InputFilter, InputVerdict, Message, ModelEvent,
+        ProviderError, Request, RetryConfig, StopReason, ToolCall, Usage,
     },
 };
 use archon_testkit::FnProvider;
@@ -116,7 +116,7 @@ fn reply(request: &Request, tries: &AtomicUsize) -> Events {
     match (&**last, word) {
         (Message::ToolResult(_), _) => with_usage(pieces(&format!("Done: {said}."))),
         (_, "step") => with_usage(call("step", json!({ "to": rest }))),
-        (_, "look") => with_usage(announced("I look it up.", call("look", json!({ "name": rest })))),
+        (_, "look") => with_usage(say_before("I look it up.", call("look", json!({ "name": rest })))),
         (_, "wait") => with_usage(call("wait", json!({}))),
         // The same prompt breaks off first, and then gets the whole answer.
         (_, "break") if is_first() => vec![
@@ -131,13 +131,13 @@ fn reply(request: &Request, tries: &AtomicUsize) -> Events {
             message: "this model says no".to_owned(),
         })],
         (_, "cut") => with_stop(with_usage(pieces("It is")), StopReason::Length),
-        (_, "recall") => with_usage(pieces(&recalled(request))),
+        (_, "recall") => with_usage(pieces(&describe(request))),
         _ => with_usage(pieces(&format!("You said: {said}"))),
     }
 }
 
 /// Writes all messages of a request: who has which role, and the number of images.
-fn recalled(request: &Request) -> String {
+fn describe(request: &Request) -> String {
     let line = |message: &Message| {
         let role = match message {
             Message::User(_) => "user",
@@ -159,7 +159,7 @@ fn pieces(text: &str) -> Events {
 }
 
 /// Says a text before the calls of an answer.
-fn announced(text: &str, mut events: Events) -> Events {
+fn say_before(text: &str, mut events: Events) -> Events {
     events.insert(1, Ok(ModelEvent::TextDelta(text.to_owned())));
     if let Some(Ok(ModelEvent::Done(message))) = events.last_mut() {
         message.content.insert(0, Content::text(text));

@@ -44,7 +44,11 @@ async fn leave(site: &Site, path: &str, body: &Json, key: Option<&str>) -> RunId
 
 /// Waits until the log of a run has a cancel.
 async fn until_cancelled(site: &Site, run: &RunId) {
-    while !site.log(run).await.iter().any(|record| matches!(record.body, RecordBody::CancelRequested { .. })) {
+    loop {
+        let log = site.log(run).await;
+        if log.iter().any(|record| matches!(record.body, RecordBody::CancelRequested { .. })) {
+            return;
+        }
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
 }
@@ -52,9 +56,12 @@ async fn until_cancelled(site: &Site, run: &RunId) {
 #[tokio::test]
 async fn run_of_a_client_that_goes_away_is_cancelled() {
     let site = Site::new();
-    for (path, body) in
-        [(CHAT, chat()), (CHAT, streaming(chat())), (RESPONSES, response()), (RESPONSES, streaming(response()))]
-    {
+    for (path, body) in [
+        (CHAT, chat()),
+        (CHAT, streaming(chat())),
+        (RESPONSES, response()),
+        (RESPONSES, streaming(response())),
+    ] {
         let run = leave(&site, path, &body, None).await;
         until_cancelled(&site, &run).await;
         site.desk.gate.open.add_permits(1);

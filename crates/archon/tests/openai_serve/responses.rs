@@ -6,14 +6,19 @@ use serde_json::json;
 
 use crate::site::{RESPONSES, Sent, Site};
 
-fn asking(input: &str) -> Json {
+fn request(input: &str) -> Json {
     json!({ "model": "desk", "input": input })
 }
 
 /// Returns the texts of the messages of a response, with their phases.
 fn texts(response: &Json) -> Vec<(&str, &str)> {
     let items = response["output"].as_array().unwrap().iter();
-    items.map(|item| (item["content"][0]["text"].as_str().unwrap(), item["phase"].as_str().unwrap())).collect()
+    items
+        .map(|item| {
+            let text = item["content"][0]["text"].as_str().unwrap();
+            (text, item["phase"].as_str().unwrap())
+        })
+        .collect()
 }
 
 /// Returns the types of the events, of repeated ones the first; each has the type as its name, and the next number.
@@ -38,7 +43,7 @@ const ITEM: [&str; 6] = [
 ];
 
 /// Adds up the deltas of each item, and checks that its last events have the same text.
-fn streamed(sent: &[Sent]) -> Vec<String> {
+fn item_texts(sent: &[Sent]) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     for Sent { data, .. } in sent {
         let index = data["output_index"].as_u64().map(|index| usize::try_from(index).unwrap());
@@ -66,18 +71,19 @@ async fn response_is_the_same_whole_streamed_and_read_later() {
         ("hello you", vec![("You said: hello you", "final_answer")]),
         ("look it", vec![("I look it up.", "commentary"), ("Done: it is 42.", "final_answer")]),
     ] {
-        let whole = site.ask(RESPONSES, &asking(prompt)).await;
+        let whole = site.ask(RESPONSES, &request(prompt)).await;
         assert_eq!(texts(&whole.body), expected);
-        assert_eq!((&whole.body["status"], &whole.body["object"]), (&json!("completed"), &json!("response")));
+        assert_eq!(whole.body["status"], json!("completed"));
+        assert_eq!(whole.body["object"], json!("response"));
         let id = format!("resp_{}", whole.run());
         assert_eq!(whole.body["id"], json!(id));
         assert_eq!(site.get(&format!("{RESPONSES}/{id}")).await.body, whole.body);
 
-        let (_, sent) = site.stream(RESPONSES, &asking(prompt)).await;
+        let (_, sent) = site.stream(RESPONSES, &request(prompt)).await;
         let items: Vec<_> = expected.iter().flat_map(|_| ITEM).collect();
         assert_eq!(types(&sent), [&BEGIN[..], &items, &["response.completed"]].concat());
         let spoken: Vec<_> = expected.iter().map(|(text, _)| (*text).to_owned()).collect();
-        assert_eq!(streamed(&sent), spoken);
+        assert_eq!(item_texts(&sent), spoken);
         assert_eq!(sent[0].data["response"]["status"], json!("in_progress"));
         let last = &sent.last().unwrap().data["response"];
         assert_eq!((texts(last), &last["status"]), (expected, &json!("completed")));
@@ -90,7 +96,7 @@ async fn response_is_the_same_whole_streamed_and_read_later() {
 #[tokio::test]
 async fn usage_of_a_response_is_the_bill_of_its_run() {
     let site = Site::new();
-    let whole = site.ask(RESPONSES, &asking("look it")).await;
+    let whole = site.ask(RESPONSES, &request("look it")).await;
     let expected = json!({
         "input_tokens": 200,
         "input_tokens_details": { "cached_tokens": 60 },
@@ -104,16 +110,17 @@ async fn usage_of_a_response_is_the_bill_of_its_run() {
 #[tokio::test]
 async fn previous_response_and_conversation_continue_the_session() {
     let site = Site::new();
-    let first = site.ask(RESPONSES, &asking("first")).await.body;
-    let mut next = asking("recall");
+    let first = site.ask(RESPONSES, &request("first")).await.body;
+    let mut next = request("recall");
     next["previous_response_id"] = first["id"].clone();
     next["instructions"] = json!("Be brief.");
     let second = site.ask(RESPONSES, &next).await.body;
     let expected = "user: first\nassistant: You said: first\nuser: Be brief.\nuser: recall";
     assert_eq!(texts(&second), [(expected, "final_answer")]);
-    assert_eq!((&second["previous_response_id"], &second["conversation"]), (&first["id"], &first["conversation"]));
+    assert_eq!(second["previous_response_id"], first["id"]);
+    assert_eq!(second["conversation"], first["conversation"]);
 
-    let mut third = asking("recall");
+    let mut third = request("recall");
     third["conversation"] = second["conversation"].clone();
     let third = site.ask(RESPONSES, &third).await.body;
     assert!(texts(&third)[0].0.starts_with(expected), "{third}");
@@ -128,11 +135,11 @@ async fn previous_response_and_conversation_continue_the_session() {
         (json!("resp_nobody"), "previous_response_not_found"),
         (json!("nobody"), "previous_response_not_found"),
     ] {
-        let mut body = asking("recall");
+        let mut body = request("recall");
         body["previous_response_id"] = previous;
         assert_eq!(site.post(RESPONSES, &body).await.refusal(), (400, code, Some("previous_response_id")));
     }
-    let mut new = asking("first");
+    let mut new = request("first");
     new["conversation"] = json!("conv_1");
     assert_eq!(site.ask(RESPONSES, &new).await.body["conversation"], json!({ "id": "conv_1" }));
 }
@@ -140,7 +147,7 @@ async fn previous_response_and_conversation_continue_the_session() {
 #[tokio::test]
 async fn background_response_is_there_at_once_and_read_when_it_is_complete() {
     let site = Site::new();
-    let mut body = asking("wait");
+    let mut body = request("wait");
     body["background"] = json!(true);
     let begun = site.ask(RESPONSES, &body).await;
     assert_eq!((&begun.body["status"], &begun.body["output"]), (&json!("in_progress"), &json!([])));
@@ -150,17 +157,18 @@ async fn background_response_is_there_at_once_and_read_when_it_is_complete() {
     site.desk.gate.open.add_permits(1);
     site.desk.runs.reply(&begun.run()).await.ended();
     let read = site.get(&path).await.body;
-    assert_eq!((texts(&read), &read["status"]), (vec![("Done: went on.", "final_answer")], &json!("completed")));
+    assert_eq!(texts(&read), [("Done: went on.", "final_answer")]);
+    assert_eq!(read["status"], json!("completed"));
 }
 
 #[tokio::test]
 async fn cancelled_response_is_cancelled_and_an_ended_one_stays_as_it_is() {
     let site = Site::new();
-    let waiting = site.ask(RESPONSES, &asking("step Paris")).await.body;
+    let waiting = site.ask(RESPONSES, &request("step Paris")).await.body;
     let id = waiting["id"].as_str().unwrap();
     let cancelled = site.post(&format!("{RESPONSES}/{id}/cancel"), &Json::Null).await;
     assert_eq!((cancelled.status.as_u16(), &cancelled.body["status"]), (200, &json!("cancelled")));
-    let ended = site.ask(RESPONSES, &asking("hello")).await.body;
+    let ended = site.ask(RESPONSES, &request("hello")).await.body;
     let id = ended["id"].as_str().unwrap();
     assert_eq!(site.post(&format!("{RESPONSES}/{id}/cancel"), &Json::Null).await.body, ended);
 }
@@ -168,37 +176,38 @@ async fn cancelled_response_is_cancelled_and_an_ended_one_stays_as_it_is() {
 #[tokio::test]
 async fn run_that_waits_is_an_incomplete_response_until_its_question_is_answered() {
     let site = Site::new();
-    let whole = site.ask(RESPONSES, &asking("step Paris")).await;
-    assert_eq!((&whole.body["status"], &whole.body["incomplete_details"]), (&json!("incomplete"), &Json::Null));
+    let whole = site.ask(RESPONSES, &request("step Paris")).await;
+    assert_eq!(whole.body["status"], json!("incomplete"));
+    assert_eq!(whole.body["incomplete_details"], Json::Null);
     let question = site.desk.runs.questions(None).await.unwrap().remove(0).request;
     let (text, phase) = texts(&whole.body)[0];
     assert!(text.contains(whole.run().as_str()) && text.contains(&question.request_id), "{text}");
     assert_eq!(phase, "commentary");
     let path = format!("{RESPONSES}/resp_{}", whole.run());
     assert_eq!(site.get(&path).await.body, whole.body);
-    let mut next = asking("hello");
+    let mut next = request("hello");
     next["previous_response_id"] = whole.body["id"].clone();
     assert_eq!(site.post(RESPONSES, &next).await.refusal(), (409, "session_busy", None));
     site.approve().await;
     assert_eq!(texts(&site.get(&path).await.body), [("Done: stepped to Paris.", "final_answer")]);
-    let (_, sent) = site.stream(RESPONSES, &asking("step Rome")).await;
+    let (_, sent) = site.stream(RESPONSES, &request("step Rome")).await;
     assert_eq!(types(&sent), [&BEGIN[..], &ITEM, &["response.incomplete"]].concat());
 }
 
 #[tokio::test]
 async fn failed_run_is_a_failed_response() {
     let site = Site::new();
-    let whole = site.ask(RESPONSES, &asking("fail")).await.body;
+    let whole = site.ask(RESPONSES, &request("fail")).await.body;
     assert_eq!((&whole["status"], &whole["error"]["code"]), (&json!("failed"), &json!("server_error")));
     assert!(whole["error"]["message"].as_str().unwrap().contains("this model says no"));
-    let (_, sent) = site.stream(RESPONSES, &asking("fail")).await;
+    let (_, sent) = site.stream(RESPONSES, &request("fail")).await;
     assert_eq!(types(&sent), [&BEGIN[..], &["response.failed"]].concat());
 }
 
 #[tokio::test]
 async fn answer_that_is_cut_is_incomplete_with_its_reason() {
     let site = Site::new();
-    let whole = site.ask(RESPONSES, &asking("cut")).await.body;
+    let whole = site.ask(RESPONSES, &request("cut")).await.body;
     assert_eq!(whole["incomplete_details"], json!({ "reason": "max_output_tokens" }));
     assert_eq!(texts(&whole), [("It is", "final_answer")]);
 }
@@ -206,17 +215,17 @@ async fn answer_that_is_cut_is_incomplete_with_its_reason() {
 #[tokio::test]
 async fn retry_with_the_same_words_is_one_item() {
     let site = Site::new();
-    let (_, sent) = site.stream(RESPONSES, &asking("break It is all right.")).await;
+    let (_, sent) = site.stream(RESPONSES, &request("break It is all right.")).await;
     assert_eq!(types(&sent), [&BEGIN[..], &ITEM, &["response.completed"]].concat());
-    assert_eq!(streamed(&sent), ["It is all right."]);
+    assert_eq!(item_texts(&sent), ["It is all right."]);
 }
 
 #[tokio::test]
 async fn retry_with_other_words_ends_the_item_and_begins_another() {
     let site = Site::new();
-    let (_, sent) = site.stream(RESPONSES, &asking("break All is well.")).await;
+    let (_, sent) = site.stream(RESPONSES, &request("break All is well.")).await;
     assert_eq!(types(&sent), [&BEGIN[..], &ITEM, &ITEM, &["response.completed"]].concat());
-    assert_eq!(streamed(&sent), ["It is", "All is well."]);
+    assert_eq!(item_texts(&sent), ["It is", "All is well."]);
     let done = sent.iter().filter(|sent| sent.data["type"] == "response.output_item.done");
     let statuses: Vec<_> = done.map(|sent| sent.data["item"]["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["incomplete", "completed"]);
@@ -234,12 +243,13 @@ async fn request_that_cannot_be_honoured_is_refused_by_name() {
         ("text", json!({ "format": { "type": "json_object" } }), "unsupported_value"),
         ("reasoning", json!({ "effort": "low" }), "unsupported_value"),
     ] {
-        let mut body = asking("hello");
+        let mut body = request("hello");
         body[field] = value;
         assert_eq!(site.post(RESPONSES, &body).await.refusal(), (400, code, Some(field)));
     }
     let item = json!({ "model": "desk", "input": [{ "type": "item_reference", "id": "msg_1" }] });
-    assert_eq!(site.post(RESPONSES, &item).await.refusal(), (400, "unsupported_value", Some("input[0].type")));
+    let refused = site.post(RESPONSES, &item).await;
+    assert_eq!(refused.refusal(), (400, "unsupported_value", Some("input[0].type")));
     let streamed = site.get(&format!("{RESPONSES}/resp_1?stream=true")).await;
     assert_eq!(streamed.refusal(), (400, "unsupported_parameter", Some("stream")));
     assert!(site.desk.runs.list(&RunFilter::all()).await.unwrap().is_empty());

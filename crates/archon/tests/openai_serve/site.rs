@@ -14,7 +14,8 @@ use archon::{
         },
     },
     types::{
-        Answer as Decision, AnswerRuns, CancellationToken, Journal, Json, Record, RunFilter, RunStatus, StartRuns,
+        Answer as Decision, AnswerRuns, CancellationToken, Journal, Json, Record, RunFilter, RunStatus,
+        StartRuns,
     },
 };
 use archon_testkit::Ended;
@@ -56,7 +57,8 @@ impl Site {
     }
 
     pub(crate) fn request(method: &str, path: &str, body: &Json, key: Option<&str>) -> Request<Body> {
-        let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header("content-type", "application/json");
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }

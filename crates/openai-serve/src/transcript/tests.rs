@@ -9,10 +9,11 @@ use super::*;
 const RUN: &str = "run_1";
 
 fn record(body: RecordBody) -> Event {
-    Event::Record { run: RUN.into(), record: Arc::new(Record { seq: 0, at: Timestamp::from_millis(1), body }) }
+    let record = Record { seq: 0, at: Timestamp::from_millis(1), body };
+    Event::Record { run: RUN.into(), record: Arc::new(record) }
 }
 
-fn started(change: impl FnOnce(&mut RunConfig)) -> Event {
+fn start(change: impl FnOnce(&mut RunConfig)) -> Event {
     let mut config = RunConfig::default();
     change(&mut config);
     record(RecordBody::RunStarted(Box::new(RunStarted::new(
@@ -42,7 +43,7 @@ fn call() -> Content {
     ToolCall::new("c", "look", Json::Null).into()
 }
 
-fn finished(answer: &str) -> Outcome {
+fn outcome(answer: &str) -> Outcome {
     Outcome::new(RUN.into(), OutcomeStatus::Finished).with_answer(answer)
 }
 
@@ -69,7 +70,7 @@ fn check(events: &[Event], outcome: &Outcome, expected: &[Piece]) -> String {
 fn transcript_passes_deltas_on_and_ends_each_turn_with_its_record() {
     use Phase::{Commentary, FinalAnswer};
     let events = [
-        started(|_| {}),
+        start(|_| {}),
         delta(0, 0, 0, "I look"),
         delta(0, 0, 6, " it up."),
         answer(0, 0, vec![Content::text("I look it up."), call()]),
@@ -83,26 +84,26 @@ fn transcript_passes_deltas_on_and_ends_each_turn_with_its_record() {
         text("It is 42."),
         Piece::Complete(FinalAnswer),
     ];
-    assert_eq!(check(&events, &finished("It is 42."), &expected), "I look it up.\n\nIt is 42.");
+    assert_eq!(check(&events, &outcome("It is 42."), &expected), "I look it up.\n\nIt is 42.");
 }
 
 #[test]
 fn transcript_of_a_retry_with_the_same_words_sends_nothing_twice() {
     let events = [
-        started(|_| {}),
+        start(|_| {}),
         delta(0, 0, 0, "It is"),
         delta(0, 1, 0, "It"),
         delta(0, 1, 2, " is 42."),
         answer(0, 1, texts(&["It is 42."])),
     ];
     let expected = [text("It is"), text(" 42."), Piece::Complete(Phase::FinalAnswer)];
-    assert_eq!(check(&events, &finished("It is 42."), &expected), "It is 42.");
+    assert_eq!(check(&events, &outcome("It is 42."), &expected), "It is 42.");
 }
 
 #[test]
 fn transcript_of_a_retry_with_other_words_ends_the_part_and_sends_the_whole_answer() {
     let events = [
-        started(|_| {}),
+        start(|_| {}),
         delta(0, 0, 0, "It is"),
         delta(0, 1, 0, "Forty"),
         delta(0, 1, 5, "-two."),
@@ -110,12 +111,12 @@ fn transcript_of_a_retry_with_other_words_ends_the_part_and_sends_the_whole_answ
     ];
     let expected =
         [text("It is"), Piece::BrokenOff, text("Forty-two."), Piece::Complete(Phase::FinalAnswer)];
-    assert_eq!(check(&events, &finished("Forty-two."), &expected), "Forty-two.");
+    assert_eq!(check(&events, &outcome("Forty-two."), &expected), "Forty-two.");
 }
 
 #[test]
 fn transcript_of_a_run_that_fails_ends_the_part_that_broke_off() {
-    let events = [started(|_| {}), delta(0, 0, 0, "It is")];
+    let events = [start(|_| {}), delta(0, 0, 0, "It is")];
     let failed = Outcome::new(RUN.into(), OutcomeStatus::Failed).with_answer("partial");
     assert_eq!(check(&events, &failed, &[text("It is"), Piece::BrokenOff]), "");
 }
@@ -123,14 +124,14 @@ fn transcript_of_a_run_that_fails_ends_the_part_that_broke_off() {
 #[test]
 fn transcript_of_a_late_watcher_gets_the_whole_answer_from_the_record() {
     let events = [
-        started(|_| {}),
+        start(|_| {}),
         delta(0, 0, 6, " it up."),
         answer(0, 0, texts(&["I look it up."])),
         // Queued before the watcher read the log.
         delta(0, 0, 0, "I look it up."),
     ];
     let expected = [text("I look it up."), Piece::Complete(Phase::FinalAnswer)];
-    check(&events, &finished("I look it up."), &expected);
+    check(&events, &outcome("I look it up."), &expected);
 }
 
 #[test]
@@ -138,26 +139,26 @@ fn transcript_leaves_blanks_before_a_call_and_events_of_child_runs_out() {
     let kind = DeltaKind::Text { text: "of a child".to_owned() };
     let child = Delta { run: "run_1.0-0".into(), command: CommandId(0), attempt: 0, offset: 0, kind };
     let events = [
-        started(|_| {}),
+        start(|_| {}),
         delta(0, 0, 0, "\n\n"),
         answer(0, 0, vec![Content::text("\n\n"), call()]),
         Event::Delta(child),
         answer(1, 0, texts(&["Done."])),
     ];
-    check(&events, &finished("Done."), &[text("Done."), Piece::Complete(Phase::FinalAnswer)]);
+    check(&events, &outcome("Done."), &[text("Done."), Piece::Complete(Phase::FinalAnswer)]);
 }
 
 #[test]
 fn transcript_of_blocks_is_that_of_the_deltas() {
     let events = [
-        started(|_| {}),
+        start(|_| {}),
         delta(0, 0, 0, "one, "),
         delta(0, 0, 5, "two"),
         answer(0, 0, texts(&["one, ", "two"])),
     ];
     let expected = [text("one, "), text("two"), Piece::Complete(Phase::FinalAnswer)];
     // The outcome has a line break between the blocks, and is the same answer.
-    assert_eq!(check(&events, &finished("one, \ntwo"), &expected), "one, two");
+    assert_eq!(check(&events, &outcome("one, \ntwo"), &expected), "one, two");
 }
 
 #[test]
@@ -168,23 +169,23 @@ fn transcript_sends_a_checked_answer_at_the_end_only() {
     ];
     for change in checks {
         let events = [
-            started(change),
+            start(change),
             delta(0, 0, 0, "{}"),
             answer(0, 0, texts(&["{}"])),
             delta(1, 0, 0, "{\"a\":1}"),
             answer(1, 0, texts(&["{\"a\":1}"])),
         ];
         let expected = [text("{\"a\":1}"), Piece::Complete(Phase::FinalAnswer)];
-        check(&events, &finished("{\"a\":1}"), &expected);
+        check(&events, &outcome("{\"a\":1}"), &expected);
     }
 }
 
 #[test]
 fn transcript_of_the_final_answer_only_is_the_answer() {
     let mut transcript = Transcript::new(RUN.into(), true);
-    for event in [started(|_| {}), delta(0, 0, 0, "a"), answer(0, 0, vec![Content::text("a"), call()])] {
+    for event in [start(|_| {}), delta(0, 0, 0, "a"), answer(0, 0, vec![Content::text("a"), call()])] {
         assert_eq!(transcript.apply(&event), []);
     }
     let expected = [text("b"), Piece::Complete(Phase::FinalAnswer)];
-    assert_eq!(transcript.finish(&finished("b")), expected);
+    assert_eq!(transcript.finish(&outcome("b")), expected);
 }
