@@ -1,5 +1,6 @@
 //! `cargo xtask conformance providers`: compares our requests and parsing with the services' own client
-//! libraries. (`conformance mcp` is in `mcp_suite.rs`, `conformance servers` in `reference_servers.rs`.)
+//! libraries. (`conformance mcp` is in `mcp_suite.rs`, `conformance openai` in `openai_clients.rs`, `conformance servers`
+//! in `reference_servers.rs`.)
 //!
 //! The provider tests write down every exchange with a fixture. Python packages of the services (openai,
 //! anthropic, google-genai, botocore) then check that the requests are like their own, and read the same
@@ -15,6 +16,7 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::mcp_suite;
 use crate::metadata::Metadata;
+use crate::openai_clients;
 use crate::python::environment;
 use crate::reference_servers;
 use crate::third_party;
@@ -29,9 +31,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     args.finish()?;
     match &*name {
         "mcp" => mcp_suite::run(),
+        "openai" => openai_clients::run(),
         "providers" => providers(without_server),
         "servers" => reference_servers::run(),
-        _ => bail!("there is no conformance check `{name}`; there are: mcp, providers, servers"),
+        _ => bail!("there is no conformance check `{name}`; there are: mcp, openai, providers, servers"),
     }
 }
 

@@ -35,6 +35,7 @@ mod metadata;
 mod named_files;
 mod native_tools;
 mod new_project;
+mod openai_clients;
 mod peers;
 mod postgres;
 mod prepare;
@@ -182,7 +183,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "mcp | servers | providers [--without-server]",
+        usage: "mcp | openai | servers | providers [--without-server]",
         about: "what we send and read against MCP's own suite, its reference servers, or the services' own clients",
         run: conformance::run,
     },

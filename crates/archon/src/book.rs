@@ -52,7 +52,7 @@ pages! {
     HowToUndo: "docs/book/how-to/undo.md",
 }
 
-#[cfg(feature = "server-tls")]
+#[cfg(all(feature = "openai-serve", feature = "server-tls"))]
 pages! {
     HowToServe: "docs/book/how-to/serve-over-http.md",
 }

@@ -45,6 +45,7 @@
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
 //! | offer tools and agents to MCP clients | `mcp_serve::Server`, with the feature `mcp-serve` |
 //! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
+//! | offer agents as models to OpenAI clients | `openai_serve::Server`, with the feature `openai-serve` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
@@ -217,6 +218,9 @@ pub use archon_mcp_serve as mcp_serve;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
+/// Agents as models of the OpenAI Responses and Chat Completions endpoints.
+#[cfg(feature = "openai-serve")]
+pub use archon_openai_serve as openai_serve;
 /// Plans: making, checking, executing, changing and drawing them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;

@@ -28,6 +28,8 @@ impl RunAgent for Archon {
             let mut opening = Opening::new(prompts);
             opening.mode = settings.mode;
             opening.compaction.clone_from(&settings.compaction);
+            opening.restored.clone_from(&settings.restored);
+            opening.checks_restored = true;
             let own = self.for_run(settings)?;
             if opening.prompts.is_empty() {
                 return Err(RunError::EmptyPrompt);

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct Opening {
     /// A conversation from outside the journal, which comes before all other input.
     pub restored: Vec<Message>,
+    /// True to apply the input filters to the restored conversation, too: it is not one that runs of this program had.
+    pub checks_restored: bool,
     /// Prompts of the run.
     pub prompts: Vec<AgentMessage>,
     /// Steering messages that arrived before the run started.
@@ -63,6 +65,11 @@ impl Opening {
     /// Applies the filters to every message, in order. Warnings of filters are added to the message; the
     /// first rejection is the error.
     pub(crate) async fn filtered(mut self, filters: &[Arc<dyn InputFilter>]) -> Result<Self, String> {
+        if self.checks_restored {
+            for message in &mut self.restored {
+                check_restored(message, filters).await?;
+            }
+        }
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             for filter in filters {
                 let Some(text) = message.as_llm() else { break };
@@ -123,4 +130,20 @@ impl Opening {
                 instructions: Some(text).filter(|text| !text.trim().is_empty()),
             }))
     }
+}
+
+/// Applies the filters to a message of a restored conversation, whose author is unknown already.
+async fn check_restored(message: &mut Message, filters: &[Arc<dyn InputFilter>]) -> Result<(), String> {
+    for filter in filters {
+        let verdict = filter.check(message).await;
+        match (verdict, &mut *message) {
+            (InputVerdict::Warn(warning), Message::User(user)) => user.add_written(Content::text(warning)),
+            (InputVerdict::Warn(warning), Message::Assistant(said)) => {
+                said.content.push(Content::text(warning));
+            }
+            (InputVerdict::Reject(reason), _) => return Err(reason),
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -449,6 +449,7 @@ fn differing_settings(
         ("limits", settings.limits.as_ref().is_none_or(|limits| *limits == config.limits)),
         ("system text", settings.system.as_ref().is_none_or(|text| system() == Some(text))),
         ("list of tools", settings.tools.as_ref().is_none_or(wanted)),
+        ("earlier conversation", has_restored(records, &settings.restored)),
     ];
     same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
 }
@@ -482,6 +483,18 @@ fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
         }
     }
     prompts
+}
+
+/// Returns true if a run began with this conversation from outside of the journal.
+fn has_restored(records: &[Arc<Record>], wanted: &[Message]) -> bool {
+    let restored = records.iter().find_map(|record| match &record.body {
+        RecordBody::ConversationRestored { messages } => Some(messages.as_slice()),
+        _ => None,
+    });
+    let restored = restored.unwrap_or_default();
+    // A filter may have added to a message.
+    let is_same = |(said, wanted): (&Message, &Message)| has_lines(&said.text(), &wanted.text());
+    restored.len() == wanted.len() && restored.iter().zip(wanted).all(is_same)
 }
 
 /// The state of one watcher.

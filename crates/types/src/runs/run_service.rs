@@ -292,19 +292,24 @@ pub struct RunSettings {
     /// The instructions of a person for the summary of a compaction before the first request; may be empty. `None`
     /// for no compaction. A service sets it, for a compaction that the last run of the session did not make.
     pub compaction: Option<String>,
+    /// A conversation from outside of the journal, which the model reads before the prompts: messages of people and of
+    /// models, the oldest first. The authors of these messages are unknown, whatever their roles say, so the messages
+    /// are untrusted. Input filters check them as they check prompts.
+    pub restored: Vec<Message>,
 }
 
 impl RunSettings {
     /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
     ///
     /// # Errors
-    /// [`RunError::NotForKind`] if instructions, tools, a mode or a compaction are set.
+    /// [`RunError::NotForKind`] if instructions, tools, a mode, a compaction or a restored conversation are set.
     pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
         let what = match self {
             Self { system: Some(_), .. } => "a system text for one run",
             Self { tools: Some(_), .. } => "tools for one run",
             Self { mode: Some(_), .. } => "a mode",
             Self { compaction: Some(_), .. } => "a compaction",
+            Self { restored, .. } if !restored.is_empty() => "a restored conversation",
             _ => return Ok(()),
         };
         let instead = "start a loop with it, or give it to each of the agents when they are built";
@@ -372,6 +377,9 @@ impl StartRun {
 
     /// Sets the mode of the session from this run on.
     pub fn mode(self, mode: SessionMode) -> Self { self.settings.mode = Some(mode) }
+
+    /// Sets the conversation from outside of the journal that the model reads before the prompts.
+    pub fn restored(self, messages: Vec<Message>) -> Self { self.settings.restored = messages }
 }
 }
 

@@ -1,0 +1,93 @@
+//! A chat completion as a stream of chunks.
+
+use archon_types::Json;
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::{
+    completion::{Completion, usage},
+    ending::Ending,
+    error::ApiError,
+    stream::{Writer, failure_of},
+    transcript::{Part, Piece},
+};
+
+/// The last line of a stream.
+const DONE: &str = "data: [DONE]\n\n";
+
+/// Writes the chunks of a completion.
+pub(crate) struct ChatWriter {
+    completion: Completion,
+    with_usage: bool,
+    /// True if the next text begins a part behind another.
+    is_between: bool,
+    has_text: bool,
+}
+
+impl ChatWriter {
+    pub(crate) fn new(completion: Completion, with_usage: bool) -> Self {
+        Self { completion, with_usage, is_between: false, has_text: false }
+    }
+
+    fn chunk(&self, choices: &Json, usage: Json) -> String {
+        let mut chunk = self.completion.chunk(choices);
+        if self.with_usage {
+            chunk["usage"] = usage;
+        }
+        format!("data: {chunk}\n\n")
+    }
+
+    fn choice(&self, delta: &Json, finish_reason: Option<&str>) -> String {
+        let choice = json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
+        self.chunk(&json!([choice]), Json::Null)
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let separator = if self.is_between && self.has_text { "\n\n" } else { "" };
+        (self.is_between, self.has_text) = (false, true);
+        self.choice(&json!({ "content": format!("{separator}{text}") }), None)
+    }
+}
+
+impl Writer for ChatWriter {
+    fn begin(&mut self) -> String {
+        self.choice(&json!({ "role": "assistant", "content": "", "refusal": null }), None)
+    }
+
+    fn pieces(&mut self, pieces: &[Piece]) -> Result<String, ApiError> {
+        let mut written = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => written.push_str(&self.text(text)),
+                Piece::Complete(_) => self.is_between = true,
+                // Nothing takes the text back, and more text would contradict it.
+                Piece::BrokenOff => return Err(contradiction()),
+            }
+        }
+        Ok(written)
+    }
+
+    fn end(&mut self, pieces: &[Piece], _: &[Part], ending: &Ending) -> Result<String, ApiError> {
+        if ending.has_failed() {
+            return Err(failure_of(ending));
+        }
+        let mut written = self.pieces(pieces)?;
+        written.push_str(&self.choice(&json!({}), Some(ending.finish_reason())));
+        if self.with_usage {
+            written.push_str(&self.chunk(&json!([]), usage(ending)));
+        }
+        written.push_str(DONE);
+        Ok(written)
+    }
+
+    fn fail(&mut self, error: &ApiError) -> String {
+        format!("data: {}\n\n", error.json())
+    }
+}
+
+fn contradiction() -> ApiError {
+    let message = "The answer broke off and was begun again with other words, and the text that was sent is \
+                   not part of it. The run goes on: the header x-archon-run names it, and GET \
+                   /v1/responses/resp_RUN has its answer.";
+    ApiError::new(StatusCode::BAD_GATEWAY, "answer_begun_again", message)
+}

@@ -1,0 +1,91 @@
+//! Errors in the form that OpenAI clients read: `{"error": {"message", "type", "param", "code"}}`.
+
+use archon_types::{JournalError, Json, RunError, RunId};
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    response::Response,
+};
+use serde_json::json;
+
+use crate::headers;
+
+/// The reason why a request is refused or has failed.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    /// The rule that refused the request. It is stable.
+    pub(crate) code: &'static str,
+    /// The field of the request, as in `messages[0].content`.
+    pub(crate) param: Option<String>,
+    pub(crate) message: String,
+    pub(crate) run: Option<RunId>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, param: None, message: message.into(), run: None }
+    }
+
+    /// Creates the error for a field of a request that must be changed.
+    pub(crate) fn field(code: &'static str, param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..Self::new(StatusCode::BAD_REQUEST, code, message) }
+    }
+
+    /// Adds the run of the request.
+    pub(crate) fn of_run(mut self, run: &RunId) -> Self {
+        self.run.get_or_insert_with(|| run.clone());
+        self
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.status.is_client_error() { "invalid_request_error" } else { "server_error" }
+    }
+
+    /// Returns the error as clients read it.
+    pub(crate) fn json(&self) -> Json {
+        json!({ "error": {
+            "message": self.message,
+            "type": self.kind(),
+            "param": self.param,
+            "code": self.code,
+        } })
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.json().to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // By themselves, official clients send a request twice again after most errors, and a run has effects.
+        let may_retry = self.status == StatusCode::SERVICE_UNAVAILABLE && self.run.is_none();
+        headers.insert("x-should-retry", HeaderValue::from_static(if may_retry { "true" } else { "false" }));
+        if let Some(run) = &self.run {
+            headers::name_run(headers, run);
+        }
+        response
+    }
+}
+
+impl From<RunError> for ApiError {
+    fn from(error: RunError) -> Self {
+        let status = error.http_status();
+        let code = match (&error, status) {
+            (RunError::UnknownRun { .. } | RunError::Journal(JournalError::UnknownRun { .. }), _) => {
+                "unknown_run"
+            }
+            (RunError::SessionBusy { .. }, _) => "session_busy",
+            (RunError::KeyUsed { .. }, _) => "idempotency_key",
+            (_, 404) => "unknown_run",
+            (_, 409) => "conflict",
+            (_, 422) => "refused",
+            (_, 502) => "run_failed",
+            (_, 503) => "unavailable",
+            _ => "internal",
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut refused = Self::new(status, code, format!("{error} ({})", error.advice()));
+        refused.run = error.run().cloned();
+        refused
+    }
+}

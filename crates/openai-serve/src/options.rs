@@ -1,0 +1,37 @@
+//! The options of a server.
+
+use std::time::Duration;
+
+use archon_types::CancellationToken;
+
+/// The options of a [`Server`](crate::Server).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// Maximum size of the body of a request in bytes; images are part of it. Default 8 MiB.
+    pub max_body: usize,
+    /// The pause after which a stream without an event sends a comment, so that nothing between takes the connection
+    /// for dead. Default 15 s.
+    pub heartbeat: Duration,
+    /// Ends all requests that wait for a run when it fires; the runs go on. Default: a token that nothing else holds.
+    pub end: CancellationToken,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { max_body: 8 << 20, heartbeat: Duration::from_secs(15), end: CancellationToken::new() }
+    }
+}
+
+archon_types::setters! {
+impl ServerOptions {
+    /// Sets the maximum size of the body of a request in bytes.
+    pub fn with_max_body(self, bytes: usize) -> Self { self.max_body = bytes }
+
+    /// Sets the pause after which a stream without an event sends a comment.
+    pub fn with_heartbeat(self, pause: Duration) -> Self { self.heartbeat = pause }
+
+    /// Sets the token that ends all requests that wait for a run.
+    pub fn with_end(self, end: CancellationToken) -> Self { self.end = end }
+}
+}

@@ -1,0 +1,188 @@
+//! The routes of responses: create, read, cancel. A response is a run, and a conversation is a session.
+
+use std::sync::Arc;
+
+use archon_types::{Event, Json, Origin, RunFilter, RunId, RunStarted, RunStatus, SessionId};
+use axum::{
+    extract::{Path, Request, State},
+    http::{StatusCode, Uri},
+    response::Response,
+};
+
+use crate::{
+    body::{Fields, flag, idempotency_key, read_fields, required_text, text, wrong_type},
+    conversation::Conversation,
+    ending::Ending,
+    error::ApiError,
+    fields::{RESPONSES, check_fields, unsupported, wants_usage},
+    headers::json_response,
+    response_object::{ResponseHead, response_id, run_of_id},
+    response_stream::ResponseWriter,
+    shared::Shared,
+    start::{Begun, Order, start},
+    stream::respond,
+    transcript::{Phase, Transcript},
+};
+
+/// The reason in the log of a run that is cancelled.
+const CANCELLED: &str = "a client cancelled the response";
+
+pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    respond_to(&shared, request).await.unwrap_or_else(ApiError::into_response)
+}
+
+pub(crate) async fn get(State(shared): State<Arc<Shared>>, Path(id): Path<String>, uri: Uri) -> Response {
+    show(&shared, &id, uri.query()).await.unwrap_or_else(ApiError::into_response)
+}
+
+pub(crate) async fn cancel(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Response {
+    stop(&shared, &id).await.unwrap_or_else(ApiError::into_response)
+}
+
+async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let key = idempotency_key(&parts.headers)?;
+    let fields = read_fields(body, shared.options.max_body).await?;
+    check_fields(&fields, RESPONSES)?;
+    let model = shared.model(required_text(&fields, "model")?)?;
+    let (is_stream, is_background) = (flag(&fields, "stream")?, flag(&fields, "background")?);
+    // Usage is always part of the last event.
+    wants_usage(&fields)?;
+    let conversation = Conversation::of_input(&fields, shared.clock.now())?;
+    let session = session(shared, &fields).await?;
+    let order = Order { model, conversation, session, key, is_background };
+    let Begun { mut followed, session, created } = start(shared, order).await?;
+    let head = ResponseHead {
+        run: followed.run.clone(),
+        session,
+        model: model.agent.to_string(),
+        created,
+        previous: text(&fields, "previous_response_id")?.map(str::to_owned),
+        is_background,
+    };
+    if is_stream {
+        return Ok(respond(followed, ResponseWriter::new(head)));
+    }
+    if is_background {
+        return Ok(json_response(&head.json(&[], None), Some(&head.run)));
+    }
+    let ending = followed.to_end().await?;
+    Ok(json_response(&head.json(followed.transcript.parts(), Some(&ending)), Some(&head.run)))
+}
+
+/// Returns the session that a request continues.
+async fn session(shared: &Shared, fields: &Fields) -> Result<Option<SessionId>, ApiError> {
+    let conversation = match fields.get("conversation") {
+        None | Some(Json::Null) => None,
+        Some(Json::String(id)) => Some(id.as_str()),
+        Some(Json::Object(conversation)) => Some(required_text(conversation, "id")?),
+        Some(_) => return Err(wrong_type("conversation", "the id of a conversation")),
+    };
+    match (text(fields, "previous_response_id")?, conversation) {
+        (Some(_), Some(_)) => {
+            let message = "Set 'previous_response_id' or 'conversation', and not both.";
+            Err(ApiError::field("mutually_exclusive_parameters", "previous_response_id", message))
+        }
+        (Some(previous), None) => session_after(shared, previous).await.map(Some),
+        (None, Some("")) => Err(wrong_type("conversation", "the id of a conversation")),
+        (None, conversation) => Ok(conversation.map(SessionId::new)),
+    }
+}
+
+/// Returns the session of a response, which must be the last of its session.
+async fn session_after(shared: &Shared, previous: &str) -> Result<SessionId, ApiError> {
+    let param = "previous_response_id";
+    let unknown = |reason: String| ApiError::field("previous_response_not_found", param, reason);
+    let run = find(previous).map_err(|error| unknown(error.message))?;
+    let head = match shared.runs.get(&run).await {
+        Err(error) if error.http_status() == 404 => return Err(unknown(error.to_string())),
+        head => head?,
+    };
+    let Some(session) = head.session else { return Err(unknown(format!("run {run} cannot be read"))) };
+    let mut filter = RunFilter::of_session(session.clone()).top_level().limit(1);
+    filter.tenant = head.tenant;
+    let newest = shared.runs.list(&filter).await?.into_iter().next();
+    match newest.filter(|newest| newest.run_id != run) {
+        Some(newest) => {
+            let message = format!(
+                "Response '{previous}' is not the last of its conversation; continue '{}', or fork the run.",
+                response_id(&newest.run_id)
+            );
+            Err(ApiError::field("previous_response_not_last", param, message))
+        }
+        None => Ok(session),
+    }
+}
+
+/// Returns the run of a response.
+fn find(id: &str) -> Result<RunId, ApiError> {
+    run_of_id(id).ok_or_else(|| not_found(id))
+}
+
+fn not_found(id: &str) -> ApiError {
+    let message = format!("Response with id '{id}' not found.");
+    ApiError::new(StatusCode::NOT_FOUND, "response_not_found", message)
+}
+
+/// Reads a response. A query is refused: a response is always read whole.
+async fn show(shared: &Shared, id: &str, query: Option<&str>) -> Result<Response, ApiError> {
+    if let Some(query) = query.filter(|query| !query.is_empty()) {
+        return Err(unsupported(query.split(['=', '&']).next().unwrap_or(query)));
+    }
+    read(shared, &find(id)?).await
+}
+
+/// Reads the response of a run. A run of an agent that is not offered is as one that does not exist.
+async fn read(shared: &Shared, run: &RunId) -> Result<Response, ApiError> {
+    let id = response_id(run);
+    let status = match shared.runs.get(run).await {
+        Err(error) if error.http_status() == 404 => return Err(not_found(&id)),
+        head => head?.status,
+    };
+    let records = shared.runs.records(run, None).await?.records;
+    let Some(started) = RunStarted::of(&records) else { return Err(not_found(&id)) };
+    let Some(model) = shared.model_of(&started.agent) else { return Err(not_found(&id)) };
+    let mut transcript = Transcript::new(run.clone(), model.final_answer_only);
+    for record in &records {
+        transcript.apply(&Event::Record { run: run.clone(), record: record.clone() });
+    }
+    let ending = match status {
+        RunStatus::Created | RunStatus::Running | RunStatus::Interrupted => None,
+        _ => Some(Ending::of(&*shared.runs, run).await?),
+    };
+    if let Some(ending) = &ending {
+        transcript.finish(&ending.outcome);
+        if let Some(notice) = &ending.notice {
+            transcript.say(notice, Phase::Commentary);
+        }
+    }
+    let previous = match &started.origin {
+        Origin::Continues { run, .. } => Some(response_id(run)),
+        _ => None,
+    };
+    let head = ResponseHead {
+        run: run.clone(),
+        session: started.session.clone(),
+        model: model.agent.to_string(),
+        created: records.first().map(|record| record.at).unwrap_or_default(),
+        previous,
+        is_background: false,
+    };
+    Ok(json_response(&head.json(transcript.parts(), ending.as_ref()), Some(run)))
+}
+
+/// Cancels the run of a response, and returns the response. A run that has ended stays as it is.
+async fn stop(shared: &Shared, id: &str) -> Result<Response, ApiError> {
+    let run = find(id)?;
+    let head = match shared.runs.get(&run).await {
+        Err(error) if error.http_status() == 404 => return Err(not_found(id)),
+        head => head?,
+    };
+    if !head.status.has_ended() {
+        // Only of agents that are offered.
+        read(shared, &run).await?;
+        shared.runs.cancel(&run, CANCELLED).await?;
+        Ending::of(&*shared.runs, &run).await?;
+    }
+    read(shared, &run).await
+}

@@ -1,0 +1,81 @@
+//! A server of agents as models, and its router.
+
+use std::sync::Arc;
+
+use archon_types::{Clock, RunService};
+use axum::{
+    Router,
+    extract::{Path, State},
+    response::Response,
+    routing::{get, post},
+};
+use serde_json::json;
+
+use crate::{
+    chat, error::ApiError, headers::json_response, model::AgentModel, options::ServerOptions, responses,
+    shared::Shared,
+};
+
+/// Agents of a program as models of the OpenAI endpoints. Cloning is cheap, and clones share everything.
+///
+/// The server checks no token, no host and no origin: mount its router behind checks. One server works with one run
+/// service; for customers that have runs of their own, create one for each, over the service of that customer.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Creates a server of these models. Whoever sends it a request starts runs of these agents, and of no others.
+    pub fn new(
+        runs: Arc<dyn RunService>,
+        models: impl IntoIterator<Item = AgentModel>,
+        clock: Arc<dyn Clock>,
+        options: ServerOptions,
+    ) -> Self {
+        let (models, created) = (models.into_iter().collect(), clock.now());
+        Self { shared: Arc::new(Shared { runs, models, clock, options, created }) }
+    }
+
+    /// Returns the router. It has no fallback, so it can be merged with others; all of its paths begin with `/v1/`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_openai_serve::{AgentModel, Server, ServerOptions, axum::Router};
+    /// use archon_types::{Clock, RunService};
+    ///
+    /// fn models(runs: Arc<dyn RunService>, clock: Arc<dyn Clock>) -> Router {
+    ///     Server::new(runs, [AgentModel::new("desk")], clock, ServerOptions::default()).router()
+    /// }
+    /// ```
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/v1/models", get(list))
+            .route("/v1/models/{id}", get(find))
+            .route("/v1/chat/completions", post(chat::create))
+            .route("/v1/responses", post(responses::create))
+            .route("/v1/responses/{id}", get(responses::get))
+            .route("/v1/responses/{id}/cancel", post(responses::cancel))
+            .with_state(self.shared.clone())
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("models", &self.shared.models).finish_non_exhaustive()
+    }
+}
+
+async fn list(State(shared): State<Arc<Shared>>) -> Response {
+    let created = shared.created.as_millis() / 1_000;
+    let models: Vec<_> = shared.models.iter().map(|model| model.json(created)).collect();
+    json_response(&json!({ "object": "list", "data": models }), None)
+}
+
+async fn find(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Response {
+    match shared.model(&id) {
+        Ok(model) => json_response(&model.json(shared.created.as_millis() / 1_000), None),
+        Err(error) => ApiError::into_response(error),
+    }
+}

@@ -1,0 +1,50 @@
+//! Starts the run of a request.
+
+use std::sync::Arc;
+
+use archon_types::{SessionId, StartRun, Started, Timestamp};
+
+use crate::{
+    conversation::Conversation, error::ApiError, follow::Followed, guard::Guard, model::AgentModel,
+    shared::Shared, transcript::Transcript,
+};
+
+/// A request for a run.
+pub(crate) struct Order<'a> {
+    pub(crate) model: &'a AgentModel,
+    pub(crate) conversation: Conversation,
+    /// The session to continue.
+    pub(crate) session: Option<SessionId>,
+    /// The idempotency key.
+    pub(crate) key: Option<String>,
+    /// True if the run goes on without its client.
+    pub(crate) is_background: bool,
+}
+
+/// A run that was started, or found by its key.
+pub(crate) struct Begun {
+    pub(crate) followed: Followed,
+    pub(crate) session: SessionId,
+    pub(crate) created: Timestamp,
+}
+
+/// Starts a run and watches it. If its client goes away, the run is cancelled, unless it is a background run or has a
+/// key, with which the client may ask again.
+pub(crate) async fn start(shared: &Arc<Shared>, order: Order<'_>) -> Result<Begun, ApiError> {
+    let Order { model, conversation, session, key, is_background } = order;
+    let mut request = StartRun::with_messages(conversation.prompts)
+        .agent(model.agent.clone())
+        .kind(model.kind)
+        .restored(conversation.restored);
+    let is_left_alone = is_background || key.is_some();
+    (request.key, request.session) = (key, session);
+    let started = shared.runs.start(request).await?;
+    let (run, is_new) = (started.run, started.how == Started::New);
+    let end = shared.options.end.clone();
+    let guard = Guard::new(shared.runs.clone(), run.clone(), end, is_new && !is_left_alone);
+    let head = shared.runs.get(&run).await?;
+    let events = shared.runs.watch(&run, None).await?;
+    let transcript = Transcript::new(run.clone(), model.final_answer_only);
+    let followed = Followed::new(shared.clone(), events, transcript, guard, run);
+    Ok(Begun { followed, session: started.session, created: head.started_at })
+}
