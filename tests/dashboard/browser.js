@@ -44,6 +44,13 @@ export async function open(place, options = {}) {
   return page;
 }
 
+/** Goes to a place, and loads the page again: a change behind `#` alone would leave what was there for a moment. */
+export async function go(page, place) {
+  await page.goto(home() + place);
+  await page.reload();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+}
+
 export async function close() {
   await browser?.close();
 }
@@ -69,8 +76,7 @@ function watchOver(page) {
 
 /** Sends a message in the playground, and returns the id of the run. */
 export async function start(page, text) {
-  await page.goto(`${home()}#/playground`);
-  await page.getByRole("heading", { name: "Playground" }).waitFor();
+  await go(page, "#/playground");
   await page.getByLabel("Message", { exact: true }).fill(text);
   await page.getByRole("button", { name: "Send" }).click();
   const link = page.locator('main .filters a[href^="#/runs/"]');

@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ask, home, open, start, waitForStatus } from "./browser.js";
+import { ask, go, home, open, start, waitForStatus } from "./browser.js";
 
 /** Starts a run that asks, and opens the inbox with its question. */
 async function question(text) {
   const page = await open("#/playground");
   const run = await start(page, text);
   await waitForStatus(page, run, "suspended");
-  await page.goto(`${home()}#/approvals?run=${run}`);
+  await go(page, `#/approvals?run=${run}`);
   await page.locator(".question").waitFor();
   // Keys count once the question was on the screen for a moment.
   await page.waitForTimeout(600);
@@ -67,7 +67,7 @@ test("the words of an argument lead to the record that they stand in", async () 
   const source = page.locator(".arguments").getByText("stand in a message of the person");
   await source.getByRole("link", { name: /record \d+/ }).click();
   await page.getByRole("region", { name: /as JSON/ }).getByText("step Frankfurt am Main").waitFor();
-  await page.goto(`${home()}#/approvals?run=${run}`);
+  await go(page, `#/approvals?run=${run}`);
   await page.getByRole("button", { name: "No", exact: true }).click();
   await waitForStatus(page, run, "finished");
 });

@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { home, open, signIn, start, waitForStatus } from "./browser.js";
+import { go, open, signIn, start, waitForStatus } from "./browser.js";
 
 test("a session shows its messages and its runs, and goes on in the playground", async () => {
   const page = await open("#/playground");
   const run = await start(page, "A session of one run");
   await waitForStatus(page, run, "finished");
-  await page.goto(`${home()}#/sessions`);
+  await go(page, "#/sessions");
   await page.getByRole("link", { name: "A session of one run" }).first().click();
   await page.getByRole("article", { name: "Model" }).getByText("done: A session of one run").waitFor();
   await page.getByRole("link", { name: "Go on in the playground" }).click();
@@ -23,7 +23,7 @@ test("tools have their calls and durations, or the view says that none was calle
   const page = await open("#/playground");
   const run = await start(page, "wait");
   await waitForStatus(page, run, "finished");
-  await page.goto(`${home()}#/tools?runs=10`);
+  await go(page, "#/tools?runs=10");
   await page.getByRole("rowheader", { name: "wait" }).waitFor();
   await page.getByText("Half of the turns take at most").waitFor();
 });
@@ -37,13 +37,13 @@ test("memories are listed, or the view says what to do", async () => {
 test("a viewer sees runs and use, and reads why the rest is not there", { skip: !process.env.DASHBOARD_VIEWER_LINK }, async () => {
   const context = await signIn("DASHBOARD_VIEWER_LINK");
   const page = await context.newPage();
-  await page.goto(`${home()}#/runs`);
+  await go(page, "#/runs");
   await page.locator("main [data-row]").first().click();
   await page.getByText("does not have the right read_logs").waitFor();
-  await page.goto(`${page.url()}/usage`);
+  await go(page, `${new URL(page.url()).hash}/usage`);
   await page.getByText("Read by the model").waitFor();
   for (const place of ["approvals", "playground", "sessions", "memories"]) {
-    await page.goto(`${home()}#/${place}`);
+    await go(page, `#/${place}`);
     await page.getByText("You may not see this").waitFor();
   }
 });
@@ -51,7 +51,7 @@ test("a viewer sees runs and use, and reads why the rest is not there", { skip: 
 test("an address of nothing says so, and an unknown run shows the problem with advice", async () => {
   const page = await open("#/nothing");
   await page.getByRole("heading", { name: "There is no such page" }).waitFor();
-  await page.goto(`${home()}#/runs/run_none`);
+  await go(page, "#/runs/run_none");
   await page.getByRole("alert").getByText("There is no such run").waitFor();
   await page.getByText("unknown-run").waitFor();
 });
@@ -59,7 +59,7 @@ test("an address of nothing says so, and an unknown run shows the problem with a
 test("on a small screen no view is wider than the screen", async () => {
   const page = await open("#/runs", { viewport: { width: 360, height: 700 } });
   for (const place of ["runs", "approvals", "playground", "sessions", "memories", "tools"]) {
-    await page.goto(`${home()}#/${place}`);
+    await go(page, `#/${place}`);
     await page.getByRole("heading", { level: 1 }).waitFor();
     const wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
     assert.ok(wide <= 0, `${place} is ${wide} pixels too wide`);

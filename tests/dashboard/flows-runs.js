@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ask, home, open, openSignedOut, required, start, waitForStatus } from "./browser.js";
+import { ask, go, open, openSignedOut, required, start, waitForStatus } from "./browser.js";
 
 test("a one-time link signs in once, and without it the page says how to get one", async () => {
   const page = await open("");
@@ -46,7 +46,7 @@ test("the list shows a run with its state and its tokens, and filters by words a
   const page = await open("#/playground");
   const run = await start(page, "A needle in the list");
   await waitForStatus(page, run, "finished");
-  await page.goto(`${home()}#/runs`);
+  await go(page, "#/runs");
   await page.getByLabel("Text").fill("needle in");
   const row = page.getByRole("row").filter({ hasText: run });
   await row.getByText("finished").waitFor();
@@ -90,7 +90,7 @@ test("the transcript shows a call with its result, and leads to its record", asy
   const page = await open("#/playground");
   const run = await start(page, "wait");
   await waitForStatus(page, run, "finished");
-  await page.goto(`${home()}#/runs/${run}`);
+  await go(page, `#/runs/${run}`);
   const call = page.getByRole("article", { name: "Call of wait" });
   await call.locator("summary").click();
   await call.getByText("went on").waitFor();
@@ -102,7 +102,7 @@ test("records have addresses, and lead to the record before and after", async ()
   const page = await open("#/playground");
   const run = await start(page, "Hello records");
   await waitForStatus(page, run, "finished");
-  await page.goto(`${home()}#/runs/${run}/records/1`);
+  await go(page, `#/runs/${run}/records/1`);
   await page.getByRole("region", { name: "Record 1 as JSON" }).getByText("Hello records").waitFor();
   await page.getByRole("link", { name: "before" }).click();
   await page.getByRole("region", { name: "Record 0 as JSON" }).getByText("run_started").waitFor();
@@ -114,7 +114,7 @@ test("the waterfall draws spans, and its table leads to records", async () => {
   const page = await open("#/playground");
   const run = await start(page, "wait");
   await waitForStatus(page, run, "finished");
-  await page.goto(`${home()}#/runs/${run}/waterfall`);
+  await go(page, `#/runs/${run}/waterfall`);
   const canvas = page.getByRole("img", { name: /spans in/ });
   await canvas.waitFor();
   const isDrawn = await canvas.evaluate((element) => element.getContext("2d").getImageData(0, 0, element.width, element.height).data.some((value) => value > 0));
@@ -137,7 +137,7 @@ test("a fork from a record answers another message, and leaves the run as it was
   const run = await start(page, "First way");
   await waitForStatus(page, run, "finished");
   const before = await ask(page, `runs/${run}/records`);
-  await page.goto(`${home()}#/runs/${run}/records/1`);
+  await go(page, `#/runs/${run}/records/1`);
   await page.getByRole("button", { name: "Fork here" }).click();
   const dialog = page.getByRole("dialog", { name: "Fork from record 1" });
   await dialog.getByLabel("Message").fill("Second way");
@@ -149,7 +149,7 @@ test("a fork from a record answers another message, and leaves the run as it was
 test("a cancelled run is resumed from its page", async () => {
   const page = await open("#/playground");
   const run = await start(page, "wait");
-  await page.goto(`${home()}#/runs/${run}`);
+  await go(page, `#/runs/${run}`);
   await page.getByRole("button", { name: "Cancel …" }).click();
   await page.getByRole("button", { name: "Cancel the run" }).click();
   await waitForStatus(page, run, "cancelled");
@@ -162,7 +162,7 @@ test("a cancelled run is resumed from its page", async () => {
 test("a page that is opened again while a run works loses no record", async () => {
   const page = await open("#/playground");
   const run = await start(page, "wait");
-  await page.goto(`${home()}#/runs/${run}/records`);
+  await go(page, `#/runs/${run}/records`);
   await page.reload();
   await waitForStatus(page, run, "finished");
   const { records } = await ask(page, `runs/${run}/records`);

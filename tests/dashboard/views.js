@@ -1,7 +1,7 @@
 // Each view in light and dark: axe finds nothing serious, and a picture for people to look at.
 
 import { test } from "node:test";
-import { checkAccess, home, open, picture, start, waitForStatus } from "./browser.js";
+import { checkAccess, go, open, picture, start, waitForStatus } from "./browser.js";
 
 for (const colorScheme of ["light", "dark"]) {
   test(`axe finds nothing serious in any view, ${colorScheme}`, async () => {
@@ -19,18 +19,17 @@ for (const colorScheme of ["light", "dark"]) {
       waiting: `#/runs/${asking}`, unknown: "#/runs/run_none",
     };
     for (const [name, place] of Object.entries(places)) {
-      await page.goto(home() + place);
-      await page.getByRole("heading", { level: 1 }).waitFor();
+      await go(page, place);
       await page.getByText(/^Loading /).first().waitFor({ state: "detached" });
       await checkAccess(page, name);
       await picture(page, `${name}-${colorScheme}`);
     }
-    await page.goto(`${home()}#/runs/${done}/records/1`);
+    await go(page, `#/runs/${done}/records/1`);
     await page.getByRole("button", { name: "Fork here" }).click();
     await checkAccess(page, "fork");
     await picture(page, `fork-${colorScheme}`);
     await page.keyboard.press("Escape");
-    await page.goto(`${home()}#/approvals?run=${asking}`);
+    await go(page, `#/approvals?run=${asking}`);
     await page.getByRole("button", { name: "No", exact: true }).click();
     await waitForStatus(page, asking, "finished");
   });

@@ -54,6 +54,7 @@ pages! {
 
 #[cfg(feature = "server")]
 pages! {
+    HowToDashboard: "docs/book/how-to/dashboard.md",
     HowToServe: "docs/book/how-to/serve-over-http.md",
 }
 
