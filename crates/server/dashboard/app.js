@@ -32,7 +32,7 @@ const PLACES = [
 function viewOf({ parts: [name, id, ...rest], query, visit }) {
   switch (name) {
     case "runs":
-      return id === undefined ? [RunsView, "runs", { query }] : [RunView, `run-${id}`, { run: id, parts: rest, query }];
+      return id === undefined ? [RunsView, "runs", { query }] : [RunView, `run-${id}`, { run: id, parts: rest }];
     case "approvals":
       return [ApprovalsView, "approvals", { request: id ?? null, query }];
     case "playground":
