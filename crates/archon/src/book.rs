@@ -54,6 +54,7 @@ pages! {
 
 #[cfg(all(feature = "openai-serve", feature = "server-tls"))]
 pages! {
+    HowToDashboard: "docs/book/how-to/dashboard.md",
     HowToServe: "docs/book/how-to/serve-over-http.md",
 }
 

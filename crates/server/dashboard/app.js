@@ -29,14 +29,14 @@ const PLACES = [
 ];
 
 /** Returns the view of a place, with the key by which another view is told from the same one. */
-function viewOf({ parts: [name, id, ...rest], query }) {
+function viewOf({ parts: [name, id, ...rest], query, visit }) {
   switch (name) {
     case "runs":
-      return id === undefined ? [RunsView, "runs", { query }] : [RunView, `run-${id}`, { run: id, parts: rest, query }];
+      return id === undefined ? [RunsView, "runs", { query }] : [RunView, `run-${id}`, { run: id, parts: rest }];
     case "approvals":
       return [ApprovalsView, "approvals", { request: id ?? null, query }];
     case "playground":
-      return [PlaygroundView, `playground-${id ?? ""}`, { session: id ?? null, query }];
+      return [PlaygroundView, `playground-${visit}`, { session: id ?? null, query }];
     case "sessions":
       return id === undefined ? [SessionsView, "sessions", { query }] : [SessionView, `session-${id}`, { session: id, query }];
     case "memories":
@@ -54,10 +54,11 @@ function Unknown({ name }) {
     h("p", null, `The page ${name} is not there. `, h("a", { href: link(["runs"]) }, "Go to the runs"), "."));
 }
 
+/** The place of the address. `visit` counts the links that were followed: one to the playground begins a conversation. */
 function usePlace() {
-  const [place, setPlace] = useState(() => parse(location.hash));
+  const [place, setPlace] = useState(() => ({ ...parse(location.hash), visit: 0 }));
   useEffect(() => {
-    const moved = () => setPlace(parse(location.hash));
+    const moved = () => setPlace(({ visit }) => ({ ...parse(location.hash), visit: visit + 1 }));
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);
   }, []);

@@ -35,18 +35,12 @@ function Talk({ session, first }) {
       conversation.session === null ? null
         : h("p", null, "Session ", h("a", { href: link(["sessions", conversation.session]) }, conversation.session)),
       newest === null ? null : h("p", null, "Run ", h("a", { href: runLink(newest.run) }, newest.run), " ", h(Status, { status: newest.status ?? "created" })),
-      conversation.session === null ? null : h("a", { class: "button", href: newSession() }, "New conversation")),
+      conversation.session === null ? null : h("a", { class: "button", href: link(["playground"]) }, "New conversation")),
     h(Failure, { problem: conversation.problem ?? newest?.problem ?? null }),
     h(Messages, { conversation, fork: (run, seq) => setFork({ run, seq }) }),
     status === "suspended" ? h("p", { class: "warn" }, "The run waits for an answer: ", h("a", { href: link(["approvals"], { run: newest.run }) }, "open the inbox"), ".") : null,
     h(Composer, { conversation, agent }),
     fork === null ? null : h(ForkDialog, { ...fork, onClose: () => setFork(null) }));
-}
-
-/** A place that differs from that of the last new conversation, so that the page begins one. */
-function newSession() {
-  const isPlain = location.hash === link(["playground"]);
-  return link(["playground"], isPlain ? { new: Date.now() } : {});
 }
 
 /** `agent` is one of the list; null is the one of the service. */

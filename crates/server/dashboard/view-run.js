@@ -27,7 +27,7 @@ const PARTS = [
   ["usage", "Use", RunUsagePart],
 ];
 
-export function RunView({ run, parts: [name = "transcript", place], query }) {
+export function RunView({ run, parts: [name = "transcript", place] }) {
   const state = useData((signal) => api.run(run, signal), [run], { every: 2000 });
   const head = state.data;
   return h("section", { class: "run" },
@@ -36,7 +36,7 @@ export function RunView({ run, parts: [name = "transcript", place], query }) {
       h("div", { class: "loaded" },
         h(Head, { head: data }),
         name === "usage" ? h(UsageOnly, { head: data }) :
-        h(Guarded, { right: "read_logs" }, h(RunWithLog, { head: data, name, place: place === undefined ? null : Number(place), query, reload: state.reload })))));
+        h(Guarded, { right: "read_logs" }, h(RunWithLog, { head: data, name, place: place === undefined ? null : Number(place), reload: state.reload })))));
 }
 
 /** The use needs no right to read logs. */
@@ -44,7 +44,7 @@ function UsageOnly({ head }) {
   return h("div", { class: "loaded" }, h(PartTabs, { run: head.run_id, name: "usage" }), h(RunUsagePart, { head }));
 }
 
-function RunWithLog({ head, name, place, query, reload }) {
+function RunWithLog({ head, name, place, reload }) {
   const log = useRunLog(head.run_id);
   const [forkAt, setForkAt] = useState(null);
   const status = head.status;
@@ -58,7 +58,7 @@ function RunWithLog({ head, name, place, query, reload }) {
     h(PartTabs, { run: head.run_id, name }),
     h(Failure, { problem: log.problem }),
     log.damage ? h("p", { class: "warn", role: "note" }, `The log is damaged after these records: ${log.damage}`) : null,
-    h(Part, { head, log, seq: place, query, fork }),
+    h(Part, { head, log, seq: place, fork }),
     forkAt === null ? null : h(ForkDialog, { run: head.run_id, seq: forkAt, onClose: () => setForkAt(null) }));
 }
 

@@ -1,0 +1,117 @@
+// The browser of the tests: signed in once, with a watch over everything that the page must not do.
+
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SCREENSHOTS = process.env.SCREENSHOTS;
+
+/** Returns a variable of the environment; an error says which one is missing. */
+export function required(name) {
+  const value = process.env[name];
+  assert.ok(value, `set ${name}; README.md says to what`);
+  return value;
+}
+
+export const home = () => new URL("/", required("DASHBOARD_LINK")).href;
+
+let browser = null;
+let state = null;
+/** Requests to other hosts, and what the browser refused because of the policy of the page. */
+export const forbidden = [];
+
+/** Opens the one-time link of a variable, and returns the context that it signed in. */
+export async function signIn(variable) {
+  browser ??= await chromium.launch({ executablePath: required("CHROMIUM") });
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(required(variable));
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.close();
+  return context;
+}
+
+/** Opens a page of the admin at a place such as `#/runs`. `options` are those of a context. */
+export async function open(place, options = {}) {
+  state ??= await (await signIn("DASHBOARD_LINK")).storageState();
+  const context = await browser.newContext({ storageState: state, ...options });
+  const page = await context.newPage();
+  watchOver(page);
+  await page.goto(home() + place);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  return page;
+}
+
+/** Goes to a place, and loads the page again: a change behind `#` alone would leave what was there for a moment. */
+export async function go(page, place) {
+  await page.goto(home() + place);
+  await page.reload();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+}
+
+export async function close() {
+  await browser?.close();
+}
+
+/** Opens a page that is not signed in. */
+export async function openSignedOut() {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(home());
+  return page;
+}
+
+function watchOver(page) {
+  const { host } = new URL(home());
+  page.on("request", (request) => {
+    if (new URL(request.url()).host !== host) forbidden.push(`request to ${request.url()}`);
+  });
+  page.on("console", (message) => {
+    if (message.type() === "error" && /Content Security Policy/.test(message.text())) forbidden.push(message.text());
+  });
+  page.on("pageerror", (error) => forbidden.push(`error: ${error.stack}`));
+}
+
+/** Sends a message in the playground, and returns the id of the run. */
+export async function start(page, text) {
+  await go(page, "#/playground");
+  await page.getByLabel("Message", { exact: true }).fill(text);
+  await page.getByRole("button", { name: "Send" }).click();
+  const link = page.locator('main .filters a[href^="#/runs/"]');
+  await link.waitFor();
+  return decodeURIComponent((await link.getAttribute("href")).slice("#/runs/".length));
+}
+
+/** Sends a request of a program with the cookie of the page. */
+export async function ask(page, path) {
+  const response = await page.request.get(`${home()}v1/${path}`);
+  return response.json();
+}
+
+/** Waits until a run has a status. */
+export async function waitForStatus(page, run, status, tries = 100) {
+  for (let turn = 0; turn < tries; turn += 1) {
+    const head = await ask(page, `runs/${run}`);
+    if (head.status === status) return;
+    await page.waitForTimeout(100);
+  }
+  assert.fail(`run ${run} did not get the status ${status}`);
+}
+
+/** Checks a view with axe: nothing serious or critical. */
+export async function checkAccess(page, name) {
+  await page.evaluate(`${AXE}; undefined`);
+  const { violations } = await page.evaluate("axe.run(document, { resultTypes: ['violations'] })");
+  const found = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  const texts = found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).slice(0, 3).join(" | ")}`);
+  assert.deepEqual(texts, [], name);
+}
+
+/** Takes a picture if there is a folder for it. */
+export async function picture(page, name) {
+  if (!SCREENSHOTS) return;
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true });
+}

@@ -1,0 +1,83 @@
+// Flows through the inbox of questions.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ask, go, home, open, start, waitForStatus } from "./browser.js";
+
+/** Starts a run that asks, and opens the inbox with its question. */
+async function question(text) {
+  const page = await open("#/playground");
+  const run = await start(page, text);
+  await waitForStatus(page, run, "suspended");
+  await go(page, `#/approvals?run=${run}`);
+  await page.locator(".question").waitFor();
+  // Keys count once the question was on the screen for a moment.
+  await page.waitForTimeout(600);
+  return { page, run };
+}
+
+/** Returns the result of the only call of a run. */
+async function resultOf(page, run) {
+  const { records } = await ask(page, `runs/${run}/records`);
+  return records.find(({ type }) => type === "tool_call_finished" || type === "tool_call_refused");
+}
+
+test("one key says yes", async () => {
+  const { page, run } = await question("step Amsterdam");
+  await page.getByText("Amsterdam").first().waitFor();
+  await page.keyboard.press("y");
+  await waitForStatus(page, run, "finished");
+  assert.equal((await resultOf(page, run)).result.content[0].text, "stepped to Amsterdam");
+  await page.getByText("No run waits for an answer.").waitFor();
+});
+
+test("one key says no", async () => {
+  const { page, run } = await question("step Barcelona");
+  await page.keyboard.press("n");
+  await waitForStatus(page, run, "finished");
+  assert.equal((await resultOf(page, run)).type, "tool_call_refused");
+});
+
+test("a letter that is typed into a field answers nothing", async () => {
+  const { page, run } = await question("step Copenhagen");
+  await page.getByRole("button", { name: "No, and tell why" }).click();
+  await page.getByLabel("Reason").fill("y n");
+  await page.keyboard.press("y");
+  assert.equal((await ask(page, `runs/${run}`)).status, "suspended");
+  await page.getByRole("button", { name: "Send the answer" }).click();
+  await waitForStatus(page, run, "finished");
+  assert.match(JSON.stringify((await resultOf(page, run)).result), /y ny/);
+});
+
+test("changed arguments are those of the call", async () => {
+  const { page, run } = await question("step Dublin");
+  await page.keyboard.press("e");
+  const field = page.getByLabel("Arguments of the call, in JSON");
+  await field.fill("{");
+  await page.getByRole("button", { name: "Send the answer" }).click();
+  await page.getByText("This is not JSON").waitFor();
+  await field.fill('{"to": "Edinburgh"}');
+  await page.getByRole("button", { name: "Send the answer" }).click();
+  await waitForStatus(page, run, "finished");
+  assert.equal((await resultOf(page, run)).result.content[0].text, "stepped to Edinburgh");
+});
+
+test("the words of an argument lead to the record that they stand in", async () => {
+  const { page, run } = await question("step Frankfurt am Main");
+  const source = page.locator(".arguments").getByText("stand in a message of the person");
+  await source.getByRole("link", { name: /record \d+/ }).click();
+  await page.getByRole("region", { name: /as JSON/ }).getByText("step Frankfurt am Main").waitFor();
+  await go(page, `#/approvals?run=${run}`);
+  await page.getByRole("button", { name: "No", exact: true }).click();
+  await waitForStatus(page, run, "finished");
+});
+
+test("a question that was answered elsewhere leaves the inbox", async () => {
+  const { page, run } = await question("step Geneva");
+  const { approvals } = await ask(page, "approvals");
+  const { request_id: id } = approvals.find((open) => open.run === run);
+  const answered = await page.request.post(`${home()}v1/approvals/${encodeURIComponent(id)}/answer`, { data: { answer: "approve" } });
+  assert.equal(answered.status(), 200);
+  await page.getByText("No run waits for an answer.").waitFor();
+  await waitForStatus(page, run, "finished");
+});

@@ -1,0 +1,170 @@
+// Flows through the list of runs, the playground and the parts of a run.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ask, go, open, openSignedOut, required, start, waitForStatus } from "./browser.js";
+
+test("a one-time link signs in once, and without it the page says how to get one", async () => {
+  const page = await open("");
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Runs");
+  const other = await openSignedOut();
+  await other.getByRole("heading", { name: "You are signed out" }).waitFor();
+  const again = await other.request.get(required("DASHBOARD_LINK"));
+  assert.equal(again.status(), 403);
+});
+
+test("the playground starts a run and shows its answer", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "Hello");
+  await page.getByText("done: Hello").first().waitFor();
+  await waitForStatus(page, run, "finished");
+});
+
+test("the playground goes on in the same session, and steers a run that works", async () => {
+  const page = await open("#/playground");
+  await start(page, "one");
+  await page.getByText("done: one").first().waitFor();
+  await page.getByLabel("Message", { exact: true }).fill("wait");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByLabel("Message to the run that works").fill("steered");
+  await page.getByRole("button", { name: "Steer" }).click();
+  await page.getByText("done: steered").first().waitFor();
+  const session = decodeURIComponent(new URL(page.url()).hash.slice("#/playground/".length));
+  const { runs } = await ask(page, `runs?session=${session}`);
+  assert.equal(runs.length, 2);
+});
+
+test("the playground stops a run", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "wait");
+  await page.getByRole("button", { name: "Stop the run" }).click();
+  await waitForStatus(page, run, "cancelled");
+  await page.getByLabel("End of the run").getByText("cancelled").waitFor();
+});
+
+test("the list shows a run with its state and its tokens, and filters by words and status", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "A needle in the list");
+  await waitForStatus(page, run, "finished");
+  await go(page, "#/runs");
+  await page.getByLabel("Text").fill("needle in");
+  const row = page.getByRole("row").filter({ hasText: run });
+  await row.getByText("finished").waitFor();
+  assert.equal(await page.getByRole("row").count(), 2);
+  await page.reload();
+  assert.equal(await page.getByLabel("Text").inputValue(), "needle in");
+  await row.waitFor();
+  await page.getByLabel("Status").selectOption("failed");
+  await row.waitFor({ state: "detached" });
+});
+
+test("the list shows a run that begins while it is seen", async () => {
+  const page = await open("#/runs");
+  const other = await open("#/playground");
+  const run = await start(other, "A late run");
+  await page.getByRole("row").filter({ hasText: run }).waitFor();
+});
+
+test("keys move through rows, open one, search, show the help and close it", async () => {
+  const page = await open("#/runs");
+  await page.getByRole("row").nth(2).waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  const first = page.locator("main [data-row]").first();
+  assert.ok(await first.evaluate((row) => row === document.activeElement));
+  await page.keyboard.press("/");
+  assert.ok(await page.getByLabel("Text").evaluate((field) => field === document.activeElement));
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/#\/runs\/.+/);
+  await page.getByRole("navigation", { name: "Parts of the run" }).waitFor();
+});
+
+test("the transcript shows a call with its result, and leads to its record", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "wait");
+  await waitForStatus(page, run, "finished");
+  await go(page, `#/runs/${run}`);
+  const call = page.getByRole("article", { name: "Call of wait" });
+  await call.locator("summary").click();
+  await call.getByText("went on").waitFor();
+  await call.getByRole("link", { name: /record \d+/ }).click();
+  await page.getByRole("region", { name: /Record \d+ as JSON/ }).getByText("model_call_finished").waitFor();
+});
+
+test("records have addresses, and lead to the record before and after", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "Hello records");
+  await waitForStatus(page, run, "finished");
+  await go(page, `#/runs/${run}/records/1`);
+  await page.getByRole("region", { name: "Record 1 as JSON" }).getByText("Hello records").waitFor();
+  await page.getByRole("link", { name: "before" }).click();
+  await page.getByRole("region", { name: "Record 0 as JSON" }).getByText("run_started").waitFor();
+  await page.getByLabel("Kind or words").fill("run_finished");
+  await page.getByText("1 record of").waitFor();
+});
+
+test("the waterfall draws spans, and its table leads to records", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "wait");
+  await waitForStatus(page, run, "finished");
+  await go(page, `#/runs/${run}/waterfall`);
+  const canvas = page.getByRole("img", { name: /spans in/ });
+  await canvas.waitFor();
+  const isDrawn = await canvas.evaluate((element) => element.getContext("2d").getImageData(0, 0, element.width, element.height).data.some((value) => value > 0));
+  assert.ok(isDrawn);
+  await page.getByRole("button", { name: "Zoom in" }).click();
+  await page.getByRole("button", { name: "Whole run" }).click();
+  await page.getByRole("region", { name: "Spans" }).getByRole("link", { name: "wait" }).click();
+  await page.getByRole("heading", { name: /^Record \d+$/ }).waitFor();
+});
+
+test("the graph draws a plan with its critical path", { skip: !process.env.DASHBOARD_PLAN_RUN }, async () => {
+  const page = await open(`#/runs/${process.env.DASHBOARD_PLAN_RUN}/graph`);
+  await page.locator("svg .node").first().waitFor();
+  assert.ok((await page.locator("svg .node.critical").count()) > 0);
+  assert.ok((await page.getByRole("region", { name: "Nodes of the graph" }).getByRole("row").count()) > 1);
+});
+
+test("a fork from a record answers another message, and leaves the run as it was", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "First way");
+  await waitForStatus(page, run, "finished");
+  const before = await ask(page, `runs/${run}/records`);
+  await go(page, `#/runs/${run}/records/1`);
+  await page.getByRole("button", { name: "Fork here" }).click();
+  const dialog = page.getByRole("dialog", { name: "Fork from record 1" });
+  await dialog.getByLabel("Message").fill("Second way");
+  await dialog.getByRole("button", { name: "Fork", exact: true }).click();
+  await page.getByText("done: Second way").first().waitFor();
+  assert.deepEqual(await ask(page, `runs/${run}/records`), before);
+});
+
+test("a cancelled run is resumed from its page", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "wait");
+  await go(page, `#/runs/${run}`);
+  await page.getByRole("button", { name: "Cancel …" }).click();
+  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await waitForStatus(page, run, "cancelled");
+  await page.getByRole("button", { name: "Resume …" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+  await waitForStatus(page, run, "finished");
+  await page.getByText(/^done: /).first().waitFor();
+});
+
+test("a page that is opened again while a run works loses no record", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "wait");
+  await go(page, `#/runs/${run}/records`);
+  await page.reload();
+  await waitForStatus(page, run, "finished");
+  const { records } = await ask(page, `runs/${run}/records`);
+  await page.getByText(`${records.length} records of ${records.length} records`).waitFor();
+});
