@@ -102,6 +102,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("tokio-rustls", "connections of HTTP clients with TLS"),
     ("tokio-util", "cancellation, and the calls under way"),
     ("toml", "settings"),
+    ("tower-service", "one request to a router"),
     ("toml_edit", "settings that are changed and keep their comments"),
     ("tracing-subscriber", "logs on standard error"),
     ("unicode-segmentation", "what a person sees as one character"),

@@ -52,10 +52,15 @@ pages! {
     HowToUndo: "docs/book/how-to/undo.md",
 }
 
-#[cfg(all(feature = "openai-serve", feature = "server-tls"))]
+#[cfg(feature = "server-tls")]
 pages! {
     HowToDashboard: "docs/book/how-to/dashboard.md",
     HowToServe: "docs/book/how-to/serve-over-http.md",
+}
+
+#[cfg(feature = "openai-serve")]
+pages! {
+    HowToServeModels: "docs/book/how-to/openai-clients.md",
 }
 
 #[cfg(all(feature = "mcp-sign-in", feature = "mcp-serve"))]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use archon_types::{Clock, RunService};
 use axum::{
     Router,
-    extract::{Path, State},
+    extract::{Path, Request, State},
     response::Response,
     routing::{get, post},
 };
 use serde_json::json;
+use tower_service::Service as _;
 
 use crate::{
     chat, error::ApiError, headers::json_response, model::AgentModel, options::ServerOptions, responses,
@@ -26,6 +27,16 @@ pub struct Server {
 }
 
 impl Server {
+    /// The paths of the router, for a program that chooses a server for each request; see [`answer`](Self::answer).
+    pub const PATHS: [&'static str; 6] = [
+        "/v1/models",
+        "/v1/models/{id}",
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/responses/{id}",
+        "/v1/responses/{id}/cancel",
+    ];
+
     /// Creates a server of these models. Whoever sends it a request starts runs of these agents, and of no others.
     pub fn new(
         runs: Arc<dyn RunService>,
@@ -50,14 +61,24 @@ impl Server {
     /// }
     /// ```
     pub fn router(&self) -> Router {
+        let [models, model, completions, responses, response, cancel] = Self::PATHS;
         Router::new()
-            .route("/v1/models", get(list))
-            .route("/v1/models/{id}", get(find))
-            .route("/v1/chat/completions", post(chat::create))
-            .route("/v1/responses", post(responses::create))
-            .route("/v1/responses/{id}", get(responses::get))
-            .route("/v1/responses/{id}/cancel", post(responses::cancel))
+            .route(models, get(list))
+            .route(model, get(find))
+            .route(completions, post(chat::create))
+            .route(responses, post(responses::create))
+            .route(response, get(responses::get))
+            .route(cancel, post(responses::cancel))
             .with_state(self.shared.clone())
+    }
+
+    /// Answers a request as [`router`](Self::router) does. A program whose tokens reach the runs of different customers has
+    /// a server for each, and chooses by the token.
+    pub async fn answer(&self, request: Request) -> Response {
+        match self.router().call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
     }
 }
 

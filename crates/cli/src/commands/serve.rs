@@ -5,6 +5,8 @@ mod by_log;
 mod listen;
 #[cfg(all(unix, feature = "mcp-serve"))]
 mod mcp;
+mod models;
+mod tls;
 mod tokens;
 mod unfinished;
 
@@ -13,7 +15,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use archon::{
     Runs, SystemClock,
     memory::Memory,
-    server::{ServeOptions, Server, ServerOptions, axum::Router},
+    server::{RequestLog, ServeOptions, Server, ServerOptions, axum::Router},
     types::Collection,
 };
 use serde_json::json;
@@ -50,6 +52,12 @@ pub(crate) struct ServeArgs {
     /// A proxy with TLS is before the server, so that it may listen beyond this machine
     #[arg(long)]
     behind_proxy: bool,
+    /// A PEM file with the certificate of the server, which may then listen beyond this machine
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// A PEM file with the private key of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Offer tools that change nothing and the agents also to MCP clients, at /mcp
     #[arg(long)]
     mcp: bool,
@@ -59,6 +67,8 @@ pub(crate) struct ServeArgs {
     memory: MemoryFlags,
 }
 
+/// The file in the data folder with the writes of tokens.
+const REQUESTS: &str = "requests.jsonl";
 /// The maximum time for the runs to stop at their next await, when the server ends.
 const STOP: Duration = Duration::from_secs(2);
 
@@ -78,10 +88,11 @@ impl ServeArgs {
         let memory = self.open_memory(&app, &settings, &tokens).await?;
         let agents = Agents::build(&app, &settings, memory.as_ref()).await?;
         let runs = agents.runs(&app)?;
-        let tokens = tokens.access(&app, &runs, memory.as_ref())?;
+        let tokens = tokens.access(&app, &runs, memory.as_ref(), agents.described())?;
+        let tls = tls::identity(&settings)?;
         let bound = place.bind().await?;
 
-        let mut options = ServerOptions::default();
+        let mut options = ServerOptions::default().with_dashboard().with_request_log(request_log(&app)?);
         options.secure_cookie = settings.behind_proxy;
         let hosts = bound.hosts(&settings.hosts)?;
         let access = tokens.iter().map(|token| token.access.clone());
@@ -90,7 +101,9 @@ impl ServeArgs {
         // Before anybody learns of the server: whoever does may end it at once.
         let listener = interrupt::listen(server.end().clone(), app.output.clone());
         greet(&app, &server, &bound, &settings, &tokens)?;
-        let served = work(app, runs, server, router, bound, &settings).await;
+        let mut options = ServeOptions::default();
+        (options.behind_proxy, options.tls) = (settings.behind_proxy, tls);
+        let served = work(app, runs, server, router, bound, options).await;
         listener.abort();
         served.map(|()| Exit::Finished)
     }
@@ -105,6 +118,9 @@ impl ServeArgs {
         }
         settings.hosts.extend(self.hosts.iter().cloned());
         settings.behind_proxy |= self.behind_proxy;
+        if self.tls_cert.is_some() {
+            (settings.tls_cert, settings.tls_key) = (self.tls_cert.clone(), self.tls_key.clone());
+        }
         settings.mcp |= self.mcp;
         settings
     }
@@ -133,6 +149,12 @@ impl ServeArgs {
     }
 }
 
+/// Opens the file in which the writes of tokens are noted.
+fn request_log(app: &App) -> Result<RequestLog, Failure> {
+    let path = app.data_dir.join(REQUESTS);
+    RequestLog::open(&path).map_err(|e| Failure::unwritable(&path, &e, "make the file writable, or move it away"))
+}
+
 /// Tells where the server is, and how to get in.
 fn greet(
     app: &App,
@@ -142,7 +164,7 @@ fn greet(
     tokens: &[tokens::Access],
 ) -> Result<(), Failure> {
     let url = bound.url(settings);
-    let place = bound.place();
+    let place = bound.place(settings);
     app.report(&json!({ "listening": place, "url": url }), format!("listening at {place} until Ctrl-C"));
     for token in tokens {
         let (name, role, secret) = (&token.name, token.role, &token.source);
@@ -171,13 +193,11 @@ async fn work(
     server: Server,
     router: Router,
     bound: Bound,
-    settings: &ServeSettings,
+    options: ServeOptions,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime
         .map_err(|e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"))?;
-    let mut options = ServeOptions::default();
-    options.behind_proxy = settings.behind_proxy;
     let served = runtime.spawn(async move {
         let looking = tokio::spawn(unfinished::keep_looking(app, runs));
         let served = bound.serve(router, &options, server.end()).await;

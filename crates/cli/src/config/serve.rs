@@ -23,6 +23,11 @@ pub(crate) struct ServeSettings {
     pub(crate) hosts: Vec<String>,
     /// True if a proxy with TLS is before the server, so that it may listen beyond this machine; by default false.
     pub(crate) behind_proxy: bool,
+    /// The PEM file with the certificate of the server, followed by those of the authorities between: then the server
+    /// speaks TLS itself, and may listen beyond this machine.
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The PEM file with the private key of the certificate.
+    pub(crate) tls_key: Option<PathBuf>,
     /// The agents of `[agents.NAME]` that clients may start, besides the default one; by default all of them.
     pub(crate) agents: Option<Vec<String>>,
     /// True if tools that change nothing and the agents are also offered to MCP clients, at `/mcp`; by default false.

@@ -27,6 +27,8 @@ pub(super) struct Agents {
     /// The agent of a request that names none.
     own: Archon,
     others: Vec<Arc<dyn RunAgent>>,
+    /// The agents of the settings that clients may start, with their descriptions.
+    described: Vec<(String, String)>,
     #[cfg(all(unix, feature = "mcp-serve"))]
     offer: Option<Offer>,
 }
@@ -55,8 +57,10 @@ impl Agents {
         toolset::settle(app).await;
         let own = assemble::chosen(app, memory.cloned(), None).await?;
         let mut others = vec![planning(&own, Confirm::Never).run_agent()];
+        let mut described = Vec::new();
         for name in &names {
-            let (builder, _) = assemble::alone(app, name).await?;
+            let (builder, description) = assemble::alone(app, name).await?;
+            described.push((name.clone(), description));
             others.push(builder.build()?.run_agent());
         }
         #[cfg(all(unix, feature = "mcp-serve"))]
@@ -67,6 +71,7 @@ impl Agents {
         Ok(Self {
             own,
             others,
+            described,
             #[cfg(all(unix, feature = "mcp-serve"))]
             offer,
         })
@@ -91,13 +96,23 @@ impl Agents {
         Ok(runs)
     }
 
-    /// Returns the router of the server, with that for MCP clients if they are served.
+    /// Returns the agents of the settings that clients may start, with their descriptions.
+    pub(super) fn described(&self) -> &[(String, String)] {
+        &self.described
+    }
+
+    /// Returns the ids of the agents: the default one, and the others.
+    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        std::iter::once(AGENT).chain(self.described.iter().map(|(name, _)| name.as_str()))
+    }
+
+    /// Returns the router of the server, with those for OpenAI clients and, if they are served, for MCP clients.
     pub(super) fn mount(&self, server: &Server, tokens: &[Access]) -> Router {
+        let router = server.router().merge(super::models::router(self.names(), server, tokens));
         #[cfg(all(unix, feature = "mcp-serve"))]
         if let Some(offer) = &self.offer {
-            return server.router().merge(super::mcp::router(offer, server, tokens));
+            return router.merge(super::mcp::router(offer, server, tokens));
         }
-        let _ = tokens;
-        server.router()
+        router
     }
 }

@@ -54,11 +54,12 @@ impl Place {
             (None, Some(path)) => Ok(Self::Socket(path.clone())),
             (address, None) => {
                 let address = address.unwrap_or(DEFAULT);
-                if !address.ip().is_loopback() && !settings.behind_proxy {
+                let is_encrypted = settings.behind_proxy || settings.tls_cert.is_some();
+                if !address.ip().is_loopback() && !is_encrypted {
                     let what = format!(
                         "other machines reach {address}, and the connection is not encrypted, so tokens could be read"
                     );
-                    let advice = "listen at 127.0.0.1; or put a proxy with TLS before the server, and add --behind-proxy --host NAME";
+                    let advice = "listen at 127.0.0.1; or add --tls-cert FILE --tls-key FILE; or put a proxy with TLS before the server, and add --behind-proxy --host NAME";
                     return Err(Failure::usage(what, advice));
                 }
                 Ok(Self::Address(address))
@@ -85,6 +86,15 @@ impl Place {
             )),
         }
     }
+}
+
+fn scheme(settings: &ServeSettings) -> &'static str {
+    if settings.tls_cert.is_some() { "https" } else { "http" }
+}
+
+/// Returns the host with the port, if it names none.
+fn with_port(host: &str, port: u16) -> String {
+    if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") }
 }
 
 fn address_refused(address: SocketAddr, e: &io::Error) -> Failure {
@@ -146,10 +156,10 @@ impl Bound {
     }
 
     /// Returns the place, for people.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn place(&self, settings: &ServeSettings) -> String {
         match self {
             Self::Address(listener) => match listener.local_addr() {
-                Ok(address) => format!("http://{address}"),
+                Ok(address) => format!("{}://{address}", scheme(settings)),
                 Err(_) => "an address that is not known".to_owned(),
             },
             #[cfg(unix)]
@@ -163,7 +173,13 @@ impl Bound {
             return Some(format!("https://{host}"));
         }
         match self {
-            Self::Address(listener) => listener.local_addr().ok().map(|address| format!("http://{address}")),
+            Self::Address(listener) => {
+                let address = listener.local_addr().ok()?;
+                // A certificate is for a name, and not for an address.
+                let host = settings.hosts.first().filter(|_| settings.tls_cert.is_some());
+                let host = host.map_or(address.to_string(), |host| with_port(host, address.port()));
+                Some(format!("{}://{host}", scheme(settings)))
+            }
             #[cfg(unix)]
             Self::Socket(..) => None,
         }

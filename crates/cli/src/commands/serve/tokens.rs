@@ -35,10 +35,6 @@ pub(super) struct Tokens(BTreeMap<String, TokenSettings>);
 pub(super) struct Access {
     pub(super) name: String,
     pub(super) role: Role,
-    #[cfg_attr(
-        not(all(unix, feature = "mcp-serve")),
-        allow(dead_code, reason = "only the router for MCP clients reads it")
-    )]
     pub(super) scope: Scope,
     /// The place of the secret, for people.
     pub(super) source: Source,
@@ -96,6 +92,7 @@ impl Tokens {
         app: &App,
         runs: &Runs,
         memory: Option<&Memory>,
+        agents: &[(String, String)],
     ) -> Result<Vec<Access>, Failure> {
         let mut tokens = Vec::new();
         for (name, settings) in self.0 {
@@ -103,6 +100,9 @@ impl Tokens {
                 Some(tenant) => Scope::new(Arc::new(runs.for_tenant(tenant))),
                 None => Scope::new(Arc::new(runs.clone())),
             };
+            for (agent, description) in agents {
+                scope = scope.with_description(agent.as_str(), description);
+            }
             if let Some(memory) = memory {
                 scope = scope.with_memories(memory.store().clone());
             }

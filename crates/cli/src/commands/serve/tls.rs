@@ -1,0 +1,32 @@
+//! TLS of the server: its certificate and its key, from files.
+
+use std::path::Path;
+
+use archon::server::TlsIdentity;
+
+use crate::{config::ServeSettings, failure::Failure};
+
+/// Reads the certificate and the key of the settings; `None` if there are none.
+///
+/// # Errors
+/// [`Failure`] if one of them is missing, cannot be read or cannot be used.
+pub(super) fn identity(settings: &ServeSettings) -> Result<Option<TlsIdentity>, Failure> {
+    let (certificate, key) = match (&settings.tls_cert, &settings.tls_key) {
+        (None, None) => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate, key),
+        (certificate, _) => {
+            let missing = if certificate.is_none() { "tls_cert" } else { "tls_key" };
+            let what = format!("[serve] has no `{missing}`, so the server has no TLS");
+            return Err(Failure::usage(what, "set `tls_cert` and `tls_key`, or none of them"));
+        }
+    };
+    let identity = TlsIdentity::from_pem(&read(certificate)?, &read(key)?).map_err(|e| {
+        let what = format!("cannot use {} with {}: {e}", certificate.display(), key.display());
+        Failure::usage(what, "name a certificate and its private key in PEM: --tls-cert FILE --tls-key FILE")
+    })?;
+    Ok(Some(identity))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|e| Failure::unreadable(path, &e, "name a PEM file that you can read"))
+}
