@@ -18,6 +18,7 @@
 use std::pin::Pin;
 
 use futures_core::{Stream, future::BoxFuture};
+use serde::Serialize;
 
 use crate::{
     config::{ExecutionLimits, MoreLimits, RunKind},
