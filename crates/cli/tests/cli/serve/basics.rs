@@ -140,6 +140,31 @@ async fn serve_that_is_stopped_leaves_a_run_at_work_and_the_next_one_goes_on_wit
 }
 
 #[tokio::test]
+async fn fork_with_a_text_has_the_agent_of_the_log_and_with_an_agent_that_one() {
+    let model = MockServer::start([answer("Hello."), answer("Again."), answer("Reviewed.")]).await;
+    let place = Place::new();
+    settle(&place, &model, "[agents.reviewer]\ndescription = 'Reviews.'\nsystem = 'You review.'");
+    let served = Served::start(&place, &[]).await;
+    let run = served.start_run("Hi.").await;
+    served.until(&run, "finished").await;
+    for (body, is_reviewer) in [
+        (json!({ "text": "Once more." }), false),
+        (json!({ "text": "Look at it.", "agent": "reviewer" }), true),
+    ] {
+        let fork = served.post(&format!("/v1/runs/{run}/fork"), &body).await;
+        assert_eq!(fork.status, 201, "{body}: {fork:?}");
+        let fork = fork.body["run"].as_str().unwrap();
+        let resumed = served.post(&format!("/v1/runs/{fork}/resume"), &json!({})).await;
+        assert_eq!(resumed.status, 202, "{resumed:?}");
+        served.until(fork, "finished").await;
+        let asked = model.requests().last().unwrap().body.to_string();
+        assert!(asked.contains("Hello.") && asked.contains(body["text"].as_str().unwrap()), "{asked}");
+        assert_eq!(asked.contains("You review."), is_reviewer, "{asked}");
+    }
+    assert_eq!(served.end(Signal::TERM).await, Some(0));
+}
+
+#[tokio::test]
 async fn run_of_another_command_and_another_folder_goes_on_in_its_folder() {
     let call = asks_for("write_file", r#"{"path": "a.txt", "content": "x"}"#);
     let model = MockServer::start([MockResponse::new(200).hang(), call, answer("It is written.")]).await;
