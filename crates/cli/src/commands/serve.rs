@@ -6,6 +6,7 @@ mod listen;
 #[cfg(all(unix, feature = "mcp-serve"))]
 mod mcp;
 mod models;
+mod own_folder;
 mod tls;
 mod tokens;
 mod unfinished;

@@ -1,5 +1,5 @@
 //! An agent that begins runs as the settings are now, and lets each go on as its log says: the server may have been
-//! started again in another folder, and runs of other commands are in the same journal.
+//! started again with other settings, and runs of other commands are in the same journal.
 
 use std::sync::Arc;
 

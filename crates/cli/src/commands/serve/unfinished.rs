@@ -8,6 +8,7 @@ use archon::{
     types::{AnswerRuns as _, JournalError, ResumedRuns, StartRuns as _},
 };
 
+use super::own_folder;
 use crate::{app::App, failure::Failure};
 
 /// The pause between two looks.
@@ -34,8 +35,9 @@ fn report(app: &App, resumed: Result<ResumedRuns, RunError>, told: &mut BTreeSet
     match resumed {
         Ok(resumed) => {
             for (run, error) in resumed.failures() {
-                // Another process works on it by now.
-                let is_elsewhere = matches!(error, RunError::Journal(JournalError::Locked { .. }));
+                // Another process works on it by now, or will: `archon resume` in its folder.
+                let is_elsewhere = matches!(error, RunError::Journal(JournalError::Locked { .. }))
+                    || own_folder::is_elsewhere(error);
                 if !is_elsewhere && told.insert(run.to_string()) {
                     app.output.warn(format!("{run} cannot go on: {error}; {}", error.advice()));
                 }

@@ -165,26 +165,41 @@ async fn fork_with_a_text_has_the_agent_of_the_log_and_with_an_agent_that_one() 
 }
 
 #[tokio::test]
-async fn run_of_another_command_and_another_folder_goes_on_in_its_folder() {
+async fn run_of_another_command_goes_on_and_one_of_another_folder_waits_for_its_resume() {
     let call = asks_for("write_file", r#"{"path": "a.txt", "content": "x"}"#);
-    let model = MockServer::start([MockResponse::new(200).hang(), call, answer("It is written.")]).await;
+    let model = MockServer::start([MockResponse::new(200).hang()]).await;
     let place = Place::new();
     std::fs::create_dir(place.path("other")).unwrap();
     settle(&place, &model, "[permissions]\nallow = ['write_file']");
-    let mut child =
-        place.command("run --tools write_file --workspace other", &["Write it."]).spawn().unwrap();
-    while model.requests().is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    child.kill().await.unwrap();
+    let kill_at_work = async |line: &str| {
+        let asked = model.requests().len();
+        let mut child = place.command(line, &["Write it."]).spawn().unwrap();
+        while model.requests().len() == asked {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        child.kill().await.unwrap();
+        let listed = place.archon("runs list --json", &[]).await.json();
+        listed[0]["run_id"].as_str().unwrap().to_owned()
+    };
+    let elsewhere = kill_at_work("run --tools write_file --workspace other").await;
+    model.push(MockResponse::new(200).hang());
+    let here = kill_at_work("run --tools write_file").await;
+    model.push(call.clone());
+    model.push(answer("It is written."));
     // The flags are for the runs that begin here.
     let served = Served::start(&place, &["--tools", "none"]).await;
-    let listed = served.get("/v1/runs").await.body;
-    let run = listed["runs"][0]["run_id"].as_str().unwrap().to_owned();
-    served.until(&run, "finished").await;
-    assert_eq!(std::fs::read_to_string(place.path("other/a.txt")).unwrap(), "x");
-    assert!(!place.path("a.txt").exists());
+    served.until(&here, "finished").await;
+    assert_eq!(std::fs::read_to_string(place.path("a.txt")).unwrap(), "x");
+    let refused = served.post(&format!("/v1/runs/{elsewhere}/resume"), &json!({})).await;
+    assert!(refused.status >= 400 && refused.body.to_string().contains("belongs to the folder"), "{refused:?}");
+    served.until(&elsewhere, "interrupted").await;
     assert_eq!(served.end(Signal::TERM).await, Some(0));
+    assert!(!place.path("other/a.txt").exists());
+    model.push(call);
+    model.push(answer("It is written."));
+    let resumed = place.archon("resume", &[&elsewhere]).await;
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(std::fs::read_to_string(place.path("other/a.txt")).unwrap(), "x");
 }
 
 #[tokio::test]
