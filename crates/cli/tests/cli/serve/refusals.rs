@@ -73,6 +73,24 @@ async fn serve_is_refused_with_settings_that_let_nobody_or_too_many_in() {
 }
 
 #[tokio::test]
+async fn serve_with_a_key_that_others_can_read_or_that_is_none_is_refused() {
+    let model = MockServer::start([]).await;
+    let place = Place::new();
+    settle(&place, &model, "");
+    for name in ["server.pem", "server.key"] {
+        std::fs::write(place.path(name), "nothing").unwrap();
+    }
+    for (mode, what, remedy) in [
+        (0o644, "other users can read the private key server.key", "chmod 600 server.key"),
+        (0o600, "cannot use server.pem with server.key", "name a certificate and its private key"),
+    ] {
+        std::fs::set_permissions(place.path("server.key"), std::fs::Permissions::from_mode(mode)).unwrap();
+        let line = "serve --listen 127.0.0.1:0 --tls-cert server.pem --tls-key server.key";
+        place.archon(line, &[]).await.check_refused(2, what, remedy);
+    }
+}
+
+#[tokio::test]
 async fn serve_settings_of_a_project_are_refused() {
     let model = MockServer::start([]).await;
     let place = Place::new();
