@@ -23,6 +23,11 @@ async fn serve_is_refused_where_it_cannot_or_may_not_listen() {
         (&["--listen", "192.0.2.7:80"], "other machines reach 192.0.2.7:80", "listen at 127.0.0.1"),
         (&["--listen", "localhost:80"], "invalid value 'localhost:80'", "--help"),
         (&["--behind-proxy"], "no name is set", "--host agents.example"),
+        (
+            &["--listen", "0.0.0.0:0", "--tls-cert", "a", "--tls-key", "b"],
+            "every address (0.0.0.0:0), and no name is set",
+            "--host agents.example",
+        ),
         (&["--host", "https://agents.example"], "is not a name", "as in agents.example"),
         (&["--socket", file.as_str()], "exists, and is not a socket", "choose another path"),
         (&["--listen", "127.0.0.1:0", "--socket", "s"], "cannot be used with", "--help"),
