@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use archon_testkit::{MockResponse, MockServer};
 use rustix::process::Signal;
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::client::{Served, settle};
 use crate::setup::{Place, answer, asks_for};
@@ -45,6 +46,21 @@ async fn serve_signs_a_browser_in_by_a_link_and_a_program_by_the_token_of_the_fi
     let me = again.send("GET", "/v1/me", &cookie, None).await;
     assert_eq!(me.status, 200, "the cookie of a browser stays: {me:?}");
     assert_eq!(again.end(Signal::INT).await, Some(0));
+}
+
+#[tokio::test]
+async fn serve_without_a_terminal_prints_no_link() {
+    let model = MockServer::start([]).await;
+    let place = Place::new();
+    settle(&place, &model, "");
+    let mut child = place.command("serve --listen 127.0.0.1:0", &[]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut printed = String::new();
+    while !printed.contains("start it on a terminal") {
+        printed += &lines.next_line().await.unwrap().expect("it listens");
+    }
+    assert!(printed.contains("owner (admin)") && !printed.contains("sign-in"), "{printed}");
+    child.kill().await.unwrap();
 }
 
 // spec: EX-11
