@@ -96,18 +96,28 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     app.cassette.around(chosen?)
 }
 
-/// Returns the origin of the address in the log of a run, if the settings have the same address; otherwise it may be a
-/// stranger's.
+/// Returns the origin of the address in the log of a run, if the settings have the same address with the same protocol;
+/// otherwise it may be a stranger's. The protocol counts because it decides which key is sent.
 fn origin_of_recorded<'a>(app: &'a App, recorded: &str) -> Option<&'a Origin> {
-    let address = |model: &str| model.parse::<ModelRef>().ok()?.base_url;
-    let recorded = address(recorded)?;
-    let is_same = |url: &str| url.trim_end_matches('/') == recorded.trim_end_matches('/');
+    let parse = |model: &str| model.parse::<ModelRef>().ok();
+    let recorded = parse(recorded)?;
+    let address = recorded.base_url.as_deref()?.trim_end_matches('/');
+    let is_same = |url: &str, protocol: &str| {
+        url.trim_end_matches('/') == address && protocol == recorded.protocol.name
+    };
     let settings = &app.config.settings;
-    if settings.base_url.as_deref().is_some_and(is_same) {
-        return app.config.origin("base_url");
+    let model = settings.model.as_deref().and_then(parse);
+    if let Some(url) = &settings.base_url {
+        let named = model.as_ref().filter(|model| model.base_url.is_none());
+        if is_same(url, named.map_or(OPENAI_COMPATIBLE, |model| model.protocol.name)) {
+            return app.config.origin("base_url");
+        }
     }
-    let named = settings.model.as_deref().and_then(address);
-    named.filter(|url| is_same(url)).and_then(|_| app.config.origin("model"))
+    let model = model?;
+    match is_same(model.base_url.as_deref()?, model.protocol.name) {
+        true => app.config.origin("model"),
+        false => None,
+    }
 }
 
 /// Returns the error for a model whose provider is not in this build. It does not check if the model exists.

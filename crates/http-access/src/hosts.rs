@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-/// The hosts by which clients reach a server: `HOST:PORT`, or `HOST` for every port. A request for another host is
+/// The hosts by which clients reach a server: `HOST:PORT`, or `HOST` for every port. Clients leave out the ports 80 and
+/// 443, so `HOST:80` and `HOST:443` also admit `HOST` without a port. A request for another host is
 /// foreign: its page may have rebound its own name to this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHosts(Vec<String>);
@@ -35,9 +36,13 @@ impl AllowedHosts {
     pub fn admits(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let name = without_port(&host);
-        self.0.iter().any(|allowed| match without_port(allowed) == allowed {
-            true => *allowed == name,
-            false => *allowed == host,
+        self.0.iter().any(|allowed| {
+            let own = without_port(allowed);
+            let is_left_out = || allowed.ends_with(":80") || allowed.ends_with(":443");
+            match own == allowed {
+                true => own == name,
+                false => *allowed == host || (own == host && is_left_out()),
+            }
         })
     }
 
@@ -92,8 +97,10 @@ mod tests {
             ("[::1]:80", true),
             ("tools.example", true),
             ("tools.example:8443", true),
-            ("localhost", false),
+            ("localhost", true),
+            ("[::1]", true),
             ("localhost:81", false),
+            ("localhost:443", false),
             ("localhost.:80", false),
             ("localhost.evil.example:80", false),
             ("evil.example", false),
@@ -105,6 +112,14 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(hosts.admits(host), is_admitted, "{host:?}");
+        }
+    }
+
+    #[test]
+    fn admits_a_host_without_its_port_only_for_the_ports_that_clients_leave_out() {
+        for (port, is_admitted) in [(80, true), (443, true), (8080, false), (8443, false)] {
+            let hosts = AllowedHosts::of_address(([192, 0, 2, 7], port).into(), []);
+            assert_eq!(hosts.admits("192.0.2.7"), is_admitted, "{port}");
         }
     }
 

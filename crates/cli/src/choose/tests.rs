@@ -142,6 +142,11 @@ fn choose_sends_a_key_to_a_logged_address_that_the_own_settings_have() {
         ("m", FAR, &user, "openai-compatible@https://example.com/v1:m", Some(ANY.1)),
         ("vllm@https://example.com/v1/:m", "", &user, "vllm@https://example.com/v1:m", Some(ANY.1)),
         ("m", FAR, &user, other, None),
+        // Another protocol has another key.
+        ("m", FAR, &user, "anthropic@https://example.com/v1:m", None),
+        ("anthropic:m", FAR, &user, "openai-compatible@https://example.com/v1:m", None),
+        ("anthropic:m", FAR, &user, "anthropic@https://example.com/v1:m", Some(ANY.1)),
+        ("vllm@https://example.com/v1:m", "", &user, "anthropic@https://example.com/v1:m", None),
         ("m", FAR, &project, "openai-compatible@https://example.com/v1:m", None),
     ] {
         let app = app(settings(model, url), origin.clone(), &[OPENAI, ANY]);

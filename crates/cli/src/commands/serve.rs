@@ -6,11 +6,18 @@ mod listen;
 #[cfg(all(unix, feature = "mcp-serve"))]
 mod mcp;
 mod models;
+mod own_folder;
 mod tls;
 mod tokens;
 mod unfinished;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io::{self, IsTerminal as _},
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use archon::{
     Runs, SystemClock,
@@ -155,7 +162,8 @@ fn request_log(app: &App) -> Result<RequestLog, Failure> {
     RequestLog::open(&path).map_err(|e| Failure::unwritable(&path, &e, "make the file writable, or move it away"))
 }
 
-/// Tells where the server is, and how to get in.
+/// Tells where the server is, and how to get in. A link is a key to the server: people get it on a terminal, and no log
+/// of a service has it.
 fn greet(
     app: &App,
     server: &Server,
@@ -166,22 +174,24 @@ fn greet(
     let url = bound.url(settings);
     let place = bound.place(settings);
     app.report(&json!({ "listening": place, "url": url }), format!("listening at {place} until Ctrl-C"));
+    let shows_links = app.json || io::stderr().is_terminal();
     for token in tokens {
         let (name, role, secret) = (&token.name, token.role, &token.source);
         let link = match &url {
-            Some(url) => {
+            Some(url) if shows_links => {
                 let link = server.one_time_link(name).map_err(|e| {
                     Failure::failed(format!("there is no link for the token {name}: {e}"), "try again")
                 })?;
                 Some(format!("{url}{link}"))
             }
-            None => None,
+            _ => None,
         };
         let item = json!({ "token": name, "role": role, "secret": secret.to_string(), "link": link });
         let browser = link.map(|link| format!(", or in a browser, once and within 10 minutes: {link}"));
         let browser = browser.unwrap_or_default();
         app.report(&item, format!("{name} ({role}): with the token in {secret}{browser}"));
     }
+    app.note_if(url.is_some() && !shows_links, "for a link for browsers, start it on a terminal");
     Ok(())
 }
 

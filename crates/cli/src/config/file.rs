@@ -40,6 +40,8 @@ pub(crate) fn resolve_paths(path: &Path, settings: &mut Settings) {
     resolve(path, &mut settings.data_dir);
     if let Some(serve) = &mut settings.serve {
         resolve(path, &mut serve.socket);
+        resolve(path, &mut serve.tls_cert);
+        resolve(path, &mut serve.tls_key);
     }
 }
 
@@ -68,4 +70,21 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
         }
     }
     toml::from_str(text).map_err(|e| wrong(at(&e), e.message(), advice()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_the_server_are_relative_to_their_file() {
+        let path = Path::new("/c/archon.toml");
+        let text = "[serve]\nsocket = 'a.sock'\ntls_cert = 'server.pem'\ntls_key = '/keys/server.key'";
+        let mut settings = parse(path, text).unwrap();
+        resolve_paths(path, &mut settings);
+        let serve = settings.serve.unwrap();
+        assert_eq!(serve.socket, Some("/c/a.sock".into()));
+        assert_eq!(serve.tls_cert, Some("/c/server.pem".into()));
+        assert_eq!(serve.tls_key, Some("/keys/server.key".into()));
+    }
 }

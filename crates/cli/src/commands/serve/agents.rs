@@ -9,7 +9,7 @@ use archon::{
     types::{Confirm, RunAgent},
 };
 
-use super::{by_log::ByLog, tokens::Access};
+use super::{by_log::ByLog, own_folder::OwnFolder, tokens::Access};
 #[cfg(all(unix, feature = "mcp-serve"))]
 use crate::commands::mcp::offer::Offer;
 use crate::{
@@ -18,7 +18,6 @@ use crate::{
     config::ServeSettings,
     failure::Failure,
     planning::planning,
-    recorded::Recorded,
     toolset,
 };
 
@@ -77,14 +76,15 @@ impl Agents {
         })
     }
 
-    /// Returns the run service. An agent begins runs as the settings are now; a run that exists goes on as its log says.
+    /// Returns the run service. An agent begins runs as the settings are now; a run that exists goes on as its log says,
+    /// if it belongs to the server's folder.
     ///
     /// # Errors
     /// [`Failure`] if the journal's folder cannot be created.
     pub(super) fn runs(&self, app: &App) -> Result<Runs, Failure> {
         // The flags are for new runs.
         let by_settings = App { config: app.config.clone().without_flags(), ..app.clone() };
-        let (journal, recorded) = (app.open_journal()?, Arc::new(Recorded::new(&by_settings)));
+        let (journal, recorded) = (app.open_journal()?, Arc::new(OwnFolder::new(&by_settings)));
         let runs = Runs::new(self.own.clone()).with_source(recorded.clone());
         let begin = |runs: Runs, agent: Arc<dyn RunAgent>| {
             runs.with_agent(Arc::new(ByLog::new(agent, journal.clone(), recorded.clone())))

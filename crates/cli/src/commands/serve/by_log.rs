@@ -1,13 +1,13 @@
 //! An agent that begins runs as the settings are now, and lets each go on as its log says: the server may have been
-//! started again in another folder, and runs of other commands are in the same journal.
+//! started again with other settings, and runs of other commands are in the same journal.
 
 use std::sync::Arc;
 
 use archon::{
     AgentSource, Journal, Outcome, RunError,
     types::{
-        AgentId, AgentMessage, Answer, BoxFuture, Context, MoreLimits, Origin, PendingApproval, RunAgent,
-        RunKind, RunSettings,
+        AgentId, AgentMessage, Answer, BoxFuture, Context, Fork, ForkOptions, MoreLimits, Origin,
+        PendingApproval, RunAgent, RunId, RunKind, RunSettings,
     },
 };
 
@@ -68,6 +68,22 @@ impl RunAgent for ByLog {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
         self.begins.compact(origin, instructions, context)
+    }
+
+    fn fork<'a>(
+        &'a self,
+        run: &'a RunId,
+        options: ForkOptions,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Fork, RunError>> {
+        if options.agent.is_some() {
+            return self.begins.fork(run, options, context);
+        }
+        Box::pin(async move {
+            // The context names the fork, which has no log yet. Records before damage are enough for a fork.
+            let records = self.journal.salvage(run).await?.records;
+            self.source.agent_of(&records).await?.fork(run, options, context).await
+        })
     }
 
     fn check_answer<'a>(

@@ -43,8 +43,7 @@ impl Place {
             return Err(Failure::usage(what, "write the name alone, or with a port, as in agents.example"));
         }
         if settings.behind_proxy && settings.hosts.is_empty() {
-            let what = "the server is behind a proxy, and no name is set by which clients reach it";
-            return Err(Failure::usage(what, "name it: --host agents.example, or `hosts` under [serve]"));
+            return Err(nameless("the server is behind a proxy"));
         }
         match (settings.listen, &settings.socket) {
             (Some(_), Some(_)) => Err(Failure::usage(
@@ -61,6 +60,9 @@ impl Place {
                     );
                     let advice = "listen at 127.0.0.1; or add --tls-cert FILE --tls-key FILE; or put a proxy with TLS before the server, and add --behind-proxy --host NAME";
                     return Err(Failure::usage(what, advice));
+                }
+                if address.ip().is_unspecified() && settings.hosts.is_empty() {
+                    return Err(nameless(&format!("the server listens at every address ({address})")));
                 }
                 Ok(Self::Address(address))
             }
@@ -86,6 +88,11 @@ impl Place {
             )),
         }
     }
+}
+
+fn nameless(why: &str) -> Failure {
+    let what = format!("{why}, and no name is set by which clients reach it");
+    Failure::usage(what, "name it: --host agents.example, or `hosts` under [serve]")
 }
 
 fn scheme(settings: &ServeSettings) -> &'static str {

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use archon::server::TlsIdentity;
 
+use super::tokens::is_shared;
 use crate::{config::ServeSettings, failure::Failure};
 
 /// Reads the certificate and the key of the settings; `None` if there are none.
 ///
 /// # Errors
-/// [`Failure`] if one of them is missing, cannot be read or cannot be used.
+/// [`Failure`] if one of them is missing, cannot be read or cannot be used, or if others can read the key.
 pub(super) fn identity(settings: &ServeSettings) -> Result<Option<TlsIdentity>, Failure> {
     let (certificate, key) = match (&settings.tls_cert, &settings.tls_key) {
         (None, None) => return Ok(None),
@@ -20,6 +21,10 @@ pub(super) fn identity(settings: &ServeSettings) -> Result<Option<TlsIdentity>, 
             return Err(Failure::usage(what, "set `tls_cert` and `tls_key`, or none of them"));
         }
     };
+    if is_shared(key) {
+        let what = format!("other users can read the private key {}", key.display());
+        return Err(Failure::usage(what, format!("make it yours alone: chmod 600 {}", key.display())));
+    }
     let identity = TlsIdentity::from_pem(&read(certificate)?, &read(key)?).map_err(|e| {
         let what = format!("cannot use {} with {}: {e}", certificate.display(), key.display());
         Failure::usage(what, "name a certificate and its private key in PEM: --tls-cert FILE --tls-key FILE")

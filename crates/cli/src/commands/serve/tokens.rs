@@ -160,12 +160,12 @@ fn from_file(path: &Path, name: &str, role: Role, scope: &Scope) -> Result<Acces
 
 /// Returns true if users other than the owner of the file can read it.
 #[cfg(unix)]
-fn is_shared(path: &Path) -> bool {
+pub(super) fn is_shared(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).is_ok_and(|there| there.permissions().mode() & 0o077 != 0)
 }
 
 #[cfg(not(unix))]
-fn is_shared(_: &Path) -> bool {
+pub(super) fn is_shared(_: &Path) -> bool {
     false
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use archon_testkit::{MockResponse, MockServer};
 use rustix::process::Signal;
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::client::{Served, settle};
 use crate::setup::{Place, answer, asks_for};
@@ -45,6 +46,21 @@ async fn serve_signs_a_browser_in_by_a_link_and_a_program_by_the_token_of_the_fi
     let me = again.send("GET", "/v1/me", &cookie, None).await;
     assert_eq!(me.status, 200, "the cookie of a browser stays: {me:?}");
     assert_eq!(again.end(Signal::INT).await, Some(0));
+}
+
+#[tokio::test]
+async fn serve_without_a_terminal_prints_no_link() {
+    let model = MockServer::start([]).await;
+    let place = Place::new();
+    settle(&place, &model, "");
+    let mut child = place.command("serve --listen 127.0.0.1:0", &[]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut printed = String::new();
+    while !printed.contains("start it on a terminal") {
+        printed += &lines.next_line().await.unwrap().expect("it listens");
+    }
+    assert!(printed.contains("owner (admin)") && !printed.contains("sign-in"), "{printed}");
+    child.kill().await.unwrap();
 }
 
 // spec: EX-11
@@ -140,26 +156,66 @@ async fn serve_that_is_stopped_leaves_a_run_at_work_and_the_next_one_goes_on_wit
 }
 
 #[tokio::test]
-async fn run_of_another_command_and_another_folder_goes_on_in_its_folder() {
+async fn fork_with_a_text_has_the_agent_of_the_log_and_with_an_agent_that_one() {
+    let model = MockServer::start([answer("Hello."), answer("Again."), answer("Reviewed.")]).await;
+    let place = Place::new();
+    settle(&place, &model, "[agents.reviewer]\ndescription = 'Reviews.'\nsystem = 'You review.'");
+    let served = Served::start(&place, &[]).await;
+    let run = served.start_run("Hi.").await;
+    served.until(&run, "finished").await;
+    for (body, is_reviewer) in [
+        (json!({ "text": "Once more." }), false),
+        (json!({ "text": "Look at it.", "agent": "reviewer" }), true),
+    ] {
+        let fork = served.post(&format!("/v1/runs/{run}/fork"), &body).await;
+        assert_eq!(fork.status, 201, "{body}: {fork:?}");
+        let fork = fork.body["run"].as_str().unwrap();
+        let resumed = served.post(&format!("/v1/runs/{fork}/resume"), &json!({})).await;
+        assert_eq!(resumed.status, 202, "{resumed:?}");
+        served.until(fork, "finished").await;
+        let asked = model.requests().last().unwrap().body.to_string();
+        assert!(asked.contains("Hello.") && asked.contains(body["text"].as_str().unwrap()), "{asked}");
+        assert_eq!(asked.contains("You review."), is_reviewer, "{asked}");
+    }
+    assert_eq!(served.end(Signal::TERM).await, Some(0));
+}
+
+#[tokio::test]
+async fn run_of_another_command_goes_on_and_one_of_another_folder_waits_for_its_resume() {
     let call = asks_for("write_file", r#"{"path": "a.txt", "content": "x"}"#);
-    let model = MockServer::start([MockResponse::new(200).hang(), call, answer("It is written.")]).await;
+    let model = MockServer::start([MockResponse::new(200).hang()]).await;
     let place = Place::new();
     std::fs::create_dir(place.path("other")).unwrap();
     settle(&place, &model, "[permissions]\nallow = ['write_file']");
-    let mut child =
-        place.command("run --tools write_file --workspace other", &["Write it."]).spawn().unwrap();
-    while model.requests().is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    child.kill().await.unwrap();
+    let kill_at_work = async |line: &str| {
+        let asked = model.requests().len();
+        let mut child = place.command(line, &["Write it."]).spawn().unwrap();
+        while model.requests().len() == asked {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        child.kill().await.unwrap();
+        let listed = place.archon("runs list --json", &[]).await.json();
+        listed[0]["run_id"].as_str().unwrap().to_owned()
+    };
+    let elsewhere = kill_at_work("run --tools write_file --workspace other").await;
+    model.push(MockResponse::new(200).hang());
+    let here = kill_at_work("run --tools write_file").await;
+    model.push(call.clone());
+    model.push(answer("It is written."));
     // The flags are for the runs that begin here.
     let served = Served::start(&place, &["--tools", "none"]).await;
-    let listed = served.get("/v1/runs").await.body;
-    let run = listed["runs"][0]["run_id"].as_str().unwrap().to_owned();
-    served.until(&run, "finished").await;
-    assert_eq!(std::fs::read_to_string(place.path("other/a.txt")).unwrap(), "x");
-    assert!(!place.path("a.txt").exists());
+    served.until(&here, "finished").await;
+    assert_eq!(std::fs::read_to_string(place.path("a.txt")).unwrap(), "x");
+    let refused = served.post(&format!("/v1/runs/{elsewhere}/resume"), &json!({})).await;
+    assert!(refused.body.to_string().contains("belongs to the folder"), "{refused:?}");
+    served.until(&elsewhere, "interrupted").await;
     assert_eq!(served.end(Signal::TERM).await, Some(0));
+    assert!(!place.path("other/a.txt").exists());
+    model.push(call);
+    model.push(answer("It is written."));
+    let resumed = place.archon("resume", &[&elsewhere]).await;
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(std::fs::read_to_string(place.path("other/a.txt")).unwrap(), "x");
 }
 
 #[tokio::test]

@@ -23,6 +23,11 @@ async fn serve_is_refused_where_it_cannot_or_may_not_listen() {
         (&["--listen", "192.0.2.7:80"], "other machines reach 192.0.2.7:80", "listen at 127.0.0.1"),
         (&["--listen", "localhost:80"], "invalid value 'localhost:80'", "--help"),
         (&["--behind-proxy"], "no name is set", "--host agents.example"),
+        (
+            &["--listen", "0.0.0.0:0", "--tls-cert", "a", "--tls-key", "b"],
+            "every address (0.0.0.0:0), and no name is set",
+            "--host agents.example",
+        ),
         (&["--host", "https://agents.example"], "is not a name", "as in agents.example"),
         (&["--socket", file.as_str()], "exists, and is not a socket", "choose another path"),
         (&["--listen", "127.0.0.1:0", "--socket", "s"], "cannot be used with", "--help"),
@@ -70,6 +75,24 @@ async fn serve_is_refused_with_settings_that_let_nobody_or_too_many_in() {
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     start("").await.check_refused(2, "cannot read", "a new token is written");
+}
+
+#[tokio::test]
+async fn serve_with_a_key_that_others_can_read_or_that_is_none_is_refused() {
+    let model = MockServer::start([]).await;
+    let place = Place::new();
+    settle(&place, &model, "");
+    for name in ["server.pem", "server.key"] {
+        std::fs::write(place.path(name), "nothing").unwrap();
+    }
+    for (mode, what, remedy) in [
+        (0o644, "other users can read the private key server.key", "chmod 600 server.key"),
+        (0o600, "cannot use server.pem with server.key", "name a certificate and its private key"),
+    ] {
+        std::fs::set_permissions(place.path("server.key"), std::fs::Permissions::from_mode(mode)).unwrap();
+        let line = "serve --listen 127.0.0.1:0 --tls-cert server.pem --tls-key server.key";
+        place.archon(line, &[]).await.check_refused(2, what, remedy);
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,77 @@
+//! Runs of the server's folder alone go on here. The rules and flags of the server are for this folder, and a run of
+//! another one would get them in place of those of its own `archon.toml`.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use archon::{
+    AgentSource, RunError,
+    types::{BoxFuture, Record, RecordBody, RunAgent, RunStarted, TeamRecord},
+};
+
+use crate::{app::App, recorded::Recorded, toolset};
+
+/// Builds the agents of the runs that began in the server's folder, or in none.
+pub(super) struct OwnFolder {
+    recorded: Recorded,
+    folder: Option<PathBuf>,
+}
+
+impl OwnFolder {
+    pub(super) fn new(app: &App) -> Self {
+        Self { recorded: Recorded::new(app), folder: toolset::folder(app) }
+    }
+}
+
+impl AgentSource for OwnFolder {
+    fn agent_of<'a>(
+        &'a self,
+        records: &'a [Arc<Record>],
+    ) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>> {
+        let is_other = |folder: &&str| self.folder.as_deref() != Some(Path::new(folder));
+        match folders(records).find(is_other) {
+            Some(folder) => {
+                let error = RunError::agent(
+                    OtherFolder(folder.to_owned()),
+                    "go on with it in that folder: `archon resume RUN`, or `archon approvals` for its question",
+                );
+                Box::pin(std::future::ready(Err(error)))
+            }
+            None => self.recorded.agent_of(records),
+        }
+    }
+}
+
+/// Returns the folders that the log of a run names: that of the run, and those of the agents of its team.
+fn folders(records: &[Arc<Record>]) -> impl Iterator<Item = &str> {
+    let of_team = records.iter().filter_map(|record| match &record.body {
+        RecordBody::Team(record) => match &**record {
+            TeamRecord::Inputs { agents, .. } => Some(agents),
+            _ => None,
+        },
+        _ => None,
+    });
+    let own = RunStarted::of(records).map(|started| &started.config);
+    own.into_iter().chain(of_team.flat_map(BTreeMap::values)).filter_map(|config| config.workspace.as_deref())
+}
+
+/// The error for a run of another folder.
+#[derive(Debug)]
+struct OtherFolder(String);
+
+impl fmt::Display for OtherFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the run belongs to the folder '{}', whose rules this server does not have", self.0)
+    }
+}
+
+impl std::error::Error for OtherFolder {}
+
+/// Returns true if the run is one of another folder.
+pub(super) fn is_elsewhere(error: &RunError) -> bool {
+    matches!(error, RunError::Agent { source, .. } if source.is::<OtherFolder>())
+}
