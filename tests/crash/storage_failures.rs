@@ -8,9 +8,9 @@ use archon::{
     store::InMemoryJournal,
     tools::FnTool,
     types::{
-        BoxFuture, Durability, ForkOptions, Hooks, Journal, JournalError, OnStorageFailure, OpenMode, OpenRun,
-        Record, RecordBody, RunFilter, RunHead, RunWriter, StartRun, StartRuns, ToolCall, ToolContext,
-        ToolResult, ToolSpec, Transcript,
+        BoxFuture, Durability, ForkOptions, Hooks, Journal, JournalError, OnStorageFailure, OpenMode,
+        OpenRun, Record, RecordBody, RunFilter, RunHead, RunWriter, StartRun, StartRuns, ToolCall,
+        ToolContext, ToolResult, ToolSpec, Transcript,
     },
 };
 use archon_testkit::{Ended, FnProvider, RecordingSink};

@@ -8,10 +8,10 @@ use archon::{
     store::InMemoryJournal,
     tools::FnTool,
     types::{
-        BoxFuture, ContinuationKind, Durability, Effect, ExecutionLimits, ForkOptions, ForkPlace, InputFilter,
-        InputVerdict, Journal, JournalError, LimitReached, ManageRuns, Message, MoreLimits, OpenMode, Origin,
-        OutcomeStatus, Record, RecordBody, Request, RunId, SessionMode, StartRun, StartRuns, ToolAnnotations,
-        ToolCall, ToolResult, ToolSpec,
+        BoxFuture, ContinuationKind, Durability, Effect, ExecutionLimits, ForkOptions, ForkPlace,
+        InputFilter, InputVerdict, Journal, JournalError, LimitReached, ManageRuns, Message, MoreLimits,
+        OpenMode, Origin, OutcomeStatus, Record, RecordBody, Request, RunId, SessionMode, StartRun,
+        StartRuns, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider};

@@ -105,7 +105,9 @@ pub enum TlsError {
     #[error("the certificate cannot be read ({0}): get it again, in the format PEM")]
     Certificate(String),
     /// The key is damaged, or of a kind that is not known.
-    #[error("the private key cannot be used ({0}): it must be an RSA, ECDSA or Ed25519 key in the format PEM")]
+    #[error(
+        "the private key cannot be used ({0}): it must be an RSA, ECDSA or Ed25519 key in the format PEM"
+    )]
     Key(String),
 }
 

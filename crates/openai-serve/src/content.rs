@@ -9,11 +9,7 @@ use crate::{
 };
 
 /// Reads the content of a message: a text, or a list of parts. `param` names the content; only a person sends images.
-pub(crate) fn read_content(
-    content: &Json,
-    param: &str,
-    is_person: bool,
-) -> Result<Vec<Content>, ApiError> {
+pub(crate) fn read_content(content: &Json, param: &str, is_person: bool) -> Result<Vec<Content>, ApiError> {
     match content {
         Json::Null => Ok(Vec::new()),
         Json::String(text) => Ok(vec![Content::text(text.as_str())]),
@@ -131,9 +127,7 @@ mod tests {
     fn read_content_names_the_part_that_it_refuses() {
         let audio = json!([{ "type": "text", "text": "a" }, { "type": "input_audio", "input_audio": {} }]);
         assert_eq!(refusal(&audio, true), ("unsupported_value", "c[1].type".to_owned()));
-        let image = |url: &str, detail: &str| {
-            json!([{ "type": "image_url", "image_url": { "url": url, "detail": detail } }])
-        };
+        let image = |url: &str, detail: &str| json!([{ "type": "image_url", "image_url": { "url": url, "detail": detail } }]);
         let address = image("https://pages.example/a.png", "auto");
         assert_eq!(refusal(&address, true), ("unsupported_value", "c[0].image_url.url".to_owned()));
         let detail = image("data:image/png;base64,AAAA", "high");

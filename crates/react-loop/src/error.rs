@@ -1,8 +1,7 @@
 //! Errors of starting, resuming and driving a run.
 
 use archon_types::{
-    EvaluationError, FailureKind, ForkPlace, JournalError, RunError, RunId, RunKind, RunRefused,
-    format_money,
+    EvaluationError, FailureKind, ForkPlace, JournalError, RunError, RunId, RunKind, RunRefused, format_money,
 };
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};

@@ -143,7 +143,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("requests.jsonl");
         let log = Arc::new(RequestLog::open(&path).unwrap());
-        for (token, target) in [("ann", Some("r1")), ("ben", Some("r2")), ("ann", Some("q1")), ("ann", None)] {
+        for (token, target) in [("ann", Some("r1")), ("ben", Some("r2")), ("ann", Some("q1")), ("ann", None)]
+        {
             log.clone().add(request(token, target)).await.unwrap();
         }
         drop(log);

@@ -125,14 +125,14 @@ pub use plans::{
     SubTask, SubTaskRules, SubTaskStatus, Task, TeamPattern, TeamRecord, TeamSettings,
 };
 pub use runs::{
-    Agent, AgentHead, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay, Context,
-    Delegation, DynHooks, DynPlanner, EarlierMessage, Evaluation, EvaluationError, EvaluationStrategy,
-    Executed, FinalAnswer, FnHooks, FnPlanner, Fork, ForkOptions, ForkPlace, Hooks, InputFilter,
-    InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns, MessagePlace, PermissionBound, Permit, Plan,
-    PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent,
-    RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter, StartRun,
-    StartRuns, Started, StartedRun, Tool, ToolContext, ToolQuestions, ToolSource, Toolbox, Unfinished, Watch,
-    WhenBusy, WorkspaceSnapshots, answer_below, check_called, is_log_lost, may_resume,
+    Agent, AgentHead, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay,
+    Context, Delegation, DynHooks, DynPlanner, EarlierMessage, Evaluation, EvaluationError,
+    EvaluationStrategy, Executed, FinalAnswer, FnHooks, FnPlanner, Fork, ForkOptions, ForkPlace, Hooks,
+    InputFilter, InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns, MessagePlace, PermissionBound,
+    Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns,
+    RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter,
+    StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, ToolQuestions, ToolSource, Toolbox,
+    Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called, is_log_lost, may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,

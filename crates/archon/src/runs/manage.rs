@@ -1,8 +1,8 @@
 //! Forks, deletes, prunes and erases runs.
 
 use archon_types::{
-    AnswerRuns, BoxFuture, Fork, ForkOptions, JournalError, ManageRuns, Removed, RunError, RunFilter, RunHead,
-    RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, TenantId, Timestamp,
+    AnswerRuns, BoxFuture, Fork, ForkOptions, JournalError, ManageRuns, Removed, RunError, RunFilter,
+    RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, TenantId, Timestamp,
 };
 
 use super::{Runs, start::is_empty};

@@ -5,9 +5,10 @@
 
 use archon_react_loop::ContextReport;
 use archon_types::{
-    AgentHead, AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, ForkOptions, JournalError, ManageRuns,
-    Message, MoreLimits, PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter, RunHead, RunId,
-    Salvaged, SessionId, SessionMode, StartRun, StartRuns, StartedRun, TenantId, Timestamp, Watch,
+    AgentHead, AgentMessage, Answer, AnswerRuns, BoxFuture, EarlierMessage, Fork, ForkOptions, JournalError,
+    ManageRuns, Message, MoreLimits, PendingApproval, Removed, Reply, ResumedRuns, RunError, RunFilter,
+    RunHead, RunId, Salvaged, SessionId, SessionMode, StartRun, StartRuns, StartedRun, TenantId, Timestamp,
+    Watch,
 };
 use futures_util::StreamExt;
 

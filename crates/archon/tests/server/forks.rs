@@ -235,22 +235,14 @@ async fn check_fork(site: &Site, effects: &Effects, (run, number): (&RunId, u64)
 }
 
 /// The sorts of records and of turns that some run must have.
-const MET: [&str; 6] = [
-    "approval_answered",
-    "compacted",
-    "model_call_failed",
-    "several calls",
-    "suspended",
-    "tool_call_failed",
-];
+const MET: [&str; 6] =
+    ["approval_answered", "compacted", "model_call_failed", "several calls", "suspended", "tool_call_failed"];
 
 /// Returns the sorts of records and of turns in a log.
 async fn met(site: &Site, run: &RunId) -> BTreeSet<&'static str> {
     let log = site.world.log(run).await;
     let mut met: BTreeSet<_> = log.iter().map(|record| record.body.name()).collect();
-    let is_several = |body: &RecordBody| {
-        matches!(body, RecordBody::ModelCallFinished { message, .. } if message.tool_calls().count() > 1)
-    };
+    let is_several = |body: &RecordBody| matches!(body, RecordBody::ModelCallFinished { message, .. } if message.tool_calls().count() > 1);
     if log.iter().any(|record| is_several(&record.body)) {
         met.insert("several calls");
     }

@@ -159,7 +159,8 @@ impl ServeArgs {
 /// Opens the file in which the writes of tokens are noted.
 fn request_log(app: &App) -> Result<RequestLog, Failure> {
     let path = app.data_dir.join(REQUESTS);
-    RequestLog::open(&path).map_err(|e| Failure::unwritable(&path, &e, "make the file writable, or move it away"))
+    RequestLog::open(&path)
+        .map_err(|e| Failure::unwritable(&path, &e, "make the file writable, or move it away"))
 }
 
 /// Tells where the server is, and how to get in. A link is a key to the server: people get it on a terminal, and no log

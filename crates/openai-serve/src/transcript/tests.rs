@@ -109,8 +109,7 @@ fn transcript_of_a_retry_with_other_words_ends_the_part_and_sends_the_whole_answ
         delta(0, 1, 5, "-two."),
         answer(0, 1, texts(&["Forty-two."])),
     ];
-    let expected =
-        [text("It is"), Piece::BrokenOff, text("Forty-two."), Piece::Complete(Phase::FinalAnswer)];
+    let expected = [text("It is"), Piece::BrokenOff, text("Forty-two."), Piece::Complete(Phase::FinalAnswer)];
     assert_eq!(check(&events, &outcome("Forty-two."), &expected), "Forty-two.");
 }
 

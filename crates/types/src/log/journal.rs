@@ -143,9 +143,8 @@ impl Salvaged {
     /// Returns the last `most` records, or the last `most` before the record with the sequence number `before`. Damage
     /// behind these records is left out if `before` is one of the records.
     pub fn before(mut self, before: Option<u64>, most: usize) -> Self {
-        let end = before.map_or(self.records.len(), |before| {
-            self.records.partition_point(|record| record.seq < before)
-        });
+        let end = before
+            .map_or(self.records.len(), |before| self.records.partition_point(|record| record.seq < before));
         if end < self.records.len() {
             self.records.truncate(end);
             self.damage = None;

@@ -24,7 +24,14 @@ fn lines(trail: &AuditTrail) -> Vec<String> {
     let line = |entry: &archon_views::AuditEntry| {
         let json = json!(entry);
         let field = |name: &str| json[name].as_str().unwrap_or("-").to_owned();
-        format!("{} {} {} {} {}", entry.seq, field("actor"), field("action"), field("target"), field("outcome"))
+        format!(
+            "{} {} {} {} {}",
+            entry.seq,
+            field("actor"),
+            field("action"),
+            field("target"),
+            field("outcome")
+        )
     };
     trail.entries.iter().map(line).collect()
 }

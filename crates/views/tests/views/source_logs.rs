@@ -53,11 +53,8 @@ fn sources_of_a_called_run_have_of_its_caller_what_came_before_the_call() {
 fn sources_of_a_continued_run_have_the_records_that_it_continues() {
     let say = |text: &str| prompted(text, PromptSource::Prompt);
     let before = log("first", Origin::Prompt, vec![say("Read notes.txt."), say("Read plans.txt.")]);
-    let origin = Origin::Continues {
-        run: "first".into(),
-        records: 2,
-        continuation: ContinuationKind::Default,
-    };
+    let origin =
+        Origin::Continues { run: "first".into(), records: 2, continuation: ContinuationKind::Default };
     let mut logs = SourceLogs::new(log("second", origin, vec![]));
     logs.add(before);
     let sources = logs.into_sources();
