@@ -63,11 +63,12 @@ async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> R
         Ok(None) => account::sign_in(&state, &parts),
         Ok(Some(token)) => {
             let path = parts.uri.path().to_owned();
-            let call = Call { state: state.clone(), token: token.clone(), parts, body };
+            let mut call = Call { state: state.clone(), token: token.clone(), parts, body };
+            let target = audit::target(&mut call, route).await;
             let reply = operate(route.operation, call).await;
             if is_write {
                 log(&token.name, route.operation, &path, &reply);
-                let request = audit::request_entry(&state, &token, route, path, &reply);
+                let request = audit::request_entry(&state, &token, route, path, target, &reply);
                 audit::note(&state, request).await;
             }
             reply

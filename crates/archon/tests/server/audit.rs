@@ -73,6 +73,21 @@ async fn audit_has_the_trail_of_the_log_and_the_requests_of_tokens() {
 
 // spec: EX-12
 #[tokio::test]
+async fn audit_has_a_request_whose_path_is_encoded() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = RequestLog::open(folder.path().join("requests.jsonl")).unwrap();
+    let options = ServerOptions::default().with_request_log(log);
+    let site = World::new().site_with(options, TokenLimits::default());
+    let run = site.run("hello").await;
+    let encoded: String = run.as_str().bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let path = format!("/v1/runs/{encoded}/resume");
+    assert_eq!(site.post(&path, json!({})).await.refusal(), (409, "conflict"));
+    let requests = audit(&site, &run).await["requests"].clone();
+    assert_eq!((&requests[1]["path"], &requests[1]["target"]), (&json!(path), &json!(run)));
+}
+
+// spec: EX-12
+#[tokio::test]
 async fn audit_without_a_log_of_requests_has_none_and_a_cancel_still_names_the_token() {
     let site = World::new().site();
     let run = site.start("wait").await;
