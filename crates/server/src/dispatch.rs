@@ -57,27 +57,35 @@ pub(crate) fn guarded(state: &Arc<State>, router: Router, right: Right) -> Route
 
 async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let is_write = is_write(&parts.method);
-    let reply = match check(&state, route.needs, &parts) {
-        Err(problem) => Err(problem),
-        Ok(None) => account::sign_in(&state, &parts),
-        Ok(Some(token)) => {
-            let path = parts.uri.path().to_owned();
-            let mut call = Call { state: state.clone(), token: token.clone(), parts, body };
-            let target = audit::target(&mut call, route).await;
-            let reply = operate(route.operation, call).await;
-            if is_write {
-                log(&token.name, route.operation, &path, &reply);
-                let request = audit::request_entry(&state, &token, route, path, target, &reply);
-                audit::note(&state, request).await;
-            }
-            reply
-        }
+    let token = match check(&state, route.needs, &parts) {
+        Err(problem) => return finish(Err(problem)),
+        Ok(None) => return finish(account::sign_in(&state, &parts)),
+        Ok(Some(token)) => token,
     };
-    if is_write && reply.is_ok() {
-        state.note_change();
-    }
-    finish(reply)
+    let is_write = is_write(&parts.method);
+    let call = Call { state, token, parts, body };
+    finish(if is_write { write(route, call).await } else { operate(route.operation, call).await })
+}
+
+/// Carries out a write and notes it. Its task goes on when the client goes away, because an effect may be there already.
+async fn write(route: &'static Route, mut call: Call) -> Reply {
+    let task = tokio::spawn(async move {
+        let (state, token) = (call.state.clone(), call.token.clone());
+        let path = call.parts.uri.path().to_owned();
+        let target = audit::target(&mut call, route).await;
+        let reply = operate(route.operation, call).await;
+        log(&token.name, route.operation, &path, &reply);
+        let request = audit::request_entry(&state, &token, route, path, target, &reply);
+        audit::note(&state, request).await;
+        if reply.is_ok() {
+            state.note_change();
+        }
+        reply
+    });
+    task.await.unwrap_or_else(|error| {
+        Err(Problem::new(Rule::Internal, format!("the write broke off: {error}"))
+            .advise("look at the state of the run before you send the request again"))
+    })
 }
 
 /// Passes a request that the checks admit to another router.
