@@ -4,7 +4,10 @@ use std::{collections::HashSet, sync::Arc};
 
 use archon_types::JournalError;
 use archon_views::AuditTrail;
-use axum::http::{StatusCode, header::LOCATION};
+use axum::{
+    http::{Method, StatusCode, header::LOCATION},
+    response::Response,
+};
 use serde::Serialize;
 
 use crate::{
@@ -16,6 +19,9 @@ use crate::{
     route::Route,
     state::State,
 };
+
+/// The header by which a mounted router names the run of a response.
+const RUN: &str = "x-archon-run";
 
 #[derive(Serialize)]
 struct AuditBody {
@@ -74,6 +80,27 @@ pub(crate) fn request_entry(
         path,
         status: status.as_u16(),
         rule,
+    }
+}
+
+/// Returns a write to a mounted router as the log of requests has it. Which run it concerned, only the response tells.
+pub(crate) fn mounted_entry(
+    state: &State,
+    token: &Token,
+    method: &Method,
+    path: String,
+    response: &Response,
+) -> LoggedRequest {
+    let target = response.headers().get(RUN).and_then(|run| run.to_str().ok());
+    LoggedRequest {
+        at: state.now(),
+        token: token.name.clone(),
+        role: token.role.as_str().to_owned(),
+        method: method.to_string(),
+        path,
+        target: target.map(str::to_owned),
+        status: response.status().as_u16(),
+        rule: None,
     }
 }
 

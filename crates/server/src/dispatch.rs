@@ -95,13 +95,14 @@ async fn pass(state: Arc<State>, right: Right, request: Request, next: Next) -> 
         Ok(token) => token,
         Err(problem) => return finish(Err(problem)),
     };
-    let is_write = is_write(&parts.method);
-    let (by, path) = (token.name.clone(), parts.uri.path().to_owned());
-    parts.extensions.insert(Caller::new(token));
+    let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+    parts.extensions.insert(Caller::new(token.clone()));
     let response = next.run(Request::from_parts(parts, body)).await;
-    if is_write {
-        let status = response.status().as_u16();
+    if is_write(&method) {
+        let (by, status) = (token.name.as_str(), response.status().as_u16());
         tracing::info!(target: "archon::server", by, path, status, "a write to a mounted router");
+        let request = audit::mounted_entry(&state, &token, &method, path, &response);
+        audit::note(&state, request).await;
         state.note_change();
     }
     finish(Ok(response))
