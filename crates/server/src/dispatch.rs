@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    body::Body,
     extract::Request,
     http::{
         Method, StatusCode,
@@ -14,6 +15,8 @@ use axum::{
     response::Response,
     routing::{MethodFilter, on},
 };
+use http_body_util::BodyExt as _;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     access::Token,
@@ -88,11 +91,13 @@ async fn write(route: &'static Route, mut call: Call) -> Reply {
     })
 }
 
-/// Passes a request that the checks admit to another router.
+/// Passes a request that the checks admit to another router. It counts as an open stream until its response has ended.
 async fn pass(state: Arc<State>, right: Right, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let token = match check_guarded(&state, right, &parts) {
-        Ok(token) => token,
+    let checked = check_guarded(&state, right, &parts);
+    let admitted = checked.and_then(|token| token.open_stream().map(|permit| (token, permit)));
+    let (token, permit) = match admitted {
+        Ok(admitted) => admitted,
         Err(problem) => return finish(Err(problem)),
     };
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
@@ -105,7 +110,15 @@ async fn pass(state: Arc<State>, right: Right, request: Request, next: Next) -> 
         audit::note(&state, request).await;
         state.note_change();
     }
-    finish(Ok(response))
+    finish(Ok(response.map(|body| hold(permit, body))))
+}
+
+/// Returns the body, which holds the permit until it is sent or dropped.
+fn hold(permit: OwnedSemaphorePermit, body: Body) -> Body {
+    Body::new(body.map_err(move |error| {
+        let _held = &permit;
+        error
+    }))
 }
 
 fn check_guarded(state: &State, right: Right, parts: &Parts) -> Result<Arc<Token>, Problem> {

@@ -97,3 +97,18 @@ async fn guarded_router_shares_the_limit_of_requests_of_a_token() {
     let (status, body, _) = send(&app, Ask::get("/own")).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{body}");
 }
+
+#[tokio::test]
+async fn guarded_router_counts_a_request_as_a_stream_until_its_response_has_ended() {
+    let limits = TokenLimits::default().with_watchers(1);
+    let site = World::new().site_with(ServerOptions::default(), limits);
+    let app = app(&site);
+    let open = app.clone().oneshot(Ask::get("/own").request()).await.unwrap();
+    assert_eq!((open.status(), open.headers().contains_key("content-length")), (StatusCode::OK, true));
+    let (status, body, _) = send(&app, Ask::get("/own")).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(body["type"], "urn:archon:problem:watcher-limit");
+    assert_eq!(send(&app, Ask::get("/own").by("operator")).await.0, StatusCode::OK, "another token");
+    assert!(!to_bytes(open.into_body(), usize::MAX).await.unwrap().is_empty());
+    assert_eq!(send(&app, Ask::get("/own")).await.0, StatusCode::OK);
+}
