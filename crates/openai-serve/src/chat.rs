@@ -27,7 +27,7 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
 async fn complete(shared: &Arc<Shared>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let key = idempotency_key(&parts.headers)?;
-    let fields = read_fields(body, shared.options.max_body).await?;
+    let fields = read_fields(shared, body).await?;
     check_fields(&fields, CHAT)?;
     let model = shared.model(required_text(&fields, "model")?)?;
     let (is_stream, with_usage) = (flag(&fields, "stream")?, wants_usage(&fields)?);

@@ -42,7 +42,7 @@ pub(crate) async fn cancel(State(shared): State<Arc<Shared>>, Path(id): Path<Str
 async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let key = idempotency_key(&parts.headers)?;
-    let fields = read_fields(body, shared.options.max_body).await?;
+    let fields = read_fields(shared, body).await?;
     check_fields(&fields, RESPONSES)?;
     let model = shared.model(required_text(&fields, "model")?)?;
     let (is_stream, is_background) = (flag(&fields, "stream")?, flag(&fields, "background")?);

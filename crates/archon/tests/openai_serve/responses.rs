@@ -1,10 +1,22 @@
 //! Responses: events, conversations, background responses, runs without an answer, retries.
 
-use archon::types::{AnswerRuns, Json, RunFilter, StartRun, StartRuns};
-use archon_testkit::Ended;
+use std::{sync::Arc, time::Duration};
+
+use archon::{
+    openai_serve::{
+        AgentModel, Server, ServerOptions,
+        axum::body::{Body, Bytes},
+    },
+    types::{AnswerRuns, CancellationToken, Json, RunFilter, StartRun, StartRuns},
+};
+use archon_testkit::{Ended, VirtualClock};
+use futures_util::stream;
 use serde_json::json;
 
-use crate::site::{RESPONSES, Sent, Site};
+use crate::{
+    desk::Desk,
+    site::{RESPONSES, Sent, Site},
+};
 
 fn request(input: &str) -> Json {
     json!({ "model": "desk", "input": input })
@@ -266,4 +278,19 @@ async fn response_of_a_run_that_is_unknown_or_not_offered_does_not_exist() {
         assert_eq!(cancel.refusal(), (404, "response_not_found", None));
     }
     assert_eq!(site.desk.runs.questions(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn body_that_does_not_arrive_is_given_up() {
+    let (desk, clock) = (Desk::new(), VirtualClock::new());
+    let (runs, options) = (Arc::new(desk.runs.clone()), ServerOptions::default());
+    let server = Server::new(runs, [AgentModel::new("desk")], Arc::new(clock.clone()), options);
+    let site = Site { desk, router: server.router(), end: CancellationToken::new() };
+    let mut request = Site::request("POST", RESPONSES, &Json::Null, None);
+    *request.body_mut() = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+    let (answer, ()) = tokio::join!(site.send(request), async {
+        clock.until_asleep(1).await;
+        clock.advance(Duration::from_secs(30));
+    });
+    assert_eq!(answer.refusal(), (408, "slow_body", None));
 }
