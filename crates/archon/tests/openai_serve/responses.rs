@@ -157,6 +157,27 @@ async fn previous_response_and_conversation_continue_the_session() {
 }
 
 #[tokio::test]
+async fn previous_response_of_a_tenant_continues_its_session_and_one_of_an_agent_not_offered_is_unknown() {
+    let site = Site::new();
+    let runs = &site.desk.runs;
+    let first = runs.start(StartRun::new("first").agent("desk").tenant("anna")).await.unwrap();
+    runs.reply(&first.run).await.ended();
+    let mut next = request("recall");
+    next["previous_response_id"] = json!(format!("resp_{}", first.run));
+    let second = site.ask(RESPONSES, &next).await;
+    let expected = "user: first\nassistant: You said: first\nuser: recall";
+    assert_eq!(texts(&second.body), [(expected, "final_answer")]);
+    let head = runs.get(&second.run()).await.unwrap();
+    assert_eq!((head.tenant, head.session), (Some("anna".into()), Some(first.session)));
+
+    let hidden = runs.start(StartRun::new("first").agent("clerk")).await.unwrap().run;
+    runs.reply(&hidden).await.ended();
+    next["previous_response_id"] = json!(format!("resp_{hidden}"));
+    let refused = site.post(RESPONSES, &next).await;
+    assert_eq!(refused.refusal(), (400, "previous_response_not_found", Some("previous_response_id")));
+}
+
+#[tokio::test]
 async fn background_response_is_there_at_once_and_read_when_it_is_complete() {
     let site = Site::new();
     let mut body = request("wait");
