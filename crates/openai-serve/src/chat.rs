@@ -38,7 +38,7 @@ async fn complete(shared: &Arc<Shared>, request: Request) -> Result<Response, Ap
     if is_stream {
         return Ok(respond(followed, ChatWriter::new(completion, with_usage)));
     }
-    let ending = followed.to_end().await?;
+    let ending = followed.wait().await?;
     if ending.has_failed() {
         return Err(failure_of(&ending));
     }

@@ -66,7 +66,7 @@ async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, 
     if is_background {
         return Ok(json_response(&head.json(&[], None), Some(&head.run)));
     }
-    let ending = followed.to_end().await?;
+    let ending = followed.wait().await?;
     Ok(json_response(&head.json(followed.transcript.parts(), Some(&ending)), Some(&head.run)))
 }
 
