@@ -67,7 +67,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ),
     ("html2text", "pages as text that a model can read"),
     ("http-body", "the frames of a response's body"),
-    ("http-body-util", "the body of a refusal"),
+    ("http-body-util", "the body of a refusal, and one that counts as a stream until its end"),
     ("hyper", "connections of HTTP clients"),
     ("hyper-util", "connections of HTTP clients: their runtime and their graceful end"),
     ("ignore", "which files a search, or a snapshot of a workspace, leaves out"),

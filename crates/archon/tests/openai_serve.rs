@@ -8,6 +8,8 @@ mod chat;
 mod desk;
 #[path = "openai_serve/going_away.rs"]
 mod going_away;
+#[path = "openai_serve/outer_router.rs"]
+mod outer_router;
 #[path = "openai_serve/responses.rs"]
 mod responses;
 #[path = "openai_serve/site.rs"]

@@ -1,17 +1,25 @@
 //! Reads a request: its idempotency key, its body, and fields of simple types.
 
+use std::{pin::pin, time::Duration};
+
 use archon_types::Json;
 use axum::{
     body::Body,
     http::{HeaderMap, StatusCode},
 };
-use futures_util::StreamExt;
+use futures_util::{
+    StreamExt,
+    future::{Either, select},
+};
 use serde_json::Map;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, shared::Shared};
 
 /// The maximum length of an idempotency key in bytes.
 const LONGEST_KEY: usize = 255;
+
+/// The maximum time until a body has arrived.
+const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// The fields of a body.
 pub(crate) type Fields = Map<String, Json>;
@@ -34,9 +42,18 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
     Ok(Some(key.to_owned()))
 }
 
-/// Reads the body, which is a JSON object of at most `most` bytes.
-pub(crate) async fn read_fields(body: Body, most: usize) -> Result<Fields, ApiError> {
-    let bytes = collect(body, most).await?;
+/// Reads the body, which is a JSON object of at most [`max_body`](crate::ServerOptions::max_body) bytes.
+pub(crate) async fn read_fields(shared: &Shared, body: Body) -> Result<Fields, ApiError> {
+    let read = pin!(collect(body, shared.options.max_body));
+    let deadline = shared.clock.sleep_until(shared.clock.now() + BODY_TIME);
+    let bytes = match select(read, deadline).await {
+        Either::Left((bytes, _)) => bytes?,
+        Either::Right(_) => {
+            let seconds = BODY_TIME.as_secs();
+            let detail = format!("the body did not arrive in {seconds} s; send the request again");
+            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow_body", detail));
+        }
+    };
     let wrong = |detail: String| ApiError::new(StatusCode::BAD_REQUEST, "invalid_json", detail);
     match serde_json::from_slice(&bytes) {
         Ok(Json::Object(fields)) => Ok(fields),

@@ -27,18 +27,18 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
 async fn complete(shared: &Arc<Shared>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let key = idempotency_key(&parts.headers)?;
-    let fields = read_fields(body, shared.options.max_body).await?;
+    let fields = read_fields(shared, body).await?;
     check_fields(&fields, CHAT)?;
     let model = shared.model(required_text(&fields, "model")?)?;
     let (is_stream, with_usage) = (flag(&fields, "stream")?, wants_usage(&fields)?);
     let conversation = Conversation::of_messages(&fields, shared.clock.now())?;
-    let order = Order { model, conversation, session: None, key, is_background: false };
+    let order = Order { model, conversation, session: None, tenant: None, key, is_background: false };
     let Begun { mut followed, created, .. } = start(shared, order).await?;
     let completion = Completion::new(&followed.run, created, model.agent.to_string());
     if is_stream {
         return Ok(respond(followed, ChatWriter::new(completion, with_usage)));
     }
-    let ending = followed.to_end().await?;
+    let ending = followed.wait().await?;
     if ending.has_failed() {
         return Err(failure_of(&ending));
     }

@@ -157,7 +157,10 @@ mod tests {
         Conversation::of_input(&fields, NOW)
     }
 
-    fn texts(conversation: &Conversation) -> (Vec<(&'static str, String)>, Vec<(Option<Speaker>, String)>) {
+    /// Restored messages with their roles, and prompts with their speakers.
+    type Texts = (Vec<(&'static str, String)>, Vec<(Option<Speaker>, String)>);
+
+    fn texts(conversation: &Conversation) -> Texts {
         let role = |message: &Message| match message {
             Message::User(_) => "user",
             _ => "assistant",

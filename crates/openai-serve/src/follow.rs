@@ -60,7 +60,7 @@ impl Followed {
     }
 
     /// Waits for the end of the run.
-    pub(crate) async fn to_end(&mut self) -> Result<Ending, ApiError> {
+    pub(crate) async fn wait(&mut self) -> Result<Ending, ApiError> {
         loop {
             match self.next().await {
                 Some(Ok(Step::Said(_))) => {}

@@ -39,8 +39,9 @@
 //! `instructions` do not replace the agent's own instructions: the model reads them as messages of the client, at their
 //! places. They stay in the session. A plan and a team take one text, so they have no restored conversation.
 //!
-//! `previous_response_id` continues the session of a response, which must be its last; `conversation` is the id of a
-//! session, and begins it if there is none. Images are data URLs. No address is fetched.
+//! `previous_response_id` continues the session of a response, which must be its last, for the tenant of that response.
+//! `conversation` is the id of a session of the service's own tenant (`local` if it has none), and begins it if there is
+//! none. Images are data URLs. No address is fetched.
 //!
 //! # Fields
 //!

@@ -8,7 +8,7 @@ use archon_types::CancellationToken;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Maximum size of the body of a request in bytes; images are part of it. Default 8 MiB.
+    /// Maximum size of the body of a request in bytes; images are part of it. It has 30 s to arrive. Default 8 MiB.
     pub max_body: usize,
     /// The pause after which a stream without an event sends a comment, so that nothing between takes the connection
     /// for dead. Default 15 s.

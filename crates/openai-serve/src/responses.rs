@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Event, Json, Origin, RunFilter, RunId, RunStarted, RunStatus, SessionId};
+use archon_types::{Event, Json, Origin, RunFilter, RunId, RunStarted, RunStatus, SessionId, TenantId};
 use axum::{
     extract::{Path, Request, State},
     http::{StatusCode, Uri},
@@ -42,15 +42,15 @@ pub(crate) async fn cancel(State(shared): State<Arc<Shared>>, Path(id): Path<Str
 async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let key = idempotency_key(&parts.headers)?;
-    let fields = read_fields(body, shared.options.max_body).await?;
+    let fields = read_fields(shared, body).await?;
     check_fields(&fields, RESPONSES)?;
     let model = shared.model(required_text(&fields, "model")?)?;
     let (is_stream, is_background) = (flag(&fields, "stream")?, flag(&fields, "background")?);
     // Usage is always part of the last event.
     wants_usage(&fields)?;
     let conversation = Conversation::of_input(&fields, shared.clock.now())?;
-    let session = session(shared, &fields).await?;
-    let order = Order { model, conversation, session, key, is_background };
+    let (session, tenant) = session(shared, &fields).await?.unzip();
+    let order = Order { model, conversation, session, tenant: tenant.flatten(), key, is_background };
     let Begun { mut followed, session, created } = start(shared, order).await?;
     let head = ResponseHead {
         run: followed.run.clone(),
@@ -66,12 +66,15 @@ async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, 
     if is_background {
         return Ok(json_response(&head.json(&[], None), Some(&head.run)));
     }
-    let ending = followed.to_end().await?;
+    let ending = followed.wait().await?;
     Ok(json_response(&head.json(followed.transcript.parts(), Some(&ending)), Some(&head.run)))
 }
 
-/// Returns the session that a request continues.
-async fn session(shared: &Shared, fields: &Fields) -> Result<Option<SessionId>, ApiError> {
+/// Returns the session that a request continues, with its tenant.
+async fn session(
+    shared: &Shared,
+    fields: &Fields,
+) -> Result<Option<(SessionId, Option<TenantId>)>, ApiError> {
     let conversation = match fields.get("conversation") {
         None | Some(Json::Null) => None,
         Some(Json::String(id)) => Some(id.as_str()),
@@ -85,12 +88,13 @@ async fn session(shared: &Shared, fields: &Fields) -> Result<Option<SessionId>, 
         }
         (Some(previous), None) => session_after(shared, previous).await.map(Some),
         (None, Some("")) => Err(wrong_type("conversation", "the id of a conversation")),
-        (None, conversation) => Ok(conversation.map(SessionId::new)),
+        (None, conversation) => Ok(conversation.map(|id| (SessionId::new(id), None))),
     }
 }
 
-/// Returns the session of a response, which must be the last of its session.
-async fn session_after(shared: &Shared, previous: &str) -> Result<SessionId, ApiError> {
+/// Returns the session of a response, which must be the last of its session, with the tenant. A run of an agent that is
+/// not offered is as one that does not exist.
+async fn session_after(shared: &Shared, previous: &str) -> Result<(SessionId, Option<TenantId>), ApiError> {
     let param = "previous_response_id";
     let unknown = |reason: String| ApiError::field("previous_response_not_found", param, reason);
     let run = find(previous).map_err(|error| unknown(error.message))?;
@@ -99,8 +103,12 @@ async fn session_after(shared: &Shared, previous: &str) -> Result<SessionId, Api
         head => head?,
     };
     let Some(session) = head.session else { return Err(unknown(format!("run {run} cannot be read"))) };
+    let records = shared.runs.records(&run, None).await?.records;
+    if RunStarted::of(&records).and_then(|started| shared.model_of(&started.agent)).is_none() {
+        return Err(unknown(not_found(previous).message));
+    }
     let mut filter = RunFilter::of_session(session.clone()).top_level().limit(1);
-    filter.tenant = head.tenant;
+    filter.tenant = head.tenant.clone();
     let newest = shared.runs.list(&filter).await?.into_iter().next();
     match newest.filter(|newest| newest.run_id != run) {
         Some(newest) => {
@@ -110,7 +118,7 @@ async fn session_after(shared: &Shared, previous: &str) -> Result<SessionId, Api
             );
             Err(ApiError::field("previous_response_not_last", param, message))
         }
-        None => Ok(session),
+        None => Ok((session, head.tenant)),
     }
 }
 

@@ -74,7 +74,9 @@ impl Server {
 
     /// Answers a request as [`router`](Self::router) does. A program whose tokens reach the runs of different customers has
     /// a server for each, and chooses by the token.
-    pub async fn answer(&self, request: Request) -> Response {
+    pub async fn answer(&self, mut request: Request) -> Response {
+        // The router of the program left its parameters of the path there, and this one would add its own to them.
+        request.extensions_mut().clear();
         match self.router().call(request).await {
             Ok(response) => response,
             Err(never) => match never {},

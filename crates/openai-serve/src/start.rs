@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{SessionId, StartRun, Started, Timestamp};
+use archon_types::{SessionId, StartRun, Started, TenantId, Timestamp};
 
 use crate::{
     conversation::Conversation, error::ApiError, follow::Followed, guard::Guard, model::AgentModel,
@@ -15,6 +15,8 @@ pub(crate) struct Order<'a> {
     pub(crate) conversation: Conversation,
     /// The session to continue.
     pub(crate) session: Option<SessionId>,
+    /// The tenant of this session, if it is known; otherwise the run is for that of the service.
+    pub(crate) tenant: Option<TenantId>,
     /// The idempotency key.
     pub(crate) key: Option<String>,
     /// True if the run goes on without its client.
@@ -31,13 +33,13 @@ pub(crate) struct Begun {
 /// Starts a run and watches it. If its client goes away, the run is cancelled, unless it is a background run or has a
 /// key, with which the client may ask again.
 pub(crate) async fn start(shared: &Arc<Shared>, order: Order<'_>) -> Result<Begun, ApiError> {
-    let Order { model, conversation, session, key, is_background } = order;
+    let Order { model, conversation, session, tenant, key, is_background } = order;
     let mut request = StartRun::with_messages(conversation.prompts)
         .agent(model.agent.clone())
         .kind(model.kind)
         .restored(conversation.restored);
     let is_left_alone = is_background || key.is_some();
-    (request.key, request.session) = (key, session);
+    (request.key, request.session, request.tenant) = (key, session, tenant);
     let started = shared.runs.start(request).await?;
     let (run, is_new) = (started.run, started.how == Started::New);
     let end = shared.options.end.clone();

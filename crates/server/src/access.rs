@@ -70,7 +70,8 @@ pub struct TokenLimits {
     /// Maximum number of requests in an hour that start a run, without those to a mounted router
     /// ([`Server::guarded`](crate::Server::guarded)). Default 600.
     pub starts_per_hour: u32,
-    /// Maximum number of streams of events that are open at a time. Default 64.
+    /// Maximum number of streams of events that are open at a time, and of requests to mounted routers
+    /// ([`Server::guarded`](crate::Server::guarded)). Default 64.
     pub watchers: usize,
 }
 
@@ -88,7 +89,7 @@ impl TokenLimits {
     /// Sets the maximum number of requests in an hour that start a run.
     pub fn with_starts_per_hour(self, starts: u32) -> Self { self.starts_per_hour = starts }
 
-    /// Sets the maximum number of streams of events that are open at a time.
+    /// Sets the maximum number of streams of events and requests to mounted routers that are open at a time.
     pub fn with_watchers(self, watchers: usize) -> Self { self.watchers = watchers }
 }
 }
@@ -171,11 +172,11 @@ impl Token {
         taken.map_err(|next| limit(Rule::StartLimit, "this token has started too many runs", next, now))
     }
 
-    /// Counts a stream of events, until the permit is dropped.
+    /// Counts a stream of events or a request to a mounted router, until the permit is dropped.
     pub(crate) fn open_stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.watchers.clone().try_acquire_owned().map_err(|_| {
-            Problem::new(Rule::WatcherLimit, "this token has too many open streams of events")
-                .advise("close a stream")
+            let detail = "this token has too many open streams of events and requests to mounted routers";
+            Problem::new(Rule::WatcherLimit, detail).advise("close one, or wait until one has ended")
         })
     }
 

@@ -4,7 +4,10 @@ use std::{collections::HashSet, sync::Arc};
 
 use archon_types::JournalError;
 use archon_views::AuditTrail;
-use axum::http::{StatusCode, header::LOCATION};
+use axum::{
+    http::{Method, StatusCode, header::LOCATION},
+    response::Response,
+};
 use serde::Serialize;
 
 use crate::{
@@ -16,6 +19,9 @@ use crate::{
     route::Route,
     state::State,
 };
+
+/// The header by which a mounted router names the run of a response.
+const RUN: &str = "x-archon-run";
 
 #[derive(Serialize)]
 struct AuditBody {
@@ -58,6 +64,7 @@ pub(crate) fn request_entry(
     token: &Token,
     route: &Route,
     path: String,
+    target: Option<String>,
     reply: &Reply,
 ) -> LoggedRequest {
     let (status, rule) = match reply {
@@ -69,10 +76,31 @@ pub(crate) fn request_entry(
         token: token.name.clone(),
         role: token.role.as_str().to_owned(),
         method: route.method.to_string(),
-        target: target(route.path, &path, reply),
+        target: target.or_else(|| started_run(reply)),
         path,
         status: status.as_u16(),
         rule,
+    }
+}
+
+/// Returns a write to a mounted router as the log of requests has it. Which run it concerned, only the response tells.
+pub(crate) fn mounted_entry(
+    state: &State,
+    token: &Token,
+    method: &Method,
+    path: String,
+    response: &Response,
+) -> LoggedRequest {
+    let target = response.headers().get(RUN).and_then(|run| run.to_str().ok());
+    LoggedRequest {
+        at: state.now(),
+        token: token.name.clone(),
+        role: token.role.as_str().to_owned(),
+        method: method.to_string(),
+        path,
+        target: target.map(str::to_owned),
+        status: response.status().as_u16(),
+        rule: None,
     }
 }
 
@@ -85,11 +113,14 @@ pub(crate) async fn note(state: &State, request: LoggedRequest) {
     }
 }
 
-/// Returns the run or the question of a path, or the run that a response says was started.
-fn target(route: &str, path: &str, reply: &Reply) -> Option<String> {
-    if let Some(place) = route.split('/').position(|part| part.starts_with('{')) {
-        return path.split('/').nth(place).map(str::to_owned);
-    }
+/// Returns the run or the question that the path of a request names, as its operation reads it: `%5F` in a path is `_`.
+pub(crate) async fn target(call: &mut Call, route: &Route) -> Option<String> {
+    let name = route.path.split(['{', '}']).nth(1)?;
+    call.parameter(name).await.ok()
+}
+
+/// Returns the run that a response says was started.
+fn started_run(reply: &Reply) -> Option<String> {
     let started = reply.as_ref().ok()?.headers().get(LOCATION)?.to_str().ok()?;
     started.strip_prefix("runs/").map(str::to_owned)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    body::Body,
     extract::Request,
     http::{
         Method, StatusCode,
@@ -14,6 +15,8 @@ use axum::{
     response::Response,
     routing::{MethodFilter, on},
 };
+use http_body_util::BodyExt as _;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     access::Token,
@@ -57,45 +60,65 @@ pub(crate) fn guarded(state: &Arc<State>, router: Router, right: Right) -> Route
 
 async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let is_write = is_write(&parts.method);
-    let reply = match check(&state, route.needs, &parts) {
-        Err(problem) => Err(problem),
-        Ok(None) => account::sign_in(&state, &parts),
-        Ok(Some(token)) => {
-            let path = parts.uri.path().to_owned();
-            let call = Call { state: state.clone(), token: token.clone(), parts, body };
-            let reply = operate(route.operation, call).await;
-            if is_write {
-                log(&token.name, route.operation, &path, &reply);
-                let request = audit::request_entry(&state, &token, route, path, &reply);
-                audit::note(&state, request).await;
-            }
-            reply
-        }
+    let token = match check(&state, route.needs, &parts) {
+        Err(problem) => return finish(Err(problem)),
+        Ok(None) => return finish(account::sign_in(&state, &parts)),
+        Ok(Some(token)) => token,
     };
-    if is_write && reply.is_ok() {
-        state.note_change();
-    }
-    finish(reply)
+    let is_write = is_write(&parts.method);
+    let call = Call { state, token, parts, body };
+    finish(if is_write { write(route, call).await } else { operate(route.operation, call).await })
 }
 
-/// Passes a request that the checks admit to another router.
+/// Carries out a write and notes it. Its task goes on when the client goes away, because an effect may be there already.
+async fn write(route: &'static Route, mut call: Call) -> Reply {
+    let task = tokio::spawn(async move {
+        let (state, token) = (call.state.clone(), call.token.clone());
+        let path = call.parts.uri.path().to_owned();
+        let target = audit::target(&mut call, route).await;
+        let reply = operate(route.operation, call).await;
+        log(&token.name, route.operation, &path, &reply);
+        let request = audit::request_entry(&state, &token, route, path, target, &reply);
+        audit::note(&state, request).await;
+        if reply.is_ok() {
+            state.note_change();
+        }
+        reply
+    });
+    task.await.unwrap_or_else(|error| {
+        Err(Problem::new(Rule::Internal, format!("the write broke off: {error}"))
+            .advise("look at the state of the run before you send the request again"))
+    })
+}
+
+/// Passes a request that the checks admit to another router. It counts as an open stream until its response has ended.
 async fn pass(state: Arc<State>, right: Right, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let token = match check_guarded(&state, right, &parts) {
-        Ok(token) => token,
+    let checked = check_guarded(&state, right, &parts);
+    let admitted = checked.and_then(|token| token.open_stream().map(|permit| (token, permit)));
+    let (token, permit) = match admitted {
+        Ok(admitted) => admitted,
         Err(problem) => return finish(Err(problem)),
     };
-    let is_write = is_write(&parts.method);
-    let (by, path) = (token.name.clone(), parts.uri.path().to_owned());
-    parts.extensions.insert(Caller::new(token));
+    let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+    parts.extensions.insert(Caller::new(token.clone()));
     let response = next.run(Request::from_parts(parts, body)).await;
-    if is_write {
-        let status = response.status().as_u16();
+    if is_write(&method) {
+        let (by, status) = (token.name.as_str(), response.status().as_u16());
         tracing::info!(target: "archon::server", by, path, status, "a write to a mounted router");
+        let request = audit::mounted_entry(&state, &token, &method, path, &response);
+        audit::note(&state, request).await;
         state.note_change();
     }
-    finish(Ok(response))
+    finish(Ok(response.map(|body| hold(permit, body))))
+}
+
+/// Returns the body, which holds the permit until it is sent or dropped.
+fn hold(permit: OwnedSemaphorePermit, body: Body) -> Body {
+    Body::new(body.map_err(move |error| {
+        let _held = &permit;
+        error
+    }))
 }
 
 fn check_guarded(state: &State, right: Right, parts: &Parts) -> Result<Arc<Token>, Problem> {

@@ -62,6 +62,7 @@
 //! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused by the request itself and not
 //!   by the address that the server listens at.
 //! - A write has the content type `application/json`, which no page of another site can send unasked.
+//! - A write to a route of the table is carried out and noted, also if its client goes away.
 //! - A slow watcher loses no record, and slows neither the run nor another watcher.
 //! - Every refused request says which rule refused it.
 //!

@@ -11,8 +11,9 @@ use std::{
 use archon_types::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A file with a line of JSON for each write that a token sent: the time, the name and the role of the token, the method,
-/// the path, the run or the question, and the status. A line is on the storage medium before the response is sent.
+/// A file with a line of JSON for each write that a token sent, also to a mounted router: the time, the name and the role
+/// of the token, the method, the path, the run or the question, and the status. A line is on the storage medium before the
+/// response is sent.
 ///
 /// The file grows without a limit. To begin a new one, stop the server and move the file away; an audit shows what is in
 /// the current file. Only one server may write a file.
@@ -90,7 +91,8 @@ pub(crate) struct LoggedRequest {
     pub(crate) role: String,
     pub(crate) method: String,
     pub(crate) path: String,
-    /// The run or the question of the path, or the run that was started.
+    /// The run or the question of the path, or the run that was started; of a mounted router, the run that its response
+    /// names.
     pub(crate) target: Option<String>,
     /// The status of the response.
     pub(crate) status: u16,

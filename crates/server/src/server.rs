@@ -60,8 +60,9 @@ impl Server {
         dispatch::router(&self.state)
     }
 
-    /// Puts the checks of this server before another router: host, origin, token with this right, its limit of requests,
-    /// and for a write with a body its type. So routers that are mounted beside this one share its tokens. A request that
+    /// Puts the checks of this server before another router: host, origin, token with this right, its limits of requests
+    /// and of open streams, of which each request is one until its response has ended, and for a write with a body its
+    /// type. So routers that are mounted beside this one share its tokens. A request that
     /// passes has the extension [`Caller`](crate::Caller), and its response gets the headers of
     /// [`router`](Self::router), as far as it does not set them itself.
     ///

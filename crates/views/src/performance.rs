@@ -196,11 +196,11 @@ impl Fold {
     fn apply(&mut self, record: &Record) -> Option<(String, End)> {
         let at = record.at;
         match &record.body {
-            RecordBody::ModelCallStarted { turn, .. } => {
-                if self.asked.is_none_or(|(asked, _)| asked != *turn) {
-                    self.end_turn();
-                    self.asked = Some((*turn, at));
-                }
+            RecordBody::ModelCallStarted { turn, .. }
+                if self.asked.is_none_or(|(asked, _)| asked != *turn) =>
+            {
+                self.end_turn();
+                self.asked = Some((*turn, at));
             }
             RecordBody::ModelCallFinished { command, message, .. } => {
                 let names = message.tool_calls().map(|call| call.target().name);

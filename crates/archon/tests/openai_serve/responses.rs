@@ -1,10 +1,22 @@
 //! Responses: events, conversations, background responses, runs without an answer, retries.
 
-use archon::types::{AnswerRuns, Json, RunFilter, StartRun, StartRuns};
-use archon_testkit::Ended;
+use std::{sync::Arc, time::Duration};
+
+use archon::{
+    openai_serve::{
+        AgentModel, Server, ServerOptions,
+        axum::body::{Body, Bytes},
+    },
+    types::{AnswerRuns, CancellationToken, Json, RunFilter, StartRun, StartRuns},
+};
+use archon_testkit::{Ended, VirtualClock};
+use futures_util::stream;
 use serde_json::json;
 
-use crate::site::{RESPONSES, Sent, Site};
+use crate::{
+    desk::Desk,
+    site::{RESPONSES, Sent, Site},
+};
 
 fn request(input: &str) -> Json {
     json!({ "model": "desk", "input": input })
@@ -145,6 +157,27 @@ async fn previous_response_and_conversation_continue_the_session() {
 }
 
 #[tokio::test]
+async fn previous_response_of_a_tenant_continues_its_session_and_one_of_an_agent_not_offered_is_unknown() {
+    let site = Site::new();
+    let runs = &site.desk.runs;
+    let first = runs.start(StartRun::new("first").agent("desk").tenant("anna")).await.unwrap();
+    runs.reply(&first.run).await.ended();
+    let mut next = request("recall");
+    next["previous_response_id"] = json!(format!("resp_{}", first.run));
+    let second = site.ask(RESPONSES, &next).await;
+    let expected = "user: first\nassistant: You said: first\nuser: recall";
+    assert_eq!(texts(&second.body), [(expected, "final_answer")]);
+    let head = runs.get(&second.run()).await.unwrap();
+    assert_eq!((head.tenant, head.session), (Some("anna".into()), Some(first.session)));
+
+    let hidden = runs.start(StartRun::new("first").agent("clerk")).await.unwrap().run;
+    runs.reply(&hidden).await.ended();
+    next["previous_response_id"] = json!(format!("resp_{hidden}"));
+    let refused = site.post(RESPONSES, &next).await;
+    assert_eq!(refused.refusal(), (400, "previous_response_not_found", Some("previous_response_id")));
+}
+
+#[tokio::test]
 async fn background_response_is_there_at_once_and_read_when_it_is_complete() {
     let site = Site::new();
     let mut body = request("wait");
@@ -266,4 +299,19 @@ async fn response_of_a_run_that_is_unknown_or_not_offered_does_not_exist() {
         assert_eq!(cancel.refusal(), (404, "response_not_found", None));
     }
     assert_eq!(site.desk.runs.questions(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn body_that_does_not_arrive_is_given_up() {
+    let (desk, clock) = (Desk::new(), VirtualClock::new());
+    let (runs, options) = (Arc::new(desk.runs.clone()), ServerOptions::default());
+    let server = Server::new(runs, [AgentModel::new("desk")], Arc::new(clock.clone()), options);
+    let site = Site { desk, router: server.router(), end: CancellationToken::new() };
+    let mut request = Site::request("POST", RESPONSES, &Json::Null, None);
+    *request.body_mut() = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+    let (answer, ()) = tokio::join!(site.send(request), async {
+        clock.until_asleep(1).await;
+        clock.advance(Duration::from_secs(30));
+    });
+    assert_eq!(answer.refusal(), (408, "slow_body", None));
 }

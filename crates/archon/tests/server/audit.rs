@@ -1,10 +1,19 @@
 //! The audit of a run: the trail of its log, and the requests of tokens.
 
+use std::time::Duration;
+
 use archon::{
-    server::{RequestLog, ServerOptions, TokenLimits, axum::http::StatusCode},
-    types::{Json, StartRuns, Timestamp},
+    server::{
+        RequestLog, ServerOptions, TokenLimits,
+        axum::{
+            body::{Body, Bytes},
+            http::StatusCode,
+        },
+    },
+    types::{Json, RunFilter, StartRuns, Timestamp},
 };
 use archon_testkit::Ended;
+use futures_util::{FutureExt, stream};
 use serde_json::json;
 
 use crate::world::{Ask, Site, World};
@@ -69,6 +78,44 @@ async fn audit_has_the_trail_of_the_log_and_the_requests_of_tokens() {
     let of_other = audit(&site, &other).await;
     assert_eq!(of_other["requests"].as_array().unwrap().len(), 1);
     assert_eq!(entry(&of_other, "ended")["outcome"], "finished");
+}
+
+// spec: EX-12
+#[tokio::test]
+async fn audit_has_a_request_whose_path_is_encoded() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = RequestLog::open(folder.path().join("requests.jsonl")).unwrap();
+    let options = ServerOptions::default().with_request_log(log);
+    let site = World::new().site_with(options, TokenLimits::default());
+    let run = site.run("hello").await;
+    let encoded: String = run.as_str().bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let path = format!("/v1/runs/{encoded}/resume");
+    assert_eq!(site.post(&path, json!({})).await.refusal(), (409, "conflict"));
+    let requests = audit(&site, &run).await["requests"].clone();
+    assert_eq!((&requests[1]["path"], &requests[1]["target"]), (&json!(path), &json!(run)));
+}
+
+// spec: EX-12
+#[tokio::test]
+async fn write_whose_client_goes_away_is_carried_out_and_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests.jsonl");
+    let options = ServerOptions::default().with_request_log(RequestLog::open(&file).unwrap());
+    let site = World::new().site_with(options, TokenLimits::default());
+    let (go, wait) = tokio::sync::oneshot::channel();
+    let body = stream::once(async move {
+        wait.await.map_err(std::io::Error::other)?;
+        Ok::<_, std::io::Error>(Bytes::from_static(b"{\"text\": \"hello\"}"))
+    });
+    let mut request = Ask::new("POST", "/v1/runs").request();
+    *request.body_mut() = Body::from_stream(body);
+    assert!(site.send_request(request).now_or_never().is_none(), "the body has not arrived");
+    go.send(()).unwrap();
+    while std::fs::read_to_string(&file).unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let run = site.runs.list(&RunFilter::all()).await.unwrap().remove(0).run_id;
+    assert_eq!(audit(&site, &run).await["requests"][0]["status"], 201);
 }
 
 // spec: EX-12

@@ -1,7 +1,7 @@
 //! Other routers behind the checks of the server.
 
 use archon::server::{
-    Caller, Right,
+    Caller, RequestLog, Right, ServerOptions, TokenLimits,
     axum::{Extension, Router, body::to_bytes, http::StatusCode, routing::any},
 };
 use serde_json::{Value, json};
@@ -68,13 +68,52 @@ async fn guarded_router_gets_only_requests_that_the_checks_admit() {
     assert_eq!(send(&app, Ask::get("/v1/me")).await.0, StatusCode::OK, "the routes of the server stay");
 }
 
+// spec: EX-12
+#[tokio::test]
+async fn guarded_router_has_its_writes_in_the_log_of_requests_with_the_run_of_the_response() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests.jsonl");
+    let options = ServerOptions::default().with_request_log(RequestLog::open(&file).unwrap());
+    let site = World::new().site_with(options, TokenLimits::default());
+    let run = site.run("hello").await;
+    let named = [("x-archon-run", run.to_string())];
+    let own = Router::new().route("/own", any(move || async move { named })).route("/other", any(whoami));
+    let app = site.server.router().merge(site.server.guarded(own, Right::Operate));
+    for ask in [Ask::get("/own"), Ask::new("PUT", "/own").by("operator"), Ask::new("POST", "/other")] {
+        assert_eq!(send(&app, ask).await.0, StatusCode::OK);
+    }
+    let (_, audit, _) = send(&app, Ask::get(&format!("/v1/runs/{run}/audit"))).await;
+    let requests = audit["requests"].as_array().unwrap();
+    assert_eq!(requests.len(), 2, "the start, and the write that the run was named for: {audit}");
+    let fields = ["token", "role", "method", "path", "status"].map(|field| requests[1][field].clone());
+    assert_eq!(json!(fields), json!(["operator", "operator", "PUT", "/own", 200]));
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["path"], &last["target"]), (&json!("/other"), &Value::Null));
+}
+
 #[tokio::test]
 async fn guarded_router_shares_the_limit_of_requests_of_a_token() {
-    let limits = archon::server::TokenLimits::default().with_requests_per_minute(2);
-    let site = World::new().site_with(archon::server::ServerOptions::default(), limits);
+    let limits = TokenLimits::default().with_requests_per_minute(2);
+    let site = World::new().site_with(ServerOptions::default(), limits);
     let app = app(&site);
     assert_eq!(send(&app, Ask::get("/own")).await.0, StatusCode::OK);
     assert_eq!(send(&app, Ask::get("/v1/me")).await.0, StatusCode::OK);
     let (status, body, _) = send(&app, Ask::get("/own")).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{body}");
+}
+
+#[tokio::test]
+async fn guarded_router_counts_a_request_as_a_stream_until_its_response_has_ended() {
+    let limits = TokenLimits::default().with_watchers(1);
+    let site = World::new().site_with(ServerOptions::default(), limits);
+    let app = app(&site);
+    let open = app.clone().oneshot(Ask::get("/own").request()).await.unwrap();
+    assert_eq!((open.status(), open.headers().contains_key("content-length")), (StatusCode::OK, true));
+    let (status, body, _) = send(&app, Ask::get("/own")).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(body["type"], "urn:archon:problem:watcher-limit");
+    assert_eq!(send(&app, Ask::get("/own").by("operator")).await.0, StatusCode::OK, "another token");
+    assert!(!to_bytes(open.into_body(), usize::MAX).await.unwrap().is_empty());
+    assert_eq!(send(&app, Ask::get("/own")).await.0, StatusCode::OK);
 }
