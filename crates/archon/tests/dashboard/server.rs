@@ -12,9 +12,7 @@ use archon::{
     memory::InMemoryStore,
     server::{AccessToken, AllowedHosts, Role, Scope, ServeOptions, Server, ServerOptions, TokenLimits, serve},
     store::InMemoryJournal,
-    types::{
-        CancellationToken, Clock, MemoryChange, MemoryEntry, MemoryStore, RunKind, StartRun, StartRuns,
-    },
+    types::{CancellationToken, Clock, MemoryChange, MemoryEntry, MemoryStore, RunKind, StartRun, StartRuns},
 };
 use serde_json::json;
 use tokio::net::TcpListener;
