@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { chromium } from "playwright-core";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** The packages may be installed elsewhere than beside the tests. */
+const packages = createRequire(`${process.env.DASHBOARD_PACKAGES ?? import.meta.dirname}/`);
+const { chromium } = packages("playwright-core");
+const AXE = readFileSync(packages.resolve("axe-core/axe.min.js"), "utf8");
 const SCREENSHOTS = process.env.SCREENSHOTS;
 
 /** Returns a variable of the environment; an error says which one is missing. */
@@ -19,28 +21,44 @@ export const home = () => new URL("/", required("DASHBOARD_LINK")).href;
 
 let browser = null;
 let state = null;
+let contexts = [];
 /** Requests to other hosts, and what the browser refused because of the policy of the page. */
 export const forbidden = [];
 
+/** The heading of a view. A page that does not know yet who is signed in has another one. */
+const heading = (page) => page.locator("main:not(.alone) h1");
+
+async function newContext(options) {
+  browser ??= await chromium.launch({ executablePath: required("CHROMIUM") });
+  const context = await browser.newContext(options);
+  contexts.push(context);
+  return context;
+}
+
 /** Opens the one-time link of a variable, and returns the context that it signed in. */
 export async function signIn(variable) {
-  browser ??= await chromium.launch({ executablePath: required("CHROMIUM") });
-  const context = await browser.newContext();
+  const context = await newContext();
   const page = await context.newPage();
   await page.goto(required(variable));
-  await page.getByRole("heading", { level: 1 }).waitFor();
+  await heading(page).waitFor();
   await page.close();
   return context;
 }
 
-/** Opens a page of the admin at a place such as `#/runs`. `options` are those of a context. */
-export async function open(place, options = {}) {
+/** Returns an empty page of the admin. `options` are those of a context. */
+export async function newPage(options = {}) {
   state ??= await (await signIn("DASHBOARD_LINK")).storageState();
-  const context = await browser.newContext({ storageState: state, ...options });
+  const context = await newContext({ storageState: state, ...options });
   const page = await context.newPage();
   watchOver(page);
+  return page;
+}
+
+/** Opens a page of the admin at a place such as `#/runs`. */
+export async function open(place, options = {}) {
+  const page = await newPage(options);
   await page.goto(home() + place);
-  await page.getByRole("heading", { level: 1 }).waitFor();
+  await heading(page).waitFor();
   return page;
 }
 
@@ -48,7 +66,14 @@ export async function open(place, options = {}) {
 export async function go(page, place) {
   await page.goto(home() + place);
   await page.reload();
-  await page.getByRole("heading", { level: 1 }).waitFor();
+  await heading(page).waitFor();
+}
+
+/** Closes the pages of a test. */
+export async function closePages() {
+  const before = contexts;
+  contexts = [];
+  await Promise.all(before.map((context) => context.close()));
 }
 
 export async function close() {
@@ -57,7 +82,7 @@ export async function close() {
 
 /** Opens a page that is not signed in. */
 export async function openSignedOut() {
-  const context = await browser.newContext();
+  const context = await newContext();
   const page = await context.newPage();
   await page.goto(home());
   return page;
@@ -91,13 +116,14 @@ export async function ask(page, path) {
 }
 
 /** Waits until a run has a status. */
-export async function waitForStatus(page, run, status, tries = 100) {
+export async function waitForStatus(page, run, status, tries = 150) {
+  let last = null;
   for (let turn = 0; turn < tries; turn += 1) {
-    const head = await ask(page, `runs/${run}`);
-    if (head.status === status) return;
+    last = (await ask(page, `runs/${run}`)).status;
+    if (last === status) return;
     await page.waitForTimeout(100);
   }
-  assert.fail(`run ${run} did not get the status ${status}`);
+  assert.fail(`run ${run} has the status ${last} and did not get ${status}`);
 }
 
 /** Checks a view with axe: nothing serious or critical. */

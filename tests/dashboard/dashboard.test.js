@@ -1,8 +1,11 @@
 // All tests of the dashboard, in one process: a one-time link signs in once only.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { close, forbidden } from "./browser.js";
+import { after, afterEach, test } from "node:test";
+import { close, closePages, forbidden } from "./browser.js";
+
+// Before the tests: a page that stays open keeps asking the server, and slows those after it.
+afterEach(closePages);
 
 await import("./flows-runs.js");
 await import("./flows-inbox.js");

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ask, go, home, open, start, waitForStatus } from "./browser.js";
+import { ask, go, home, open, picture, start, waitForStatus } from "./browser.js";
 
 /** Starts a run that asks, and opens the inbox with its question. */
 async function question(text) {
@@ -49,6 +49,28 @@ test("a letter that is typed into a field answers nothing", async () => {
   assert.match(JSON.stringify((await resultOf(page, run)).result), /y ny/);
 });
 
+test("a change of a file is asked about with its difference", async () => {
+  const { page, run } = await question("reroute Lisbon");
+  await page.getByRole("heading", { name: "Change the route to Lisbon" }).waitFor();
+  const difference = page.getByRole("region", { name: "Difference of route.txt" });
+  assert.deepEqual(await difference.locator(".added, .removed").allTextContents(), ["-Brussels\n", "+Lisbon\n"]);
+  await picture(page, "difference");
+  await page.keyboard.press("y");
+  await waitForStatus(page, run, "finished");
+});
+
+test("the call of another agent leads to its run, and that back", async () => {
+  const { page, run } = await question("delegate Look at the map");
+  await page.keyboard.press("y");
+  await waitForStatus(page, run, "finished");
+  await go(page, `#/runs/${run}`);
+  await page.getByRole("article", { name: "Call of clerk" }).locator('p a[href^="#/runs/"]').click();
+  await page.getByText("Called by", { exact: true }).waitFor();
+  await page.getByText(/Look at the map/).first().waitFor();
+  await page.getByRole("link", { name: run, exact: true }).click();
+  await page.getByRole("article", { name: "Call of clerk" }).waitFor();
+});
+
 test("changed arguments are those of the call", async () => {
   const { page, run } = await question("step Dublin");
   await page.keyboard.press("e");
@@ -66,7 +88,7 @@ test("the words of an argument lead to the record that they stand in", async () 
   const { page, run } = await question("step Frankfurt am Main");
   const source = page.locator(".arguments").getByText("stand in a message of the person");
   await source.getByRole("link", { name: /record \d+/ }).click();
-  await page.getByRole("region", { name: /as JSON/ }).getByText("step Frankfurt am Main").waitFor();
+  await page.getByRole("region", { name: /as JSON/ }).filter({ hasText: "step Frankfurt am Main" }).waitFor();
   await go(page, `#/approvals?run=${run}`);
   await page.getByRole("button", { name: "No", exact: true }).click();
   await waitForStatus(page, run, "finished");

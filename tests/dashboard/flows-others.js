@@ -28,9 +28,14 @@ test("tools have their calls and durations, or the view says that none was calle
   await page.getByText("Half of the turns take at most").waitFor();
 });
 
-test("memories are listed, or the view says what to do", async () => {
+test("memories are listed, and found by words", async () => {
   const page = await open("#/memories");
-  await page.getByText(/This server has no store of memories|No memory was found|memor(y|ies), the newest first/).waitFor();
+  await page.getByText(/^\d+ memories, the newest first$/).waitFor();
+  await page.getByLabel("Words", { exact: true }).fill("tea");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByText("1 memory, the best first").waitFor();
+  await page.getByText("Anna likes tea").click();
+  await page.getByRole("region", { name: /^Further data of memory/ }).waitFor();
 });
 
 // spec: EX-11
@@ -38,6 +43,7 @@ test("a viewer sees runs and use, and reads why the rest is not there", { skip: 
   const context = await signIn("DASHBOARD_VIEWER_LINK");
   const page = await context.newPage();
   await go(page, "#/runs");
+  assert.equal(await page.getByRole("link", { name: /^Inbox/ }).locator(".badge").count(), 0);
   await page.locator("main [data-row]").first().click();
   await page.getByText("does not have the right read_logs").waitFor();
   await go(page, `${new URL(page.url()).hash}/usage`);

@@ -47,14 +47,17 @@ test("the list shows a run with its state and its tokens, and filters by words a
   const run = await start(page, "A needle in the list");
   await waitForStatus(page, run, "finished");
   await go(page, "#/runs");
-  await page.getByLabel("Text").fill("needle in");
+  const field = page.getByLabel("Text", { exact: true });
+  await field.fill("needle in");
+  await page.getByText(/^1 run( |$)/).waitFor();
   const row = page.getByRole("row").filter({ hasText: run });
-  await row.getByText("finished").waitFor();
+  await row.locator(".status", { hasText: "finished" }).waitFor();
+  await row.getByText("120", { exact: true }).waitFor();
   assert.equal(await page.getByRole("row").count(), 2);
   await page.reload();
-  assert.equal(await page.getByLabel("Text").inputValue(), "needle in");
   await row.waitFor();
-  await page.getByLabel("Status").selectOption("failed");
+  assert.equal(await field.inputValue(), "needle in");
+  await page.getByLabel("Status", { exact: true }).selectOption("failed");
   await row.waitFor({ state: "detached" });
 });
 
@@ -74,7 +77,8 @@ test("keys move through rows, open one, search, show the help and close it", asy
   const first = page.locator("main [data-row]").first();
   assert.ok(await first.evaluate((row) => row === document.activeElement));
   await page.keyboard.press("/");
-  assert.ok(await page.getByLabel("Text").evaluate((field) => field === document.activeElement));
+  const field = page.getByLabel("Text", { exact: true });
+  assert.ok(await field.evaluate((element) => element === document.activeElement));
   await page.keyboard.press("Escape");
   await page.keyboard.press("?");
   await page.getByRole("dialog", { name: "Keys" }).waitFor();
@@ -95,7 +99,7 @@ test("the transcript shows a call with its result, and leads to its record", asy
   await call.locator("summary").click();
   await call.getByText("went on").waitFor();
   await call.getByRole("link", { name: /record \d+/ }).click();
-  await page.getByRole("region", { name: /Record \d+ as JSON/ }).getByText("model_call_finished").waitFor();
+  await page.getByRole("region", { name: /Record \d+ as JSON/ }).filter({ hasText: "model_call_finished" }).waitFor();
 });
 
 test("records have addresses, and lead to the record before and after", async () => {
@@ -103,11 +107,26 @@ test("records have addresses, and lead to the record before and after", async ()
   const run = await start(page, "Hello records");
   await waitForStatus(page, run, "finished");
   await go(page, `#/runs/${run}/records/1`);
-  await page.getByRole("region", { name: "Record 1 as JSON" }).getByText("Hello records").waitFor();
-  await page.getByRole("link", { name: "before" }).click();
-  await page.getByRole("region", { name: "Record 0 as JSON" }).getByText("run_started").waitFor();
+  await page.getByRole("region", { name: "Record 1 as JSON" }).filter({ hasText: "Hello records" }).waitFor();
+  await page.getByRole("link", { name: "before", exact: true }).click();
+  await page.getByRole("region", { name: "Record 0 as JSON" }).filter({ hasText: "run_started" }).waitFor();
   await page.getByLabel("Kind or words").fill("run_finished");
   await page.getByText("1 record of").waitFor();
+});
+
+test("the transcript and the waterfall show calls side by side, a failed one, and an answer that broke off", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "tour");
+  await waitForStatus(page, run, "finished");
+  await go(page, `#/runs/${run}`);
+  const call = (name) => page.getByRole("article", { name: `Call of ${name}` });
+  await call("locate").locator(".status", { hasText: "error" }).waitFor();
+  assert.equal(await call("look").count(), 2);
+  await page.getByText(/The model call failed \(attempt 1/).waitFor();
+  await go(page, `#/runs/${run}/waterfall`);
+  const spans = page.getByRole("region", { name: "Spans", exact: true });
+  await spans.getByText("retry", { exact: true }).waitFor();
+  assert.equal(await spans.getByText("tool", { exact: true }).count(), 3);
 });
 
 test("the waterfall draws spans, and its table leads to records", async () => {
@@ -121,7 +140,8 @@ test("the waterfall draws spans, and its table leads to records", async () => {
   assert.ok(isDrawn);
   await page.getByRole("button", { name: "Zoom in" }).click();
   await page.getByRole("button", { name: "Whole run" }).click();
-  await page.getByRole("region", { name: "Spans" }).getByRole("link", { name: "wait" }).click();
+  const spans = page.getByRole("region", { name: "Spans", exact: true });
+  await spans.getByRole("link", { name: "wait", exact: true }).click();
   await page.getByRole("heading", { name: /^Record \d+$/ }).waitFor();
 });
 

@@ -6,11 +6,11 @@ import { checkAccess, go, open, picture, start, waitForStatus } from "./browser.
 for (const colorScheme of ["light", "dark"]) {
   test(`axe finds nothing serious in any view, ${colorScheme}`, async () => {
     const page = await open("#/playground", { colorScheme });
-    const done = await start(page, "wait");
+    const done = await start(page, "tour");
     await waitForStatus(page, done, "finished");
     await checkAccess(page, "playground");
     await picture(page, `playground-${colorScheme}`);
-    const asking = await start(page, "step Heidelberg");
+    const asking = await start(page, "reroute Heidelberg");
     await waitForStatus(page, asking, "suspended");
     const places = {
       runs: "#/runs", inbox: `#/approvals?run=${asking}`, sessions: "#/sessions", memories: "#/memories", tools: "#/tools",

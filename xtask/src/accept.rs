@@ -140,6 +140,8 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-agents-cli --test cli -- serve:: --nocapture",
             "test --profile accept -p archon-agents --features openai-serve --test openai_serve",
             "xtask conformance openai",
+            // Every view in a browser, with axe; a run of 100,000 records.
+            "xtask dashboard",
         ],
         with_model: &[],
     },

@@ -18,6 +18,7 @@ mod codegen;
 mod command_line;
 mod conformance;
 mod crate_pages;
+mod dashboard;
 mod demo;
 mod deps;
 mod doc_links;
@@ -186,6 +187,12 @@ const COMMANDS: &[Command] = &[
         usage: "mcp | openai | servers | providers [--without-server]",
         about: "what we send and read against MCP's own suite, its reference servers, or the services' own clients",
         run: conformance::run,
+    },
+    Command {
+        name: "dashboard",
+        usage: "[--without-browser]",
+        about: "the dashboard: unit tests of its modules, and its flows in a Chromium",
+        run: dashboard::run,
     },
     Command {
         name: "catalogue",

@@ -77,7 +77,8 @@ function Composer({ conversation, agent }) {
     const message = text.trim();
     if (message === "") return;
     await conversation.send(message, { agent, when });
-    setText("");
+    // What was typed meanwhile stays.
+    setText((now) => (now.trim() === message ? "" : now));
     announce("Sent.");
     // Without an event: the view stays, and the address leads back to this session.
     if (conversation.session !== null) history.replaceState(null, "", link(["playground", conversation.session]));

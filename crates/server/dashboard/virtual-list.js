@@ -16,10 +16,15 @@ export class VirtualList extends Component {
   anchor = null;
   isAtEnd = this.props.follow === true;
   wanted = null;
+  frame = null;
   state = { top: 0, height: 800 };
 
   componentDidMount() {
-    this.observer = new ResizeObserver(() => this.resized());
+    // In the next frame: a change of sizes within the turn of the observer is an error of the page.
+    this.observer = new ResizeObserver(() => {
+      cancelAnimationFrame(this.frame);
+      this.frame = requestAnimationFrame(() => this.resized());
+    });
     this.observer.observe(this.root.current);
     this.observer.observe(this.window.current);
     this.settle();
@@ -31,6 +36,7 @@ export class VirtualList extends Component {
 
   componentWillUnmount() {
     this.observer.disconnect();
+    cancelAnimationFrame(this.frame);
   }
 
   /** Scrolls to the row with a key, now or once it is there. */
