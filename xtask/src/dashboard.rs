@@ -75,7 +75,8 @@ fn chromium() -> Result<String> {
 /// Installs the packages of the flows in their pinned versions, unless they are there.
 fn install(folder: &Path) -> Result<()> {
     let manifest = repository::root().join(FLOWS).join("package.json");
-    let text = fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
+    let text =
+        fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
     let packages = packages(&text).with_context(|| format!("{} lists no packages", manifest.display()))?;
     let (wanted, done) = (packages.join("\n"), folder.join("packages.txt"));
     if fs::read_to_string(&done).is_ok_and(|there| there == wanted) {

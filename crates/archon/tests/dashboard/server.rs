@@ -10,7 +10,9 @@ use anyhow::{Result, bail};
 use archon::{
     RunId, Runs, SystemClock,
     memory::InMemoryStore,
-    server::{AccessToken, AllowedHosts, Role, Scope, ServeOptions, Server, ServerOptions, TokenLimits, serve},
+    server::{
+        AccessToken, AllowedHosts, Role, Scope, ServeOptions, Server, ServerOptions, TokenLimits, serve,
+    },
     store::InMemoryJournal,
     types::{CancellationToken, Clock, MemoryChange, MemoryEntry, MemoryStore, RunKind, StartRun, StartRuns},
 };
