@@ -74,7 +74,7 @@ pub struct AuditEntry {
 pub enum AuditActor {
     /// A person, or a program in the name of a person.
     Person,
-    /// Another agent, whose call started this run, or a member of a team.
+    /// Another agent, whose call started this run or whose model wrote the message, or a member of a team.
     Agent,
     /// The model of the run.
     Model,
@@ -82,6 +82,8 @@ pub enum AuditActor {
     Planner,
     /// The process that works on the run.
     Archon,
+    /// The author of a message that came from a tool, an event or a program, or that has no known author.
+    Other,
 }
 
 /// An action in an audit trail.
@@ -93,7 +95,8 @@ pub enum AuditAction {
     Started,
     /// The run was started as a fork of another run.
     Forked,
-    /// A message was added; the target is `prompt`, `steer` or `follow_up`.
+    /// A message was added; the target is `prompt`, `steer` or `follow_up`. Or the run began with a conversation that
+    /// was stored elsewhere; then the target is `restored`, and the outcome is the number of messages.
     MessageAdded,
     /// A filter refused the prompt.
     InputRejected,

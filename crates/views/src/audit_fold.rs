@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    Answer, CallId, ContinuationKind, Effect, Json, MoreLimits, Origin, Outcome, OutcomeStatus, PlanDiff,
-    PlanRecord, PromptSource, Record, RecordBody, RunId, RunStarted, RunStatus, TeamRecord, ToolResult,
-    ToolResultStatus,
+    AgentMessage, Answer, CallId, ContinuationKind, Effect, Json, MoreLimits, Origin, Outcome, OutcomeStatus,
+    PlanDiff, PlanRecord, PromptSource, Record, RecordBody, RunId, RunStarted, RunStatus, Speaker, TeamRecord,
+    ToolResult, ToolResultStatus,
 };
 
 use crate::audit::{AuditAction, AuditActor, AuditEntry, AuditTrail};
@@ -70,8 +70,12 @@ impl Fold {
         let entry = |actor, action| AuditEntry::new(record, actor, action);
         let new = match &record.body {
             RecordBody::RunStarted(started) => self.start(record, started),
-            RecordBody::MessageAdded { source, .. } => {
-                entry(self.starter(), Action::MessageAdded).on(source_name(*source))
+            RecordBody::MessageAdded { message, source } => {
+                entry(self.author(message), Action::MessageAdded).on(source_name(*source))
+            }
+            RecordBody::ConversationRestored { messages } => {
+                let count = format!("{} messages", messages.len());
+                entry(self.starter(), Action::MessageAdded).on("restored").because(count)
             }
             RecordBody::ModelCallFinished { command, message, .. } => {
                 let names = message.tool_calls().map(|call| call.target().name);
@@ -135,6 +139,14 @@ impl Fold {
     /// Returns the party that starts the run and sends it messages.
     fn starter(&self) -> AuditActor {
         if self.is_called { AuditActor::Agent } else { AuditActor::Person }
+    }
+
+    fn author(&self, message: &AgentMessage) -> AuditActor {
+        match message.speaker() {
+            None | Some(Speaker::Person) => self.starter(),
+            Some(Speaker::Model) => AuditActor::Agent,
+            Some(_) => AuditActor::Other,
+        }
     }
 
     fn start_call(&mut self, record: &Record, call: CallId, effect: Effect, child_run: Option<&RunId>) {

@@ -265,13 +265,17 @@ impl Subtasks {
         diff.add.is_empty() && diff.remove.is_empty() && diff.replace.iter().all(is_as_before)
     }
 
-    /// Drops the subtasks that a change removes or replaces. Those that are done or under way stay.
+    /// Drops the subtasks that a change removes or replaces. Those that are done or under way stay, but not a loop that
+    /// waits for its parts, because no call of it has started.
     fn drop_changed(&mut self, diff: &PlanDiff) {
         let is_meant =
             |id: &SubTaskId| diff.remove.contains(id) || diff.replace.iter().any(|new| new.id == *id);
-        self.nodes.retain(|node| {
-            !(matches!(node.status, NodeStatus::Pending | NodeStatus::Failed) && is_meant(&node.subtask.id))
-        });
+        let may_change = |node: &Node| match node.status {
+            NodeStatus::Pending | NodeStatus::Failed => true,
+            NodeStatus::Running => node.started_at.is_none(),
+            _ => false,
+        };
+        self.nodes.retain(|node| !(may_change(node) && is_meant(&node.subtask.id)));
         let commands = self.nodes.iter().enumerate().filter_map(|(place, node)| Some((node.command?, place)));
         self.places = commands.collect();
     }

@@ -2,8 +2,8 @@
 
 use std::{
     collections::HashSet,
-    fs::OpenOptions,
-    io::{self, Write},
+    fs::{File, OpenOptions},
+    io::{self, BufRead, BufReader, Write},
     path::Path,
 };
 
@@ -21,7 +21,7 @@ impl Runs {
     ///
     /// Kept whole are runs that failed, runs in which a person was asked, runs for which `is_important` returns true, and
     /// the child runs and branches of all these. A run that is not deleted after all, for instance because another run
-    /// needs it, gets another line the next time.
+    /// needs it, gets another line the next time only if its summary has changed.
     ///
     /// ```
     /// use archon::{Runs, types::{RunError, Timestamp}};
@@ -35,8 +35,8 @@ impl Runs {
     /// ```
     ///
     /// # Errors
-    /// The journal cannot be listed, or does not support deletion; or the file cannot be written, and then nothing is
-    /// deleted.
+    /// The journal cannot be listed, or does not support deletion; or the file cannot be read or written, and then
+    /// nothing is deleted.
     pub async fn prune_with_summaries(
         &self,
         before: Timestamp,
@@ -54,7 +54,8 @@ impl Runs {
             }
         }
         let old = without_parts(old, kept);
-        add_lines(file, old.iter().map(|(_, line)| line.as_str())).map_err(|source| {
+        let lines: Vec<&str> = old.iter().map(|(_, line)| line.as_str()).collect();
+        add_lines(file, &lines).map_err(|source| {
             JournalError::Storage { action: "write", place: file.display().to_string(), source }
         })?;
         self.remove(old.into_iter().map(|(head, _)| head.run_id).collect()).await
@@ -91,9 +92,20 @@ fn without_parts(mut old: Vec<(RunHead, String)>, mut kept: HashSet<RunId>) -> V
     }
 }
 
-/// Adds lines to a file. They are on the storage medium when this returns.
-fn add_lines<'a>(file: &Path, lines: impl Iterator<Item = &'a str>) -> io::Result<()> {
-    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+/// Adds those lines to a file that it does not have. They are on the storage medium when this returns.
+fn add_lines(file: &Path, lines: &[&str]) -> io::Result<()> {
+    let mut missing: HashSet<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
+    let earlier = match File::open(file) {
+        Ok(earlier) => Some(earlier),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    // As bytes: a line that a crash cut off may be no text.
+    for line in earlier.into_iter().flat_map(|earlier| BufReader::new(earlier).split(b'\n')) {
+        missing.remove(line?.as_slice());
+    }
+    let new = lines.iter().filter(|line| missing.contains(line.as_bytes()));
+    let text: String = new.flat_map(|line| [*line, "\n"]).collect();
     if text.is_empty() {
         return Ok(());
     }

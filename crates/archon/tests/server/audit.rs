@@ -166,3 +166,20 @@ async fn prune_with_summaries_leaves_a_line_of_each_run_and_those_that_matter() 
         assert_eq!(site.runs.get(&run).await.is_ok(), is_there, "{run}");
     }
 }
+
+// spec: EX-12
+#[tokio::test]
+async fn prune_with_summaries_of_a_run_that_a_fork_needs_leaves_one_line_after_two_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("summaries.jsonl");
+    let site = World::new().site();
+    let run = site.run("hello").await;
+    let fork = site.post(&format!("/v1/runs/{run}/fork"), json!({})).await;
+    assert_eq!(fork.status, StatusCode::CREATED, "{}", fork.body);
+    let later = Timestamp::from_millis(u64::MAX);
+    for _ in 0..2 {
+        let removed = site.runs.prune_with_summaries(later, &file, |_| false).await.unwrap();
+        assert_eq!((removed.runs.len(), removed.failures.len()), (0, 1));
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 1);
+}

@@ -14,7 +14,9 @@ impl ReactAgent {
     ///
     /// If [`ForkOptions::agent`] is set, the fork has the configuration of this agent, whatever the id is;
     /// otherwise it has that of the log. The session and the tenant are those of the run. If a filter rejects the
-    /// message, the fork fails once it is resumed.
+    /// message, the fork fails once it is resumed. A fork with a message is interrupted from the start:
+    /// [`resume_unfinished`](archon_types::StartRuns::resume_unfinished) runs it, and until it is resumed its
+    /// session is busy.
     ///
     /// A run with a damaged log can be forked at a turn or a record before the damage; calls whose records are
     /// lost may have had effects.

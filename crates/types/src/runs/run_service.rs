@@ -205,7 +205,9 @@ pub trait ManageRuns: Send + Sync {
     /// it is repeated. Then resume the fork, or send a prompt to its session, depending on
     /// [`Fork::wants_answer`].
     ///
-    /// A fork with a message needs the agent of the run, because its input filters check the message.
+    /// A fork with a message needs the agent of the run, because its input filters check the message. Such a fork
+    /// is interrupted from the start: [`resume_unfinished`](StartRuns::resume_unfinished) runs it, for instance
+    /// when a server starts, and until it is resumed its session is busy.
     ///
     /// # Errors
     /// The run is unknown, has no such place, or is of a kind without turns; the message is empty; the agent is

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, ApprovalRequest, CallId, CommandId, Content, Effect, LimitReached, MoreLimits, Origin,
-    OutcomeStatus, PlanRecord, PromptSource, Record, RecordBody, Spending, ToolCall, ToolResult,
+    AgentMessage, Answer, ApprovalRequest, CallId, CommandId, Content, Effect, LimitReached, Message,
+    MoreLimits, Origin, OutcomeStatus, PlanRecord, PromptSource, Record, RecordBody, Speaker, Spending,
+    ToolCall, ToolResult,
 };
 use archon_views::{AuditAction, AuditActor, AuditTrail};
 use serde_json::json;
@@ -125,6 +126,35 @@ fn audit_trail_of_a_child_run_names_its_caller_and_of_a_question_without_an_answ
         ]
     );
     assert_eq!(trail.entries[0].run, Some("run_0".into()));
+}
+
+// spec: EX-12
+#[test]
+fn audit_trail_has_restored_messages_and_the_speakers_of_messages() {
+    let message = |by: Option<Speaker>| {
+        let message: AgentMessage = Message::user("hi", at(1)).into();
+        let message = by.into_iter().fold(message, AgentMessage::with_speaker);
+        RecordBody::MessageAdded { message, source: PromptSource::Prompt }
+    };
+    let mut bodies = vec![
+        RecordBody::RunStarted(Box::new(started())),
+        RecordBody::ConversationRestored { messages: vec![Message::user("earlier", at(1)); 2] },
+        message(None),
+    ];
+    let speakers = [Speaker::Person, Speaker::Model, Speaker::Tool, Speaker::Program, Speaker::Unknown];
+    bodies.extend(speakers.map(|by| message(Some(by))));
+    assert_eq!(
+        lines(&AuditTrail::of(&log(bodies)).unwrap())[1..],
+        [
+            "1 person message_added restored 2 messages",
+            "2 person message_added prompt -",
+            "3 person message_added prompt -",
+            "4 agent message_added prompt -",
+            "5 other message_added prompt -",
+            "6 other message_added prompt -",
+            "7 other message_added prompt -",
+        ]
+    );
 }
 
 // spec: EX-12

@@ -115,11 +115,23 @@ fn graph_follows_a_replan_and_a_loop() {
         (3, plan(PlanRecord::LoopExpanded { call, subtasks, results: vec![] })),
         (3, begins(7, None)),
     ]);
-    let graph = RunGraph::of(&log(bodies));
+    let graph = RunGraph::of(&log(bodies.clone()));
     assert_eq!(states(&graph)[2..], [("c", Running), ("c_1", Pending), ("c_2", Running)]);
     let into_c: Vec<_> =
         graph.edges.iter().filter(|edge| edge.to == "c").map(|edge| edge.from.as_str()).collect();
     assert_eq!(into_c, ["b", "c_1", "c_2"]);
+    // Also the loop may be replaced: the new `c` has command 9, and `c_1` has 10.
+    let mut diff = PlanDiff::default();
+    diff.replace.extend([step("c", &["b"]), step("c_1", &[])]);
+    bodies.extend([
+        (4, begins(6, None)),
+        (5, ends(6, ToolResult::error("no"))),
+        (5, plan(PlanRecord::PlanningStarted { command: CommandId(8), attempt: 0, reason: None })),
+        (5, plan(PlanRecord::Replanned { command: CommandId(8), diff: Box::new(diff), warnings: vec![] })),
+        (6, begins(10, None)),
+    ]);
+    let graph = RunGraph::of(&log(bodies));
+    assert_eq!(states(&graph)[2..], [("c_2", Running), ("c", Pending), ("c_1", Running)]);
 }
 
 #[test]
