@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
     AgentMessage, Answer, CallId, ContinuationKind, Effect, Json, MoreLimits, Origin, Outcome, OutcomeStatus,
-    PlanDiff, PlanRecord, PromptSource, Record, RecordBody, RunId, RunStarted, RunStatus, Speaker, TeamRecord,
-    ToolResult, ToolResultStatus,
+    PlanDiff, PlanRecord, PromptSource, Record, RecordBody, RunId, RunStarted, RunStatus, Speaker,
+    TeamRecord, ToolResult, ToolResultStatus,
 };
 
 use crate::audit::{AuditAction, AuditActor, AuditEntry, AuditTrail};

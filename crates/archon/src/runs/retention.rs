@@ -55,8 +55,10 @@ impl Runs {
         }
         let old = without_parts(old, kept);
         let lines: Vec<&str> = old.iter().map(|(_, line)| line.as_str()).collect();
-        add_lines(file, &lines).map_err(|source| {
-            JournalError::Storage { action: "write", place: file.display().to_string(), source }
+        add_lines(file, &lines).map_err(|source| JournalError::Storage {
+            action: "write",
+            place: file.display().to_string(),
+            source,
         })?;
         self.remove(old.into_iter().map(|(head, _)| head.run_id).collect()).await
     }
