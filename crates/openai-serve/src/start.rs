@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use archon_types::{SessionId, StartRun, Started, TenantId, Timestamp};
+use archon_types::{RunError, SessionId, StartRun, Started, TenantId, Timestamp};
+use axum::http::StatusCode;
 
 use crate::{
     conversation::Conversation, error::ApiError, follow::Followed, guard::Guard, model::AgentModel,
@@ -40,10 +41,20 @@ pub(crate) async fn start(shared: &Arc<Shared>, order: Order<'_>) -> Result<Begu
         .restored(conversation.restored);
     let is_left_alone = is_background || key.is_some();
     (request.key, request.session, request.tenant) = (key, session, tenant);
-    let started = shared.runs.start(request).await?;
-    let (run, is_new) = (started.run, started.how == Started::New);
-    let end = shared.options.end.clone();
-    let guard = Guard::new(shared.runs.clone(), run.clone(), end, is_new && !is_left_alone);
+    let (runs, end) = (shared.runs.clone(), shared.options.end.clone());
+    // In a task of its own: a client that goes away during the start does not stop it half-way, and the guard, which
+    // nothing takes then, cancels the run.
+    let starting = tokio::spawn(async move {
+        let started = runs.start(request).await?;
+        let is_armed = started.how == Started::New && !is_left_alone;
+        let guard = Guard::new(runs, started.run.clone(), end, is_armed);
+        Ok::<_, RunError>((started, guard))
+    });
+    let (started, guard) = starting.await.map_err(|error| {
+        let message = format!("The run was not started: {error}. Send the request again.");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    })??;
+    let run = started.run;
     let head = shared.runs.get(&run).await?;
     let events = shared.runs.watch(&run, None).await?;
     let transcript = Transcript::new(run.clone(), model.final_answer_only);
