@@ -37,7 +37,8 @@
 //! its restored conversation ([`RunSettings::restored`](archon_types::RunSettings::restored)): the model reads it, but
 //! nobody vouches for its authors, so it is untrusted, whichever roles the client wrote. `system`, `developer` and
 //! `instructions` do not replace the agent's own instructions: the model reads them as messages of the client, at their
-//! places. They stay in the session. A plan and a team take one text, so they have no restored conversation.
+//! places. They stay in the session. A plan and a team take one text, so they have no restored conversation and refuse
+//! messages of the client behind those of the person.
 //!
 //! `previous_response_id` continues the session of a response, which must be its last, for the tenant of that response.
 //! `conversation` is the id of a session of the service's own tenant (`local` if it has none), and begins it if there is

@@ -49,6 +49,7 @@ async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, 
     // Usage is always part of the last event.
     wants_usage(&fields)?;
     let conversation = Conversation::of_input(&fields, shared.clock.now())?;
+    let conversation = conversation.for_kind(model.kind, "input")?;
     let (session, tenant) = session(shared, &fields).await?.unzip();
     let order = Order { model, conversation, session, tenant: tenant.flatten(), key, is_background };
     let Begun { mut followed, session, created } = start(shared, order).await?;
