@@ -5,8 +5,8 @@
 //! answer does not.
 
 use archon_types::{
-    AssistantMessage, CommandId, Content, Delta, DeltaKind, Event, Outcome, RecordBody, RunId, RunKind,
-    RunStarted, ToolMode,
+    AssistantMessage, CommandId, Content, Delta, DeltaKind, Event, Outcome, OutcomeStatus, RecordBody, RunId,
+    RunKind, RunStarted, StopReason, ToolMode,
 };
 
 /// The part of an answer that a client gets next.
@@ -121,7 +121,11 @@ impl Transcript {
         if let Some(answer) = outcome.answer()
             && !self.answers.iter().any(|known| known == answer)
         {
-            pieces.extend(self.say(answer, Phase::FinalAnswer));
+            let phase = match outcome.status {
+                OutcomeStatus::Finished | OutcomeStatus::Limit(_) => Phase::FinalAnswer,
+                _ => Phase::Commentary,
+            };
+            pieces.extend(self.say(answer, phase));
         }
         pieces
     }
@@ -182,9 +186,9 @@ impl Transcript {
         }
         self.answers.push(message.text());
         if !text.is_empty() {
-            let phase = match message.tool_calls().next() {
-                Some(_) => Phase::Commentary,
-                None => Phase::FinalAnswer,
+            let phase = match (message.tool_calls().next(), message.stop_reason) {
+                (Some(_), _) | (None, StopReason::Aborted) => Phase::Commentary,
+                (None, _) => Phase::FinalAnswer,
             };
             pieces.push(Piece::Complete(phase));
             self.parts.push(Part { text, phase });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Json, OutcomeStatus, OutputCheck, Record, RunConfig, Timestamp, ToolCall};
+use archon_types::{Json, OutputCheck, Record, RunConfig, Timestamp, ToolCall};
 
 use super::*;
 
@@ -118,6 +118,24 @@ fn transcript_of_a_run_that_fails_ends_the_part_that_broke_off() {
     let events = [start(|_| {}), delta(0, 0, 0, "It is")];
     let failed = Outcome::new(RUN.into(), OutcomeStatus::Failed).with_answer("partial");
     assert_eq!(check(&events, &failed, &[text("It is"), Piece::BrokenOff]), "");
+}
+
+#[test]
+fn transcript_of_a_run_that_is_cancelled_or_waits_has_no_final_answer() {
+    for status in [OutcomeStatus::Cancelled, OutcomeStatus::Suspended] {
+        let stopped = Outcome::new(RUN.into(), status).with_answer("so far");
+        let expected = [text("so far"), Piece::Complete(Phase::Commentary)];
+        check(&[start(|_| {})], &stopped, &expected);
+    }
+    let message = AssistantMessage {
+        content: texts(&["It"]),
+        stop_reason: StopReason::Aborted,
+        ..AssistantMessage::default()
+    };
+    let body = RecordBody::ModelCallFinished { command: CommandId(0), attempt: 0, message: Box::new(message) };
+    let cancelled = Outcome::new(RUN.into(), OutcomeStatus::Cancelled).with_answer("It");
+    let expected = [text("It"), Piece::Complete(Phase::Commentary)];
+    check(&[start(|_| {}), record(body)], &cancelled, &expected);
 }
 
 #[test]
