@@ -109,13 +109,14 @@ mod tests {
 
     #[test]
     fn chat_writer_of_a_run_that_was_stopped_writes_its_rest_and_ends_and_of_a_finished_one_fails() {
-        let rest = [Piece::BrokenOff, Piece::Text("[Stopped.]".to_owned()), Piece::Complete(Phase::Commentary)];
+        let text = |text: &str| Piece::Text(text.to_owned());
+        let rest = [Piece::BrokenOff, text("[Stopped.]"), Piece::Complete(Phase::Commentary)];
         let limit = OutcomeStatus::Limit(LimitReached::Turns { max: 3 });
         for status in [limit, OutcomeStatus::Cancelled, OutcomeStatus::Finished] {
             let run = "run_1".into();
             let completion = Completion::new(&run, Timestamp::default(), "desk".to_owned());
             let mut writer = ChatWriter::new(completion, false);
-            writer.pieces(&[Piece::Text("It is".to_owned())]).unwrap();
+            writer.pieces(&[text("It is")]).unwrap();
             let ending = Ending { outcome: Outcome::new(run, status), notice: None };
             let written = writer.end(&rest, &[], &ending);
             if status == OutcomeStatus::Finished {
