@@ -59,7 +59,7 @@ impl Writer for ChatWriter {
         for piece in pieces {
             match piece {
                 Piece::Text(text) => written.push_str(&self.text(text)),
-                Piece::Complete(_) => self.is_between = true,
+                Piece::Complete(phase) => self.is_between = phase.ends_paragraph(),
                 // Nothing takes the text back, and more text would contradict it.
                 Piece::BrokenOff => return Err(contradiction()),
             }
@@ -106,6 +106,19 @@ mod tests {
 
     use super::*;
     use crate::transcript::Phase;
+
+    #[test]
+    fn chat_writer_writes_a_blank_line_between_parts_but_not_after_a_pause() {
+        for (phase, expected) in
+            [(Phase::Paused, r#""content":"b""#), (Phase::Commentary, r#""content":"\n\nb""#)]
+        {
+            let completion = Completion::new(&"run_1".into(), Timestamp::default(), "desk".to_owned());
+            let text = |text: &str| Piece::Text(text.to_owned());
+            let mut writer = ChatWriter::new(completion, false);
+            let written = writer.pieces(&[text("a"), Piece::Complete(phase), text("b")]).unwrap();
+            assert!(written.contains(expected), "{written}");
+        }
+    }
 
     #[test]
     fn chat_writer_of_a_run_that_was_stopped_writes_its_rest_and_ends_and_of_a_finished_one_fails() {

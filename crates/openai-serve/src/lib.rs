@@ -66,7 +66,8 @@
 //! # Answers
 //!
 //! An answer is what the agent says in its run: the text of each turn, and the last is the final answer. They are messages
-//! of a response, with the phases `commentary` and `final_answer`; in a chat completion a blank line is between them.
+//! of a response, with the phases `commentary` and `final_answer`; in a chat completion a blank line is between them, except
+//! after a turn that the service of the model paused, which is commentary in the middle of a sentence.
 //! [`AgentModel::with_final_answer_only`] leaves the others out. A run whose answer is checked (a schema, a goal), in text
 //! mode, or of a plan, a team or a parallel loop always has its final answer alone, at the end of the stream.
 //!

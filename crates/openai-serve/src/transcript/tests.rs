@@ -35,6 +35,12 @@ fn answer(command: u64, attempt: u32, content: Vec<Content>) -> Event {
     record(RecordBody::ModelCallFinished { command: CommandId(command), attempt, message })
 }
 
+fn stopped_answer(command: u64, text: &str, stop_reason: StopReason) -> Event {
+    let content = texts(&[text]);
+    let message = Box::new(AssistantMessage { content, stop_reason, ..AssistantMessage::default() });
+    record(RecordBody::ModelCallFinished { command: CommandId(command), attempt: 0, message })
+}
+
 fn texts(texts: &[&str]) -> Vec<Content> {
     texts.iter().copied().map(Content::text).collect()
 }
@@ -127,15 +133,27 @@ fn transcript_of_a_run_that_is_cancelled_or_waits_has_no_final_answer() {
         let expected = [text("so far"), Piece::Complete(Phase::Commentary)];
         check(&[start(|_| {})], &stopped, &expected);
     }
-    let message = AssistantMessage {
-        content: texts(&["It"]),
-        stop_reason: StopReason::Aborted,
-        ..AssistantMessage::default()
-    };
-    let body = RecordBody::ModelCallFinished { command: CommandId(0), attempt: 0, message: Box::new(message) };
+    let aborted = stopped_answer(0, "It", StopReason::Aborted);
     let cancelled = Outcome::new(RUN.into(), OutcomeStatus::Cancelled).with_answer("It");
     let expected = [text("It"), Piece::Complete(Phase::Commentary)];
-    check(&[start(|_| {}), record(body)], &cancelled, &expected);
+    check(&[start(|_| {}), aborted], &cancelled, &expected);
+}
+
+#[test]
+fn transcript_of_a_turn_that_paused_goes_on_without_a_blank_line() {
+    let events = [
+        start(|_| {}),
+        stopped_answer(0, "I search and ", StopReason::Pause),
+        answer(1, 0, texts(&["found it."])),
+    ];
+    let expected = [
+        text("I search and "),
+        Piece::Complete(Phase::Paused),
+        text("found it."),
+        Piece::Complete(Phase::FinalAnswer),
+    ];
+    assert_eq!(check(&events, &outcome("found it."), &expected), "I search and found it.");
+    assert_eq!(Phase::Paused.as_str(), "commentary");
 }
 
 #[test]
