@@ -62,8 +62,8 @@ impl Conversation {
             return Ok(self);
         }
         let message = format!(
-            "Unsupported value: '{param}' has a message of the role 'system' or 'developer' behind one of the role \
-             'user'; a plan and a team take the text of the user alone, so leave it out."
+            "Unsupported value: '{param}' has a message of the role 'system' or 'developer' behind one of \
+             the role 'user'; a plan and a team take the text of the user alone, so leave it out."
         );
         Err(ApiError::field("unsupported_value", param, message))
     }

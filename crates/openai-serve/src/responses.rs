@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Event, Json, Origin, RunFilter, RunId, RunStarted, RunStatus, SessionId, TenantId};
+use archon_types::{Event, Json, RunFilter, RunId, RunStarted, RunStatus, SessionId, TenantId};
 use axum::{
     extract::{Path, Request, State},
     http::{StatusCode, Uri},
@@ -19,7 +19,7 @@ use crate::{
     response_object::{ResponseHead, response_id, run_of_id},
     response_stream::ResponseWriter,
     shared::Shared,
-    start::{Begun, Order, start},
+    start::{Begun, Order, previous_run, start},
     stream::respond,
     transcript::{Phase, Transcript},
 };
@@ -52,14 +52,13 @@ async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, 
     let conversation = conversation.for_kind(model.kind, "input")?;
     let (session, tenant) = session(shared, &fields).await?.unzip();
     let order = Order { model, conversation, session, tenant: tenant.flatten(), key, is_background };
-    let Begun { mut followed, session, created } = start(shared, order).await?;
+    let Begun { mut followed, session, created, previous } = start(shared, order).await?;
     let head = ResponseHead {
         run: followed.run.clone(),
         session,
         model: model.agent.to_string(),
         created,
-        previous: text(&fields, "previous_response_id")?.map(str::to_owned),
-        is_background,
+        previous,
     };
     if is_stream {
         return Ok(respond(followed, ResponseWriter::new(head)));
@@ -165,17 +164,12 @@ async fn read(shared: &Shared, run: &RunId) -> Result<Response, ApiError> {
             transcript.say(notice, Phase::Commentary);
         }
     }
-    let previous = match &started.origin {
-        Origin::Continues { run, .. } => Some(response_id(run)),
-        _ => None,
-    };
     let head = ResponseHead {
         run: run.clone(),
         session: started.session.clone(),
         model: model.agent.to_string(),
         created: records.first().map(|record| record.at).unwrap_or_default(),
-        previous,
-        is_background: false,
+        previous: previous_run(&records),
     };
     Ok(json_response(&head.json(transcript.parts(), ending.as_ref()), Some(run)))
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use archon_types::{RunError, SessionId, StartRun, Started, TenantId, Timestamp};
+use archon_types::{
+    Origin, Record, RunError, RunId, RunStarted, SessionId, StartRun, Started, TenantId, Timestamp,
+};
 use axum::http::StatusCode;
 
 use crate::{
@@ -29,6 +31,16 @@ pub(crate) struct Begun {
     pub(crate) followed: Followed,
     pub(crate) session: SessionId,
     pub(crate) created: Timestamp,
+    /// The run that this one continues.
+    pub(crate) previous: Option<RunId>,
+}
+
+/// Returns the run that a run continues.
+pub(crate) fn previous_run(records: &[Arc<Record>]) -> Option<RunId> {
+    match &RunStarted::of(records)?.origin {
+        Origin::Continues { run, .. } => Some(run.clone()),
+        _ => None,
+    }
 }
 
 /// Starts a run and watches it. If its client goes away, the run is cancelled, unless it is a background run or has a
@@ -56,8 +68,10 @@ pub(crate) async fn start(shared: &Arc<Shared>, order: Order<'_>) -> Result<Begu
     })??;
     let run = started.run;
     let head = shared.runs.get(&run).await?;
+    let first = shared.runs.records_before(&run, Some(1), 1).await?.records;
     let events = shared.runs.watch(&run, None).await?;
     let transcript = Transcript::new(run.clone(), model.final_answer_only);
     let followed = Followed::new(shared.clone(), events, transcript, guard, run);
-    Ok(Begun { followed, session: started.session, created: head.started_at })
+    let previous = previous_run(&first);
+    Ok(Begun { followed, session: started.session, created: head.started_at, previous })
 }
