@@ -1,8 +1,11 @@
 //! The messages of a request: the last ones of the person start a run, and those before them are its restored
 //! conversation.
 
+use std::sync::Arc;
+
 use archon_types::{
-    AgentMessage, AssistantMessage, Content, Json, Message, RunKind, Speaker, Timestamp, UserMessage,
+    AgentMessage, AssistantMessage, Content, Json, Message, Record, RecordBody, RunKind, Speaker, Timestamp,
+    UserMessage,
 };
 
 use crate::{
@@ -66,6 +69,24 @@ impl Conversation {
              the role 'user'; a plan and a team take the text of the user alone, so leave it out."
         );
         Err(ApiError::field("unsupported_value", param, message))
+    }
+
+    /// Returns true if a run began with the text of these prompts, to which a filter may have added lines. Images are
+    /// not compared.
+    pub(crate) fn began(&self, records: &[Arc<Record>]) -> bool {
+        let mut said = Vec::new();
+        for record in records {
+            match &record.body {
+                RecordBody::MessageAdded { message, .. } => said.push(message),
+                RecordBody::ParallelStarted { prompts, .. } => said.extend(prompts),
+                RecordBody::ModelCallStarted { .. } => break,
+                _ => {}
+            }
+        }
+        let text = |prompt: &AgentMessage| prompt.as_llm().map(Message::text).unwrap_or_default();
+        let said = said.into_iter().map(text).collect::<Vec<_>>().join("\n\n");
+        let wanted = self.prompts.iter().map(text).collect::<Vec<_>>().join("\n\n");
+        format!("\n{said}\n").contains(&format!("\n{wanted}\n"))
     }
 
     fn of(mut all: Vec<Said>, param: &str, now: Timestamp) -> Result<Self, ApiError> {

@@ -44,6 +44,10 @@
 //! `conversation` is the id of a session of the service's own tenant (`local` if it has none), and begins it if there is
 //! none. Images are data URLs. No address is fetched.
 //!
+//! A request with a key can be sent again also when its own run has become the last. No log has the key: its own run is one
+//! that continues the response with the same prompts. So if a second request with the same prompts has another key, at the
+//! same time or later, it may continue the run of the first, or get `session_busy` while that run works.
+//!
 //! # Fields
 //!
 //! One rule: a field that would change an answer of OpenAI's models is honoured or refused by its name

@@ -159,6 +159,24 @@ async fn previous_response_and_conversation_continue_the_session() {
 }
 
 #[tokio::test]
+async fn request_with_a_key_that_continues_a_response_can_be_sent_again() {
+    let site = Site::new();
+    let first = site.ask(RESPONSES, &request("first")).await.body;
+    let send = async |input: &str, key: &str| {
+        let mut body = request(input);
+        body["previous_response_id"] = first["id"].clone();
+        site.send(Site::request("POST", RESPONSES, &body, Some(key))).await
+    };
+    let (second, again) = (send("recall", "k1").await, send("recall", "k1").await);
+    assert!(second.status.is_success(), "{second:?}");
+    assert_eq!((again.run(), &again.body), (second.run(), &second.body));
+    for part in ["hello", "rec"] {
+        let other = send(part, "k2").await;
+        assert_eq!(other.refusal(), (400, "previous_response_not_last", Some("previous_response_id")));
+    }
+}
+
+#[tokio::test]
 async fn previous_response_of_a_tenant_continues_its_session_and_one_of_an_agent_not_offered_is_unknown() {
     let site = Site::new();
     let runs = &site.desk.runs;
