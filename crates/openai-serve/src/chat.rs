@@ -32,6 +32,7 @@ async fn complete(shared: &Arc<Shared>, request: Request) -> Result<Response, Ap
     let model = shared.model(required_text(&fields, "model")?)?;
     let (is_stream, with_usage) = (flag(&fields, "stream")?, wants_usage(&fields)?);
     let conversation = Conversation::of_messages(&fields, shared.clock.now())?;
+    let conversation = conversation.for_kind(model.kind, "messages")?;
     let order = Order { model, conversation, session: None, tenant: None, key, is_background: false };
     let Begun { mut followed, created, .. } = start(shared, order).await?;
     let completion = Completion::new(&followed.run, created, model.agent.to_string());

@@ -1,7 +1,12 @@
 //! The messages of a request: the last ones of the person start a run, and those before them are its restored
 //! conversation.
 
-use archon_types::{AgentMessage, AssistantMessage, Content, Json, Message, Speaker, Timestamp, UserMessage};
+use std::sync::Arc;
+
+use archon_types::{
+    AgentMessage, AssistantMessage, Content, Json, Message, Record, RecordBody, RunKind, Speaker, Timestamp,
+    UserMessage,
+};
 
 use crate::{
     body::{Fields, missing, wrong_type},
@@ -51,6 +56,37 @@ impl Conversation {
             Some(_) => return Err(wrong_type("input", "a string or a list of items")),
         }
         Self::of(all, "input", now)
+    }
+
+    /// Refuses, for a kind of run that takes one text, prompts of the client: they would be part of what the person asks.
+    pub(crate) fn for_kind(self, kind: RunKind, param: &str) -> Result<Self, ApiError> {
+        let takes_one_text = matches!(kind, RunKind::Plan | RunKind::Team);
+        if !(takes_one_text && self.prompts.iter().any(|prompt| prompt.speaker().is_some())) {
+            return Ok(self);
+        }
+        let message = format!(
+            "Unsupported value: '{param}' has a message of the role 'system' or 'developer' behind one of \
+             the role 'user'; a plan and a team take the text of the user alone, so leave it out."
+        );
+        Err(ApiError::field("unsupported_value", param, message))
+    }
+
+    /// Returns true if a run began with the text of these prompts, to which a filter may have added lines. Images are
+    /// not compared.
+    pub(crate) fn began(&self, records: &[Arc<Record>]) -> bool {
+        let mut said = Vec::new();
+        for record in records {
+            match &record.body {
+                RecordBody::MessageAdded { message, .. } => said.push(message),
+                RecordBody::ParallelStarted { prompts, .. } => said.extend(prompts),
+                RecordBody::ModelCallStarted { .. } => break,
+                _ => {}
+            }
+        }
+        let text = |prompt: &AgentMessage| prompt.as_llm().map(Message::text).unwrap_or_default();
+        let said = said.into_iter().map(text).collect::<Vec<_>>().join("\n\n");
+        let wanted = self.prompts.iter().map(text).collect::<Vec<_>>().join("\n\n");
+        format!("\n{said}\n").contains(&format!("\n{wanted}\n"))
     }
 
     fn of(mut all: Vec<Said>, param: &str, now: Timestamp) -> Result<Self, ApiError> {
@@ -205,6 +241,18 @@ mod tests {
         assert_eq!(prompts, [(None, "c".to_owned())]);
         let alone = of_input(json!({ "input": "x" })).unwrap();
         assert_eq!(texts(&alone), (vec![], vec![(None, "x".to_owned())]));
+    }
+
+    #[test]
+    fn conversation_for_a_plan_or_a_team_refuses_prompts_of_the_client() {
+        let user = json!({ "role": "user", "content": "a" });
+        let all = json!([user, { "role": "developer", "content": "b" }]);
+        for kind in [RunKind::Plan, RunKind::Team] {
+            let error = of_messages(all.clone()).unwrap().for_kind(kind, "messages").unwrap_err();
+            assert_eq!((error.code, error.param.as_deref()), ("unsupported_value", Some("messages")));
+            assert!(of_messages(json!([user])).unwrap().for_kind(kind, "messages").is_ok());
+        }
+        assert!(of_messages(all).unwrap().for_kind(RunKind::Loop, "messages").is_ok());
     }
 
     #[test]

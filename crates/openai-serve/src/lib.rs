@@ -37,11 +37,16 @@
 //! its restored conversation ([`RunSettings::restored`](archon_types::RunSettings::restored)): the model reads it, but
 //! nobody vouches for its authors, so it is untrusted, whichever roles the client wrote. `system`, `developer` and
 //! `instructions` do not replace the agent's own instructions: the model reads them as messages of the client, at their
-//! places. They stay in the session. A plan and a team take one text, so they have no restored conversation.
+//! places. They stay in the session. A plan and a team take one text, so they have no restored conversation and refuse
+//! messages of the client behind those of the person.
 //!
 //! `previous_response_id` continues the session of a response, which must be its last, for the tenant of that response.
 //! `conversation` is the id of a session of the service's own tenant (`local` if it has none), and begins it if there is
 //! none. Images are data URLs. No address is fetched.
+//!
+//! A request with a key can be sent again also when its own run has become the last. No log has the key: its own run is one
+//! that continues the response with the same prompts. So if a second request with the same prompts has another key, at the
+//! same time or later, it may continue the run of the first, or get `session_busy` while that run works.
 //!
 //! # Fields
 //!
@@ -65,7 +70,8 @@
 //! # Answers
 //!
 //! An answer is what the agent says in its run: the text of each turn, and the last is the final answer. They are messages
-//! of a response, with the phases `commentary` and `final_answer`; in a chat completion a blank line is between them.
+//! of a response, with the phases `commentary` and `final_answer`; in a chat completion a blank line is between them, except
+//! after a turn that the service of the model paused, which is commentary in the middle of a sentence.
 //! [`AgentModel::with_final_answer_only`] leaves the others out. A run whose answer is checked (a schema, a goal), in text
 //! mode, or of a plan, a team or a parallel loop always has its final answer alone, at the end of the stream.
 //!

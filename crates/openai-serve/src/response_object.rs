@@ -27,12 +27,13 @@ pub(crate) struct ResponseHead {
     pub(crate) session: SessionId,
     pub(crate) model: String,
     pub(crate) created: Timestamp,
-    pub(crate) previous: Option<String>,
-    pub(crate) is_background: bool,
+    /// The run that this one continues.
+    pub(crate) previous: Option<RunId>,
 }
 
 impl ResponseHead {
-    /// Returns the response with these parts; without an end it is in progress.
+    /// Returns the response with these parts; without an end it is in progress. It has no `background`, which a log
+    /// does not tell: a response that is read later is the same.
     pub(crate) fn json(&self, parts: &[Part], ending: Option<&Ending>) -> Json {
         let status = ending.map_or("in_progress", Ending::response_status);
         let failure = ending.filter(|ending| ending.has_failed());
@@ -44,7 +45,6 @@ impl ResponseHead {
             "object": "response",
             "created_at": self.created.as_millis() / 1_000,
             "status": status,
-            "background": self.is_background,
             "error": failure.map(|ending| json!({ "code": "server_error", "message": ending.failure() })),
             "incomplete_details": reason.map(|reason| json!({ "reason": reason })),
             "instructions": null,
@@ -52,7 +52,7 @@ impl ResponseHead {
             "model": self.model,
             "output": output,
             "parallel_tool_calls": true,
-            "previous_response_id": self.previous,
+            "previous_response_id": self.previous.as_ref().map(response_id),
             "conversation": { "id": self.session },
             "reasoning": { "effort": null, "summary": null },
             "service_tier": "default",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Event, Json, Origin, RunFilter, RunId, RunStarted, RunStatus, SessionId, TenantId};
+use archon_types::{Event, Json, RunFilter, RunId, RunStarted, RunStatus, SessionId, TenantId};
 use axum::{
     extract::{Path, Request, State},
     http::{StatusCode, Uri},
@@ -19,7 +19,7 @@ use crate::{
     response_object::{ResponseHead, response_id, run_of_id},
     response_stream::ResponseWriter,
     shared::Shared,
-    start::{Begun, Order, start},
+    start::{Begun, Order, previous_run, start},
     stream::respond,
     transcript::{Phase, Transcript},
 };
@@ -49,16 +49,17 @@ async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, 
     // Usage is always part of the last event.
     wants_usage(&fields)?;
     let conversation = Conversation::of_input(&fields, shared.clock.now())?;
-    let (session, tenant) = session(shared, &fields).await?.unzip();
+    let conversation = conversation.for_kind(model.kind, "input")?;
+    let repeated = key.as_ref().map(|_| &conversation);
+    let (session, tenant) = session(shared, &fields, repeated).await?.unzip();
     let order = Order { model, conversation, session, tenant: tenant.flatten(), key, is_background };
-    let Begun { mut followed, session, created } = start(shared, order).await?;
+    let Begun { mut followed, session, created, previous } = start(shared, order).await?;
     let head = ResponseHead {
         run: followed.run.clone(),
         session,
         model: model.agent.to_string(),
         created,
-        previous: text(&fields, "previous_response_id")?.map(str::to_owned),
-        is_background,
+        previous,
     };
     if is_stream {
         return Ok(respond(followed, ResponseWriter::new(head)));
@@ -70,10 +71,12 @@ async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, 
     Ok(json_response(&head.json(followed.transcript.parts(), Some(&ending)), Some(&head.run)))
 }
 
-/// Returns the session that a request continues, with its tenant.
+/// Returns the session that a request continues, with its tenant. `repeated` is the conversation of a request with a
+/// key, which may have started its run before.
 async fn session(
     shared: &Shared,
     fields: &Fields,
+    repeated: Option<&Conversation>,
 ) -> Result<Option<(SessionId, Option<TenantId>)>, ApiError> {
     let conversation = match fields.get("conversation") {
         None | Some(Json::Null) => None,
@@ -86,7 +89,7 @@ async fn session(
             let message = "Set 'previous_response_id' or 'conversation', and not both.";
             Err(ApiError::field("mutually_exclusive_parameters", "previous_response_id", message))
         }
-        (Some(previous), None) => session_after(shared, previous).await.map(Some),
+        (Some(previous), None) => session_after(shared, previous, repeated).await.map(Some),
         (None, Some("")) => Err(wrong_type("conversation", "the id of a conversation")),
         (None, conversation) => Ok(conversation.map(|id| (SessionId::new(id), None))),
     }
@@ -94,7 +97,14 @@ async fn session(
 
 /// Returns the session of a response, which must be the last of its session, with the tenant. A run of an agent that is
 /// not offered is as one that does not exist.
-async fn session_after(shared: &Shared, previous: &str) -> Result<(SessionId, Option<TenantId>), ApiError> {
+///
+/// The last may also be the run that a request with a key started before: no log has the key, so it is known by its
+/// prompts. The service then compares the rest.
+async fn session_after(
+    shared: &Shared,
+    previous: &str,
+    repeated: Option<&Conversation>,
+) -> Result<(SessionId, Option<TenantId>), ApiError> {
     let param = "previous_response_id";
     let unknown = |reason: String| ApiError::field("previous_response_not_found", param, reason);
     let run = find(previous).map_err(|error| unknown(error.message))?;
@@ -110,16 +120,20 @@ async fn session_after(shared: &Shared, previous: &str) -> Result<(SessionId, Op
     let mut filter = RunFilter::of_session(session.clone()).top_level().limit(1);
     filter.tenant = head.tenant.clone();
     let newest = shared.runs.list(&filter).await?.into_iter().next();
-    match newest.filter(|newest| newest.run_id != run) {
-        Some(newest) => {
-            let message = format!(
-                "Response '{previous}' is not the last of its conversation; continue '{}', or fork the run.",
-                response_id(&newest.run_id)
-            );
-            Err(ApiError::field("previous_response_not_last", param, message))
+    let Some(newest) = newest.filter(|newest| newest.run_id != run) else {
+        return Ok((session, head.tenant));
+    };
+    if let Some(conversation) = repeated {
+        let records = shared.runs.records(&newest.run_id, None).await?.records;
+        if previous_run(&records).as_ref() == Some(&run) && conversation.began(&records) {
+            return Ok((session, head.tenant));
         }
-        None => Ok((session, head.tenant)),
     }
+    let message = format!(
+        "Response '{previous}' is not the last of its conversation; continue '{}', or fork the run.",
+        response_id(&newest.run_id)
+    );
+    Err(ApiError::field("previous_response_not_last", param, message))
 }
 
 /// Returns the run of a response.
@@ -164,17 +178,12 @@ async fn read(shared: &Shared, run: &RunId) -> Result<Response, ApiError> {
             transcript.say(notice, Phase::Commentary);
         }
     }
-    let previous = match &started.origin {
-        Origin::Continues { run, .. } => Some(response_id(run)),
-        _ => None,
-    };
     let head = ResponseHead {
         run: run.clone(),
         session: started.session.clone(),
         model: model.agent.to_string(),
         created: records.first().map(|record| record.at).unwrap_or_default(),
-        previous,
-        is_background: false,
+        previous: previous_run(&records),
     };
     Ok(json_response(&head.json(transcript.parts(), ending.as_ref()), Some(run)))
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use archon_types::{SessionId, StartRun, Started, TenantId, Timestamp};
+use archon_types::{
+    Origin, Record, RunError, RunId, RunStarted, SessionId, StartRun, Started, TenantId, Timestamp,
+};
+use axum::http::StatusCode;
 
 use crate::{
     conversation::Conversation, error::ApiError, follow::Followed, guard::Guard, model::AgentModel,
@@ -28,6 +31,16 @@ pub(crate) struct Begun {
     pub(crate) followed: Followed,
     pub(crate) session: SessionId,
     pub(crate) created: Timestamp,
+    /// The run that this one continues.
+    pub(crate) previous: Option<RunId>,
+}
+
+/// Returns the run that a run continues.
+pub(crate) fn previous_run(records: &[Arc<Record>]) -> Option<RunId> {
+    match &RunStarted::of(records)?.origin {
+        Origin::Continues { run, .. } => Some(run.clone()),
+        _ => None,
+    }
 }
 
 /// Starts a run and watches it. If its client goes away, the run is cancelled, unless it is a background run or has a
@@ -40,13 +53,25 @@ pub(crate) async fn start(shared: &Arc<Shared>, order: Order<'_>) -> Result<Begu
         .restored(conversation.restored);
     let is_left_alone = is_background || key.is_some();
     (request.key, request.session, request.tenant) = (key, session, tenant);
-    let started = shared.runs.start(request).await?;
-    let (run, is_new) = (started.run, started.how == Started::New);
-    let end = shared.options.end.clone();
-    let guard = Guard::new(shared.runs.clone(), run.clone(), end, is_new && !is_left_alone);
+    let (runs, end) = (shared.runs.clone(), shared.options.end.clone());
+    // In a task of its own: a client that goes away during the start does not stop it half-way, and the guard, which
+    // nothing takes then, cancels the run.
+    let starting = tokio::spawn(async move {
+        let started = runs.start(request).await?;
+        let is_armed = started.how == Started::New && !is_left_alone;
+        let guard = Guard::new(runs, started.run.clone(), end, is_armed);
+        Ok::<_, RunError>((started, guard))
+    });
+    let (started, guard) = starting.await.map_err(|error| {
+        let message = format!("The run was not started: {error}. Send the request again.");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    })??;
+    let run = started.run;
     let head = shared.runs.get(&run).await?;
+    let first = shared.runs.records_before(&run, Some(1), 1).await?.records;
     let events = shared.runs.watch(&run, None).await?;
     let transcript = Transcript::new(run.clone(), model.final_answer_only);
     let followed = Followed::new(shared.clone(), events, transcript, guard, run);
-    Ok(Begun { followed, session: started.session, created: head.started_at })
+    let previous = previous_run(&first);
+    Ok(Begun { followed, session: started.session, created: head.started_at, previous })
 }

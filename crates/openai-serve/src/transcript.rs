@@ -5,8 +5,8 @@
 //! answer does not.
 
 use archon_types::{
-    AssistantMessage, CommandId, Content, Delta, DeltaKind, Event, Outcome, RecordBody, RunId, RunKind,
-    RunStarted, ToolMode,
+    AssistantMessage, CommandId, Content, Delta, DeltaKind, Event, Outcome, OutcomeStatus, RecordBody, RunId,
+    RunKind, RunStarted, StopReason, ToolMode,
 };
 
 /// The part of an answer that a client gets next.
@@ -25,15 +25,22 @@ pub(crate) enum Piece {
 pub(crate) enum Phase {
     /// What the agent says before or between its calls, and what is said about a run that has no answer yet.
     Commentary,
+    /// Commentary that the service paused, perhaps in the middle of a sentence; the next part goes on with it.
+    Paused,
     FinalAnswer,
 }
 
 impl Phase {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            Self::Commentary => "commentary",
+            Self::Commentary | Self::Paused => "commentary",
             Self::FinalAnswer => "final_answer",
         }
+    }
+
+    /// Returns true if a blank line is between the text of this phase and the next one.
+    pub(crate) fn ends_paragraph(self) -> bool {
+        self != Self::Paused
     }
 }
 
@@ -82,10 +89,16 @@ impl Transcript {
         &self.parts
     }
 
-    /// Returns the whole text, with a blank line between two parts.
+    /// Returns the whole text, with a blank line between two parts, but not after a pause.
     pub(crate) fn text(&self) -> String {
-        let texts: Vec<_> = self.parts.iter().map(|part| part.text.as_str()).collect();
-        texts.join("\n\n")
+        let mut text = String::new();
+        let mut is_between = false;
+        for part in &self.parts {
+            text.push_str(if is_between { "\n\n" } else { "" });
+            text.push_str(&part.text);
+            is_between = part.phase.ends_paragraph();
+        }
+        text
     }
 
     /// Takes an event of the run, or of one of its child runs, which say nothing here.
@@ -121,7 +134,11 @@ impl Transcript {
         if let Some(answer) = outcome.answer()
             && !self.answers.iter().any(|known| known == answer)
         {
-            pieces.extend(self.say(answer, Phase::FinalAnswer));
+            let phase = match outcome.status {
+                OutcomeStatus::Finished | OutcomeStatus::Limit(_) => Phase::FinalAnswer,
+                _ => Phase::Commentary,
+            };
+            pieces.extend(self.say(answer, phase));
         }
         pieces
     }
@@ -182,9 +199,10 @@ impl Transcript {
         }
         self.answers.push(message.text());
         if !text.is_empty() {
-            let phase = match message.tool_calls().next() {
-                Some(_) => Phase::Commentary,
-                None => Phase::FinalAnswer,
+            let phase = match (message.tool_calls().next(), message.stop_reason) {
+                (Some(_), _) | (None, StopReason::Aborted) => Phase::Commentary,
+                (None, StopReason::Pause) => Phase::Paused,
+                (None, _) => Phase::FinalAnswer,
             };
             pieces.push(Piece::Complete(phase));
             self.parts.push(Part { text, phase });

@@ -50,14 +50,20 @@ pub(crate) struct Gate {
     pub(crate) open: Semaphore,
 }
 
-/// Rejects a message with a forbidden word.
-struct Forbidden;
+/// Rejects a message with a forbidden word, and checks one with the word `slowly` until the test lets it go on.
+struct Forbidden {
+    gate: Arc<Gate>,
+}
 
 impl InputFilter for Forbidden {
     fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict> {
-        let is_forbidden = message.text().contains("forbidden");
+        let (text, gate) = (message.text(), self.gate.clone());
         Box::pin(async move {
-            match is_forbidden {
+            if text.contains("slowly") {
+                gate.entered.add_permits(1);
+                gate.open.acquire().await.unwrap().forget();
+            }
+            match text.contains("forbidden") {
                 true => InputVerdict::Reject("a forbidden word".to_owned()),
                 false => InputVerdict::Pass,
             }
@@ -86,7 +92,7 @@ impl Desk {
                 .engine_options(EngineOptions::default().asking(Ask::BeforeChanges))
                 .approver(AskLater)
                 .retry(retry)
-                .input_filter(Arc::new(Forbidden))
+                .input_filter(Arc::new(Forbidden { gate: gate.clone() }))
                 .journal(Arc::new(journal.clone()))
                 .tool(step)
                 .tool(look)

@@ -2,7 +2,7 @@
 
 use archon::{
     RunId,
-    types::{Json, OutcomeStatus, RecordBody, StartRuns},
+    types::{Json, OutcomeStatus, RecordBody, RunFilter, StartRuns},
 };
 use archon_testkit::Ended;
 use futures_util::StreamExt;
@@ -72,6 +72,28 @@ async fn run_of_a_client_that_goes_away_is_cancelled() {
             permit.forget();
         }
     }
+}
+
+#[tokio::test]
+async fn run_of_a_client_that_goes_away_while_it_starts_is_cancelled() {
+    let site = Site::new();
+    let body = json!({ "model": "desk", "input": "wait slowly" });
+    let (router, request) = (site.router.clone(), Site::request("POST", RESPONSES, &body, None));
+    let task = tokio::spawn(async move { tower::ServiceExt::oneshot(router, request).await });
+    // A filter checks the prompt.
+    site.desk.gate.entered.acquire().await.unwrap().forget();
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    site.desk.gate.open.add_permits(1);
+    let run = loop {
+        match site.desk.runs.list(&RunFilter::all()).await.unwrap().pop() {
+            Some(head) => break head.run_id,
+            None => tokio::time::sleep(std::time::Duration::from_millis(2)).await,
+        }
+    };
+    until_cancelled(&site, &run).await;
+    site.desk.gate.open.add_permits(1);
+    assert_eq!(site.desk.runs.reply(&run).await.ended().status, OutcomeStatus::Cancelled);
 }
 
 #[tokio::test]

@@ -131,13 +131,15 @@ async fn previous_response_and_conversation_continue_the_session() {
     assert_eq!(texts(&second), [(expected, "final_answer")]);
     assert_eq!(second["previous_response_id"], first["id"]);
     assert_eq!(second["conversation"], first["conversation"]);
+    let read = site.get(&format!("{RESPONSES}/{}", second["id"].as_str().unwrap())).await.body;
+    assert_eq!(read, second);
 
     let mut third = request("recall");
     third["conversation"] = second["conversation"].clone();
     let third = site.ask(RESPONSES, &third).await.body;
     assert!(texts(&third)[0].0.starts_with(expected), "{third}");
     let read = site.get(&format!("{RESPONSES}/{}", third["id"].as_str().unwrap())).await.body;
-    assert_eq!(read["previous_response_id"], second["id"]);
+    assert_eq!((&read, &read["previous_response_id"]), (&third, &second["id"]));
 
     next["conversation"] = second["conversation"].clone();
     let both = site.post(RESPONSES, &next).await;
@@ -154,6 +156,24 @@ async fn previous_response_and_conversation_continue_the_session() {
     let mut new = request("first");
     new["conversation"] = json!("conv_1");
     assert_eq!(site.ask(RESPONSES, &new).await.body["conversation"], json!({ "id": "conv_1" }));
+}
+
+#[tokio::test]
+async fn request_with_a_key_that_continues_a_response_can_be_sent_again() {
+    let site = Site::new();
+    let first = site.ask(RESPONSES, &request("first")).await.body;
+    let send = async |input: &str, key: &str| {
+        let mut body = request(input);
+        body["previous_response_id"] = first["id"].clone();
+        site.send(Site::request("POST", RESPONSES, &body, Some(key))).await
+    };
+    let (second, again) = (send("recall", "k1").await, send("recall", "k1").await);
+    assert!(second.status.is_success(), "{second:?}");
+    assert_eq!((again.run(), &again.body), (second.run(), &second.body));
+    for part in ["hello", "rec"] {
+        let other = send(part, "k2").await;
+        assert_eq!(other.refusal(), (400, "previous_response_not_last", Some("previous_response_id")));
+    }
 }
 
 #[tokio::test]
@@ -184,6 +204,8 @@ async fn background_response_is_there_at_once_and_read_when_it_is_complete() {
     body["background"] = json!(true);
     let begun = site.ask(RESPONSES, &body).await;
     assert_eq!((&begun.body["status"], &begun.body["output"]), (&json!("in_progress"), &json!([])));
+    // The log does not tell it.
+    assert_eq!(begun.body.get("background"), None);
     site.desk.gate.entered.acquire().await.unwrap().forget();
     let path = format!("{RESPONSES}/{}", begun.body["id"].as_str().unwrap());
     assert_eq!(site.get(&path).await.body["status"], json!("in_progress"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Json, OutcomeStatus, OutputCheck, Record, RunConfig, Timestamp, ToolCall};
+use archon_types::{Json, OutputCheck, Record, RunConfig, Timestamp, ToolCall};
 
 use super::*;
 
@@ -33,6 +33,12 @@ fn delta(command: u64, attempt: u32, offset: u64, text: &str) -> Event {
 fn answer(command: u64, attempt: u32, content: Vec<Content>) -> Event {
     let message = Box::new(AssistantMessage { content, ..AssistantMessage::default() });
     record(RecordBody::ModelCallFinished { command: CommandId(command), attempt, message })
+}
+
+fn stopped_answer(command: u64, text: &str, stop_reason: StopReason) -> Event {
+    let content = texts(&[text]);
+    let message = Box::new(AssistantMessage { content, stop_reason, ..AssistantMessage::default() });
+    record(RecordBody::ModelCallFinished { command: CommandId(command), attempt: 0, message })
 }
 
 fn texts(texts: &[&str]) -> Vec<Content> {
@@ -118,6 +124,36 @@ fn transcript_of_a_run_that_fails_ends_the_part_that_broke_off() {
     let events = [start(|_| {}), delta(0, 0, 0, "It is")];
     let failed = Outcome::new(RUN.into(), OutcomeStatus::Failed).with_answer("partial");
     assert_eq!(check(&events, &failed, &[text("It is"), Piece::BrokenOff]), "");
+}
+
+#[test]
+fn transcript_of_a_run_that_is_cancelled_or_waits_has_no_final_answer() {
+    for status in [OutcomeStatus::Cancelled, OutcomeStatus::Suspended] {
+        let stopped = Outcome::new(RUN.into(), status).with_answer("so far");
+        let expected = [text("so far"), Piece::Complete(Phase::Commentary)];
+        check(&[start(|_| {})], &stopped, &expected);
+    }
+    let aborted = stopped_answer(0, "It", StopReason::Aborted);
+    let cancelled = Outcome::new(RUN.into(), OutcomeStatus::Cancelled).with_answer("It");
+    let expected = [text("It"), Piece::Complete(Phase::Commentary)];
+    check(&[start(|_| {}), aborted], &cancelled, &expected);
+}
+
+#[test]
+fn transcript_of_a_turn_that_paused_goes_on_without_a_blank_line() {
+    let events = [
+        start(|_| {}),
+        stopped_answer(0, "I search and ", StopReason::Pause),
+        answer(1, 0, texts(&["found it."])),
+    ];
+    let expected = [
+        text("I search and "),
+        Piece::Complete(Phase::Paused),
+        text("found it."),
+        Piece::Complete(Phase::FinalAnswer),
+    ];
+    assert_eq!(check(&events, &outcome("found it."), &expected), "I search and found it.");
+    assert_eq!(Phase::Paused.as_str(), "commentary");
 }
 
 #[test]
