@@ -37,7 +37,7 @@ fn lines(trail: &AuditTrail) -> Vec<String> {
     trail.entries.iter().map(line).collect()
 }
 
-fn asked(call: CallId, id: &str) -> RecordBody {
+fn question(call: CallId, id: &str) -> RecordBody {
     let request = ApprovalRequest::new(id, "Pay it?", json!({ "tool": "pay" }));
     RecordBody::ApprovalRequested { call, request: Box::new(request) }
 }
@@ -63,7 +63,7 @@ fn audit_trail_has_people_calls_questions_and_the_end_in_the_order_of_the_log() 
         prompted("hi", PromptSource::Prompt),
         answered(0, calls),
         start(0, 0, Effect::ReadOnly),
-        asked(call(1), "q1"),
+        question(call(1), "q1"),
         RecordBody::ToolCallRefused { call: call(2), result: ToolResult::error("a rule forbids it").into() },
         start(0, 1, Effect::ReadOnly),
         end(0, ToolResult::error("no such file")),
@@ -110,9 +110,9 @@ fn audit_trail_of_a_child_run_names_its_caller_and_of_a_question_without_an_answ
     let trail = AuditTrail::of(&log(vec![
         RecordBody::RunStarted(Box::new(child)),
         prompted("hi", PromptSource::Prompt),
-        asked(call, "q1"),
+        question(call, "q1"),
         RecordBody::ApprovalAnswered { call, answer: Answer::Expired },
-        asked(call, "q2"),
+        question(call, "q2"),
     ]))
     .unwrap();
     assert_eq!(

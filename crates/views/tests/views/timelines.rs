@@ -52,7 +52,7 @@ fn call_failed(call: CallId) -> RecordBody {
     RecordBody::ToolCallFailed { call, attempt: 0, result: Arc::new(ToolResult::error("reset")), jitter: 0.0 }
 }
 
-fn asked(call: CallId) -> RecordBody {
+fn question(call: CallId) -> RecordBody {
     let request = ApprovalRequest::new(format!("ask_{call}"), "Write b.rs", json!({}));
     RecordBody::ApprovalRequested { call, request: Box::new(request) }
 }
@@ -72,7 +72,7 @@ fn worked() -> Vec<Arc<Record>> {
         (300, model_call_started(0, 1)),
         (400, answered(0, 1, calls.map(Content::from).into())),
         (400, call_started(call(0, 0), 0)),
-        (400, asked(call(0, 1))),
+        (400, question(call(0, 1))),
         (450, call_finished(call(0, 0))),
         (450, RecordBody::Suspended { waiting: vec![call(0, 1)] }),
         (5_000, RecordBody::Resumed),
