@@ -3,15 +3,15 @@
 //!
 //! | concept | file |
 //! |---|---|
-//! | [`AllowedHosts`]: the values of `Host` and `Origin` that are not foreign | `hosts.rs` |
+//! | [`AllowedHosts`]: the allowed values of `Host` and `Origin` | `hosts.rs` |
 //! | [`TokenHash`], [`bearer_token`] | `token.rs` |
 //! | [`serve_connections`], [`Listener`], [`ConnectionOptions`] | `connections.rs` |
 //! | `serve_tls_connections`, `TlsIdentity`, with the feature `tls` | `tls.rs` |
 //!
 //! *Invariants*
 //!
-//! - A host is allowed because it is in a list, never because of the address that the server listens at: a page can have
-//!   its own name rebound to this machine.
+//! - A host is allowed only if it is in a list, and not because of the address that the server listens at: a web page can
+//!   point its own name to this machine.
 //! - A token is compared by its hash, in constant time.
 //! - The number of connections, the time for a handshake and that for the headers of a request have limits.
 //!

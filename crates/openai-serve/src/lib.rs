@@ -4,15 +4,15 @@
 //! A [`Server`] gives an axum `Router`. The name of a model is the id of an agent, and every request is a run: it is in the
 //! same journal, passes the same guards and asks the same questions as every other run.
 //!
-//! The router checks no token, no host and no origin. Mount it behind checks, for instance those of `archon-server`; who
-//! gets through may start runs of the offered agents, and read and cancel them.
+//! The router checks no token, no host and no origin. Mount it behind checks, for instance those of `archon-server`: every
+//! request that reaches it may start, read and cancel runs of the offered agents.
 //!
 //! | concept | file |
 //! |---|---|
 //! | [`Server`], [`ServerOptions`], [`AgentModel`] | `server.rs`, `options.rs`, `model.rs` |
 //! | the table of fields | `fields.rs` |
 //! | messages of a request, their texts and images | `conversation.rs`, `content.rs` |
-//! | the start of a run; the run of a client that has gone away | `start.rs`, `guard.rs` |
+//! | the start of a run; the cancel after a closed connection | `start.rs`, `guard.rs` |
 //! | the text of a run, the same for a stream and for a whole response | `transcript.rs`, `follow.rs`, `ending.rs` |
 //! | chat completions | `chat.rs`, `completion.rs`, `chat_stream.rs` |
 //! | responses | `responses.rs`, `response_object.rs`, `response_stream.rs` |
@@ -33,20 +33,20 @@
 //!
 //! # Messages
 //!
-//! The last messages of the person, behind the last one of the assistant, are the prompts of the run. What comes before is
-//! its restored conversation ([`RunSettings::restored`](archon_types::RunSettings::restored)): the model reads it, but
-//! nobody vouches for its authors, so it is untrusted, whichever roles the client wrote. `system`, `developer` and
+//! The last `user` messages, after the last one of the assistant, are the prompts of the run. Earlier messages are its
+//! restored conversation ([`RunSettings::restored`](archon_types::RunSettings::restored)): the model reads them, but they are
+//! untrusted whatever their roles are, because the client may have written them itself. `system`, `developer` and
 //! `instructions` do not replace the agent's own instructions: the model reads them as messages of the client, at their
-//! places. They stay in the session. A plan and a team take one text, so they have no restored conversation and refuse
-//! messages of the client behind those of the person.
+//! places. They stay in the session. A plan and a team take one text, so they have no restored conversation, and refuse
+//! messages of the client after those of the role `user`.
 //!
 //! `previous_response_id` continues the session of a response, which must be its last, for the tenant of that response.
 //! `conversation` is the id of a session of the service's own tenant (`local` if it has none), and begins it if there is
 //! none. Images are data URLs. No address is fetched.
 //!
-//! A request with a key can be sent again also when its own run has become the last. No log has the key: its own run is one
-//! that continues the response with the same prompts. So if a second request with the same prompts has another key, at the
-//! same time or later, it may continue the run of the first, or get `session_busy` while that run works.
+//! A request with an `Idempotency-Key` and a `previous_response_id` can be sent again, although its own run is now the last
+//! of the session. No log has the key, so the run is known by its prompts. A second request with the same prompts and another
+//! key may therefore continue the run of the first, or get `session_busy` while that run works.
 //!
 //! # Fields
 //!
@@ -69,17 +69,15 @@
 //!
 //! # Answers
 //!
-//! An answer is what the agent says in its run: the text of each turn, and the last is the final answer. They are messages
-//! of a response, with the phases `commentary` and `final_answer`; in a chat completion a blank line is between them, except
+//! An answer has the text of each turn of the run; the last one is the final answer. The texts are messages of a response, with the phases `commentary` and `final_answer`; in a chat completion a blank line is between them, except
 //! after a turn that the service of the model paused, which is commentary in the middle of a sentence.
-//! [`AgentModel::with_final_answer_only`] leaves the others out. A run whose answer is checked (a schema, a goal), in text
+//! [`AgentModel::with_final_answer_only`] returns the final answer alone. A run whose answer is checked (a schema, a goal), in text
 //! mode, or of a plan, a team or a parallel loop always has its final answer alone, at the end of the stream.
 //!
 //! A stream passes on deltas as they come. If a model's answer breaks off and is asked for again, the second answer goes on
 //! where the first ended as long as it has the same words. If its words differ, nothing takes back what was sent: a stream
 //! of a response ends that item as `incomplete`, which its `output` leaves out, and begins another item; a stream of a chat
-//! completion ends with the error `answer_begun_again`, while the run goes on. An answer that is not streamed has no such
-//! case.
+//! completion ends with the error `answer_begun_again`, while the run goes on.
 //!
 //! | the run | chat completion | response |
 //! |---|---|---|
@@ -93,19 +91,18 @@
 //! Once a question is answered, the run goes on, and `GET /v1/responses/resp_RUN` has the rest. The usage is that of the run
 //! so far: `total_tokens` is its whole bill, and tokens of child runs count as tokens of the prompt.
 //!
-//! # Clients that go away
+//! # Closed connections
 //!
-//! A run whose client closes the connection is cancelled, as users of such endpoints expect. It goes on if the request has
-//! `background: true` or an `Idempotency-Key`, since its client can ask again, and if the server ends
-//! ([`ServerOptions::end`]). Official clients send a request again after most errors; `x-should-retry: false` keeps them
-//! from that, because a run has effects. After a broken connection they still do, so send an `Idempotency-Key` where an
-//! effect must not happen twice.
+//! If a client closes its connection, its run is cancelled. The run goes on if the request has `background: true` or an
+//! `Idempotency-Key`, because the client can ask again, and if the server ends ([`ServerOptions::end`]). Official clients
+//! repeat a request after most errors; the header `x-should-retry: false` of the server prevents this, because a run has
+//! effects. They still repeat it after a broken connection, so send an `Idempotency-Key` if an effect must not happen twice.
 //!
 //! *Invariants*
 //!
 //! - A request changes no instructions, tools or limits of an agent.
 //! - A whole answer and a stream have the same text.
-//! - No text of a client counts as that of a person, except for the last messages of the role `user`.
+//! - Only the last messages of the role `user` count as text of a person.
 //! - Text that a failed attempt streamed is never repeated in the same part, and never part of the final answer.
 //!
 //! ```

@@ -1,8 +1,7 @@
 //! Runs over HTTP: a router of JSON and server-sent events over a [`RunService`](archon_types::RunService).
 //!
-//! A [`Server`] gives an axum `Router`, which a program mounts in its own or passes to [`serve`]. Whoever starts,
-//! watches, steers, answers, forks or resumes a run does it through the same service as every other part of the program,
-//! and everybody who watches a run sees the same log.
+//! A [`Server`] gives an axum `Router`, which a program mounts in its own or passes to [`serve`]. Requests use the same run
+//! service as every other part of the program, so all clients of a run see the same log.
 //!
 //! | concept | file |
 //! |---|---|
@@ -47,21 +46,21 @@
 //! | event | `id:` | data |
 //! |---|---|---|
 //! | `record` | the sequence number of the record | the record |
-//! | `delta` | | a piece of an answer that still streams; it is not in the log |
+//! | `delta` | | a piece of an answer that is not complete; it is not in the log |
 //! | `end` | | `{"status": …}`: the run has ended |
 //! | `failure` | | a problem document; the stream cannot go on |
 //!
-//! A browser sends the last id back as `Last-Event-ID` and gets what follows, without a gap and without a repetition;
-//! `?after=SEQ` does the same. A run that had ended before gets the status 204, so that the browser stays away. The stream
-//! of a suspended run stays open, and goes on with the run. `?children=true` adds the events of child runs, which have no
-//! id. A comment is sent every 15 seconds.
+//! A browser sends the last id back as `Last-Event-ID` and gets each record after it once; `?after=SEQ` does the same. If the
+//! run has ended and no record is left, the status is 204, so that a browser does not connect again. The stream of a
+//! suspended run stays open, and goes on with the run. `?children=true` adds the events of child runs, which have no id. A
+//! comment is sent every 15 seconds.
 //!
 //! *Invariants*
 //!
 //! - No request reaches a run without a token, also on the loopback interface.
-//! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused by the request itself and not
-//!   by the address that the server listens at.
-//! - A write has the content type `application/json`, which no page of another site can send unasked.
+//! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused, whatever address the server
+//!   listens at.
+//! - A write has the content type `application/json`, which a page of another site cannot send without CORS.
 //! - A write to a route of the table is carried out and noted, also if its client goes away.
 //! - A slow watcher loses no record, and slows neither the run nor another watcher.
 //! - Every refused request says which rule refused it.
