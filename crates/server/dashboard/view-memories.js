@@ -32,7 +32,7 @@ function Pages({ query: { text = "", collection = "", key = "" } }) {
   const state = useData((signal) => api.memories({ text, collection, key }, signal), []);
   if (state.problem?.rule === "no-memories") {
     return h(Empty, { title: "This server has no store of memories." },
-      "A program adds one with ", h("code", null, "Scope::with_memories"), ".");
+      h("code", null, "archon serve --memory"), " adds one, and a program with ", h("code", null, "Scope::with_memories"), ".");
   }
   return h(Loaded, { state, what: "the memories" }, (first) => {
     const memories = first.memories.concat(more.memories);

@@ -47,10 +47,12 @@ function UsageOnly({ head }) {
 function RunWithLog({ head, name, place, reload }) {
   const log = useRunLog(head.run_id);
   const [forkAt, setForkAt] = useState(null);
-  const status = head.status;
+  const { status, updated_at: updated } = head;
   useEffect(() => {
-    if (status === "running" || status === "suspended") log.watchAgain();
-  }, [log, status]);
+    // A run that was resumed may have ended again before the page saw it at work.
+    const isBehind = updated > (log.records.at(-1)?.at ?? updated);
+    if (status === "running" || status === "suspended" || isBehind) log.watchAgain();
+  }, [log, status, updated]);
   const Part = (PARTS.find(([known]) => known === name) ?? PARTS[0])[2];
   const fork = (seq) => setForkAt(seq);
   return h("div", { class: "loaded" },

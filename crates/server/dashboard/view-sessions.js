@@ -36,7 +36,7 @@ function SessionRow({ session: { session, tenant, run, status, updated_at: updat
     h("td", { class: "task" },
       h("a", { href: link(["sessions", session], { tenant }), "data-row": true }, oneLine(task, 80) || session),
       h("div", { class: "dim small" }, session)),
-    h("td", null, h("a", { href: runLink(run), "aria-label": `Newest run ${run}` }, h(Status, { status }))),
+    h("td", null, h("a", { href: runLink(run), title: `Newest run ${run}` }, h(Status, { status }))),
     h("td", { class: "number" }, count(runs)),
     h("td", null, ago(updated, now)));
 }

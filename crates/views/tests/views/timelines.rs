@@ -194,7 +194,7 @@ fn body() -> impl Strategy<Value = RecordBody> {
         any_call().prop_map(|call| call_started(call, 0)),
         any_call().prop_map(call_finished),
         any_call().prop_map(call_failed),
-        any_call().prop_map(asked),
+        any_call().prop_map(question),
         any_call().prop_map(|call| RecordBody::ApprovalAnswered { call, answer: Answer::Approve }),
         Just(RecordBody::Suspended { waiting: vec![] }),
         Just(RecordBody::Resumed),
