@@ -23,7 +23,7 @@ pub(crate) enum Piece {
 /// The phase of a part, in the words of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Phase {
-    /// What the agent says before or between its calls, and what is said about a run that has no answer yet.
+    /// Text of the agent before or between its calls, and the notice about a run that has no answer yet.
     Commentary,
     /// Commentary that the service paused, perhaps in the middle of a sentence; the next part goes on with it.
     Paused,

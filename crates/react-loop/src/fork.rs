@@ -71,7 +71,7 @@ impl ForkPoint {
         };
         let EarlierRuns { history, runs: earlier, .. } = fold_before(journal, run, &log).await?;
         let turns = Turns::of(run, &log, history.clone())?;
-        let kept = match (turns.kept(at), damage) {
+        let kept = match (turns.count_at(at), damage) {
             (Some(kept), _) => kept,
             (None, Some(damage)) => return Err(damage.into()),
             (None, None) => {
@@ -159,7 +159,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns the number of turns that a fork at a place keeps; `None` if the run has no such place.
-    fn kept(&self, at: ForkPlace) -> Option<u32> {
+    fn count_at(&self, at: ForkPlace) -> Option<u32> {
         match at {
             ForkPlace::Turns(turns) => (turns <= self.count).then_some(turns),
             ForkPlace::Record(seq) => self.before_record(usize::try_from(seq).ok()?),

@@ -100,7 +100,7 @@ const FILES: &[File] = files! {
 /// The page, which refers to the other files.
 const PAGE: &str = "index.html";
 
-/// What the page may load and do: files and data of this server only, no script or style within the page, no frames.
+/// The content security policy: files and data of this server only, no script or style within the page, no frames.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       object-src 'none'; img-src 'self' data:";
 

@@ -239,7 +239,7 @@ const MET: [&str; 6] =
     ["approval_answered", "compacted", "model_call_failed", "several calls", "suspended", "tool_call_failed"];
 
 /// Returns the sorts of records and of turns in a log.
-async fn met(site: &Site, run: &RunId) -> BTreeSet<&'static str> {
+async fn situations(site: &Site, run: &RunId) -> BTreeSet<&'static str> {
     let log = site.world.log(run).await;
     let mut met: BTreeSet<_> = log.iter().map(|record| record.body.name()).collect();
     let is_several = |body: &RecordBody| matches!(body, RecordBody::ModelCallFinished { message, .. } if message.tool_calls().count() > 1);
@@ -262,7 +262,7 @@ async fn fork_at_every_turn_of_many_runs_repeats_no_effect() {
         assert_eq!(started.status, StatusCode::CREATED, "{}", started.body);
         let run = RunId::new(started.body["run"].as_str().unwrap());
         finish(&site, &run).await;
-        all.extend(met(&site, &run).await);
+        all.extend(situations(&site, &run).await);
         let log = site.world.log(&run).await;
         let changed = format!("work {}", number + OTHER);
         let end = site.post(&format!("/v1/runs/{run}/fork"), json!({})).await;

@@ -1,4 +1,4 @@
-//! Where the server listens: an address, or a Unix socket.
+//! The place at which the server listens: an address, or a Unix socket.
 
 use std::{
     io::{self, ErrorKind},

@@ -25,7 +25,7 @@ pub(crate) struct Served {
     child: Child,
     /// `HOST:PORT`, or the socket.
     place: Result<String, PathBuf>,
-    /// What it printed about each token.
+    /// The lines that it printed about each token.
     pub(crate) tokens: Vec<Value>,
     /// The secret of the first token that is in a file.
     pub(crate) secret: String,
