@@ -27,7 +27,7 @@ function Graph({ graph }) {
   const box = `${-MARGIN} ${-MARGIN} ${graph.width + 2 * MARGIN} ${graph.height + 2 * MARGIN}`;
   return h("div", { class: "wide graph", tabIndex: 0, role: "region", "aria-label": "Graph" },
     h("svg", { viewBox: box, width: graph.width + 2 * MARGIN, height: graph.height + 2 * MARGIN, role: "group", "aria-label": `${graph.nodes.length} nodes; the table below has the same` },
-      h("defs", null, h("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" },
+      h("defs", null, h("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" },
         h("path", { d: "M0 0 8 4 0 8z", class: "arrow" }))),
       graph.edges.map((edge) => h(Edge, { key: `${edge.from} ${edge.to}`, edge })),
       graph.nodes.map((node) => h(Node, { key: node.id, node }))));

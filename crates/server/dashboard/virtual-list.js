@@ -99,7 +99,7 @@ export class VirtualList extends Component {
   render({ items, keyOf, row, label, kind = "list" }, { top, height }) {
     const keys = items.map(keyOf);
     const isChanged = keys.length !== this.keys.length || keys[0] !== this.keys[0];
-    if (isChanged && this.root.current) this.anchor = anchorAt(this.heights, this.keys, this.root.current.scrollTop);
+    if (isChanged && this.root.current) this.anchor = anchorAt(this.heights, this.keys, this.root.current.scrollTop, keys);
     this.heights.setKeys(keys);
     this.keys = keys;
     const { from, to, above, below } = visible(this.heights, top, height);

@@ -95,11 +95,16 @@ export function visible(heights, scrollTop, height, extra = 8) {
   return { from, to, above: heights.top(from), below: heights.total - heights.top(to) };
 }
 
-/** Returns the row at the upper edge as a place that survives changes above it. */
-export function anchorAt(heights, keys, scrollTop) {
-  if (keys.length === 0) return null;
-  const index = heights.indexAt(scrollTop);
-  return { key: keys[index], offset: scrollTop - heights.top(index) };
+/**
+ * Returns the row at the upper edge as a place that survives changes above it. With `next`, the keys that the list is
+ * about to have, it is the first row from there that stays: older records can give the first row another key.
+ */
+export function anchorAt(heights, keys, scrollTop, next = keys) {
+  const stays = next === keys ? null : new Set(next);
+  for (let index = heights.indexAt(scrollTop); index < keys.length; index += 1) {
+    if (stays?.has(keys[index]) ?? true) return { key: keys[index], offset: scrollTop - heights.top(index) };
+  }
+  return null;
 }
 
 /** Returns the distance from the top at which an anchor is now; null if its row is gone. */

@@ -66,6 +66,15 @@ test("an anchor keeps its place when rows come before it and grow", () => {
   assert.equal(anchorAt(heightsOf([]), [], 0), null);
 });
 
+test("an anchor is a row that stays when the first row gets another key", () => {
+  const heights = heightsOf(["cut", "b", "c"]);
+  const next = ["older", "whole", "b", "c"];
+  const anchor = anchorAt(heights, ["cut", "b", "c"], 0, next);
+  assert.deepEqual(anchor, { key: "b", offset: -10 });
+  heights.setKeys(next);
+  assert.equal(scrollTopOf(heights, anchor), 10);
+});
+
 test("isAtEnd allows for a few pixels", () => {
   assert.deepEqual([isAtEnd(400, 600, 1000), isAtEnd(380, 600, 1000), isAtEnd(300, 600, 1000)], [true, true, false]);
 });
