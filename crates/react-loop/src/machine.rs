@@ -6,11 +6,13 @@
 
 mod answers;
 mod approvals;
+mod calls;
 mod endings;
 mod failures;
 mod goal;
 mod instructions;
 mod interruption;
+mod leases;
 mod person_requests;
 mod prompts;
 mod snapshots;
@@ -19,25 +21,22 @@ mod tool_retry;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon_run::{GrantedLease, Ledger, Machine, Next};
+use archon_run::{Machine, Next};
 use archon_types::{
     AssistantMessage, Attributed, AuxiliaryCall, CallId, CommandId, Compaction, CompactionLevel,
-    ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached, Message, Origin, Outcome,
-    OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunId, RunKind, RunStarted,
-    SchemaProblem, SessionMode, Speaker, Spending, StopReason, Summary, Timestamp, ToolMode, ToolResult,
-    TurnTrigger,
+    ContinuationKind, Encoded, HookPoint, LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState,
+    Record, RecordBody, Request, RunConfig, RunId, RunKind, RunStarted, SchemaProblem, SessionMode, Speaker,
+    Spending, StopReason, Summary, Timestamp, ToolMode, ToolResult, TurnTrigger,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallStage, CallState, ContextManager, ContextParts, History, Messages, SummaryDue, ToolGate,
-    calls::refusal,
+    CallState, ContextManager, ContextParts, History, Messages, SummaryDue,
     circuit_breaker::{Breaker, Circuits},
     fallback::Chain,
     limits::Meter,
     queues::Queues,
     repetition::Repetition,
-    text_mode,
 };
 
 use snapshots::Snapshots;
@@ -505,32 +504,6 @@ impl ReactMachine {
         self.meter.spending()
     }
 
-    /// Returns the record of the lease for a call that starts a child run; `None` if no lease is due. All
-    /// calls of the turn that start child runs get equal parts of the remaining budget.
-    pub(crate) fn lease_due(&self, call: CallId) -> Option<RecordBody> {
-        let waits = |c: &&CallState| {
-            c.result().is_none() && self.lease(c.id).is_none() && self.is_agent(&c.call.name)
-        };
-        let shares = self.calls().iter().filter(waits).count() as u64;
-        self.calls().iter().filter(waits).find(|c| c.id == call)?;
-        let lease = self.meter.lease(shares, &self.config.limits);
-        Some(RecordBody::LeaseGranted { call, child_run: self.run.of_call(call), lease })
-    }
-
-    /// Returns the lease of a call; `None` if the call has none.
-    pub(crate) fn lease(&self, call: CallId) -> Option<Lease> {
-        self.calls().iter().find_map(|state| state.lease.lease(call))
-    }
-
-    /// Returns the spending of a call's child run, if the spending is known.
-    pub(crate) fn settled(&self, call: CallId) -> Option<Spending> {
-        self.call(call)?.lease.settled()
-    }
-
-    fn is_agent(&self, tool: &str) -> bool {
-        self.config.tool(tool).is_some_and(|tool| tool.annotations.agent)
-    }
-
     /// Returns the state of the run for people.
     pub fn state(&self) -> ReactState {
         match &self.phase {
@@ -578,33 +551,6 @@ impl ReactMachine {
         Step::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    fn next_of_calls(&self, calls: &[CallState]) -> Step {
-        let decided = self.end_of_retry(calls).or_else(|| self.decided(calls));
-        if let Some(end) = decided.or_else(|| self.wait_for_calls(calls)) {
-            return end;
-        }
-        let Some(call) = calls.iter().find(|call| self.is_skipped(call)) else {
-            return self.run_or_wait(calls);
-        };
-        let result = match self.window.tool_gate(calls.len()) {
-            _ if self.cancelled => ToolResult::cancelled(CANCELLED),
-            _ if self.is_steered() => ToolResult::cancelled(SKIPPED),
-            ToolGate::Blocked(text) => refusal(text, "context_limit"),
-            _ => return self.refusal_due(calls).unwrap_or_else(|| self.run_or_wait(calls)),
-        };
-        Step::Append(RecordBody::ToolCallRefused { call: call.id, result: Arc::new(result) })
-    }
-
-    /// Returns true if a cancel, a steering message or a refusal may settle the call now, because its tool
-    /// does not run. After a steering message, a call that a crash cut off still runs to its end.
-    fn is_skipped(&self, call: &CallState) -> bool {
-        match call.stage {
-            CallStage::Requested { attempts } => self.cancelled || !self.is_steered() || attempts == 0,
-            CallStage::Asked { .. } => self.cancelled || self.is_steered(),
-            _ => false,
-        }
-    }
-
     fn note_model_call(&mut self, command: CommandId, attempt: u32) {
         let expected = match self.phase {
             Phase::Ready => command.0 == self.next_command && attempt == 0,
@@ -627,85 +573,11 @@ impl ReactMachine {
             self.phase = Phase::Asking { command, attempt };
         }
     }
-
-    fn with_call(&mut self, id: CallId, change: impl FnOnce(&mut CallState)) {
-        if let Phase::Acting { calls, .. } = &mut self.phase
-            && let Some(call) = calls.iter_mut().find(|c| c.id == id)
-        {
-            change(call);
-        }
-    }
-
-    /// Changes the lease of a call that has no result yet.
-    fn with_lease(&mut self, id: CallId, change: impl FnOnce(&mut Ledger, &mut GrantedLease)) {
-        if let Phase::Acting { calls, .. } = &mut self.phase
-            && let Some(call) = calls.iter_mut().find(|call| call.id == id && call.result().is_none())
-        {
-            change(&mut self.meter.ledger, &mut call.lease);
-        }
-    }
-
-    /// Applies a record about the child run of a call.
-    fn child_noted(&mut self, body: &RecordBody) {
-        match body {
-            RecordBody::ChildRunCreated { call, .. } => self.with_call(*call, |call| call.is_begun = true),
-            RecordBody::LeaseGranted { call, lease, .. } => {
-                self.with_lease(*call, |ledger, granted| ledger.grant(granted, *call, *lease));
-            }
-            RecordBody::LeaseSettled { call, spent, .. } if self.lease(*call).is_some() => {
-                self.with_lease(*call, |ledger, granted| ledger.settle(granted, *spent));
-            }
-            _ => {}
-        }
-    }
-
-    fn tool_call_started(&mut self, id: CallId, attempt: u32, effect: Effect) {
-        self.with_call(id, |c| c.start(attempt, effect));
-        if let Some(call) = self.call(id).filter(|_| effect == Effect::SideEffect) {
-            let call = call.call.clone();
-            self.repetition.world_changed_by(&call);
-        }
-    }
-
-    fn tool_ended(&mut self, id: CallId, result: &Arc<ToolResult>, at: Timestamp) {
-        self.with_lease(id, Ledger::close);
-        self.with_call(id, |call| call.finish(result.clone(), at));
-        let Phase::Acting { calls, .. } = &self.phase else { return };
-        if self.config.tool_mode == ToolMode::Native
-            && let Some(call) = calls.iter().find(|call| call.id == id)
-        {
-            self.window.arrived(call);
-        }
-        if calls.iter().any(|c| c.result().is_none()) {
-            return;
-        }
-        let Phase::Acting { answer, calls } = std::mem::replace(&mut self.phase, Phase::Ready) else {
-            return;
-        };
-        let hint = self.repetition.turn_ended(&calls, &self.config.limits);
-        match self.config.tool_mode {
-            ToolMode::Text => {
-                self.window.push_spoken(*answer);
-                for call in &calls {
-                    self.window.push_result(text_mode::observation(call, &self.config, at));
-                }
-            }
-            _ => self.window.push_turn(*answer, &calls),
-        }
-        match hint {
-            Some(hint) if !self.cancelled => self.note(hint),
-            _ => self.ready(),
-        }
-    }
 }
 
-/// The result of a call that was not started because the run was cancelled.
-const CANCELLED: &str = "Cancelled";
 /// The result that a call without a result gets in the conversation of a later run.
 const NOT_CARRIED_OVER: &str = "Not carried over: this call had no result when the conversation went on \
                                 without it. Nothing is known of its effect.";
-/// The result of a call that was not started because of a steering message.
-const SKIPPED: &str = "Skipped due to queued user message.";
 
 fn vetoed(hook: HookPoint) -> &'static str {
     match hook {

@@ -7,7 +7,8 @@
 //!
 //! | topic | file |
 //! |---|---|
-//! | the view of the model, and when it changes | `manager.rs` |
+//! | the view of the model, and the messages that enter it | `manager.rs` |
+//! | when a compaction is due | `manager/compactions.rs` |
 //! | usage of the window, and notices about it | `usage.rs`, `result_sizes.rs` |
 //! | the order of compaction | `tiers.rs`, step by step in `draft.rs` |
 //! | texts in place of removed messages | `digest.rs`, `file_reads.rs` |

@@ -14,10 +14,12 @@ mod hooks;
 mod instructions;
 mod planner;
 mod reply;
+mod run_agent;
 mod run_error;
 mod run_memory;
 mod run_service;
 mod session_place;
+mod start_run;
 mod tool;
 mod tool_questions;
 mod toolbox;
@@ -36,13 +38,15 @@ pub use hooks::{DynHooks, FnHooks, Hooks, InputFilter, InputVerdict};
 pub use instructions::Instructions;
 pub use planner::{DynPlanner, FnPlanner, Plan, PlanError, Planner, PlanningContext, SpendingCounter};
 pub use reply::{FinalAnswer, Reply, Unfinished};
+pub use run_agent::RunAgent;
 pub use run_error::RunError;
 pub use run_memory::RunMemory;
 pub use run_service::{
-    AgentHead, AnswerRuns, ManageRuns, Removed, ResumedRuns, RunAgent, RunService, RunSettings, StartRun,
-    StartRuns, Started, StartedRun, Watch, WhenBusy,
+    AgentHead, AnswerRuns, ManageRuns, Removed, ResumedRuns, RunService, StartRuns, Started, StartedRun,
+    Watch,
 };
 pub use session_place::SessionPlace;
+pub use start_run::{RunSettings, StartRun, WhenBusy};
 pub use tool::{Tool, ToolContext, ToolSource};
 pub use tool_questions::ToolQuestions;
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};

@@ -13,7 +13,8 @@
 //! | resume runs whose questions expired | [`AnswerRuns::sweep`] |
 //! | fork, delete, prune, erase a tenant | [`ManageRuns`] |
 //!
-//! A [`RunAgent`] is the counterpart: an agent of one kind, whose runs a service starts and resumes.
+//! A [`RunAgent`](crate::RunAgent) is the counterpart: an agent of one kind, whose runs a service starts and
+//! resumes.
 
 use std::pin::Pin;
 
@@ -21,19 +22,18 @@ use futures_core::{Stream, future::BoxFuture};
 use serde::Serialize;
 
 use crate::{
-    config::{ExecutionLimits, MoreLimits, RunKind},
-    log::{Event, Origin, Outcome, PendingApproval, RunFilter, RunHead, Salvaged},
+    config::{MoreLimits, RunKind},
+    log::{Event, PendingApproval, RunFilter, RunHead, Salvaged},
     messages::{AgentMessage, Message},
-    tools::{Answer, SessionMode},
+    tools::Answer,
     values::{AgentId, RunId, SessionId, TenantId, Timestamp},
 };
 
 use super::{
-    context::Context,
-    earlier_message::MessagePlace,
     fork::{Fork, ForkOptions},
     reply::Reply,
     run_error::RunError,
+    start_run::StartRun,
 };
 
 /// The complete run service. Every type that implements the three parts implements this trait.
@@ -252,159 +252,6 @@ impl AgentHead {
     }
 }
 
-/// A request to start a run.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct StartRun {
-    /// The messages of the prompt.
-    pub prompts: Vec<AgentMessage>,
-    /// The id under which the agent is registered; `None` for the service's own agent.
-    pub agent: Option<AgentId>,
-    /// The kind of the run. One agent may be registered for several kinds.
-    pub kind: RunKind,
-    /// The idempotency key of the request, unique per tenant.
-    pub key: Option<String>,
-    /// The session to continue; `None` for a new session.
-    pub session: Option<SessionId>,
-    /// The behaviour if the session's newest run works, waits or was interrupted. Default
-    /// [`WhenBusy::Refuse`].
-    pub when_busy: WhenBusy,
-    /// The message of the session whose place the prompts take: the run continues the session as it was before
-    /// this message. `None` to continue the session at its end. Effects of tools remain. A busy session is
-    /// refused, also with [`WhenBusy::Queue`] and [`WhenBusy::Steer`].
-    pub instead_of: Option<MessagePlace>,
-    /// The tenant; `None` for `local`.
-    pub tenant: Option<TenantId>,
-    /// The settings of this run that replace the agent's.
-    pub settings: RunSettings,
-}
-
-/// The settings of one run that replace those of the agent. The run's log stores them, so they also apply
-/// when the run is resumed.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct RunSettings {
-    /// The limits; `None` for those of the agent.
-    pub limits: Option<ExecutionLimits>,
-    /// The standing instructions; `None` for those of the agent.
-    pub system: Option<String>,
-    /// The names of the agent's tools that the run may use; `None` for all.
-    pub tools: Option<Vec<String>>,
-    /// The mode of the session from this run on; `None` for the mode that it has.
-    pub mode: Option<SessionMode>,
-    /// The instructions of a person for the summary of a compaction before the first request; may be empty. `None`
-    /// for no compaction. A service sets it, for a compaction that the last run of the session did not make.
-    pub compaction: Option<String>,
-    /// A conversation from outside of the journal, which the model reads before the prompts: messages of people and of
-    /// models, the oldest first. The authors of these messages are unknown, whatever their roles say, so the messages
-    /// are untrusted. Input filters check them as they check prompts.
-    pub restored: Vec<Message>,
-}
-
-impl RunSettings {
-    /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
-    ///
-    /// # Errors
-    /// [`RunError::NotForKind`] if instructions, tools, a mode, a compaction or a restored conversation are set.
-    pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
-        let what = match self {
-            Self { system: Some(_), .. } => "a system text for one run",
-            Self { tools: Some(_), .. } => "tools for one run",
-            Self { mode: Some(_), .. } => "a mode",
-            Self { compaction: Some(_), .. } => "a compaction",
-            Self { restored, .. } if !restored.is_empty() => "a restored conversation",
-            _ => return Ok(()),
-        };
-        let instead = "start a loop with it, or give it to each of the agents when they are built";
-        Err(RunError::NotForKind { kind, what, instead })
-    }
-}
-
-impl StartRun {
-    /// Creates a request for a run of the service's own agent on a task, in a new session.
-    pub fn new(task: impl Into<String>) -> Self {
-        Self::with_messages(vec![Message::user(task, Timestamp::default()).into()])
-    }
-
-    /// Creates a request with messages of any content. A message without a time gets the run's start time.
-    pub fn with_messages(prompts: Vec<AgentMessage>) -> Self {
-        Self {
-            prompts,
-            agent: None,
-            kind: RunKind::Loop,
-            key: None,
-            session: None,
-            when_busy: WhenBusy::default(),
-            instead_of: None,
-            tenant: None,
-            settings: RunSettings::default(),
-        }
-    }
-}
-
-crate::setters! {
-impl StartRun {
-    /// Sets the agent.
-    pub fn agent(self, agent: impl Into<AgentId>) -> Self { self.agent = Some(agent.into()) }
-
-    /// Sets the kind of the run.
-    pub fn kind(self, kind: RunKind) -> Self { self.kind = kind }
-
-    /// Sets the idempotency key.
-    pub fn key(self, key: impl Into<String>) -> Self { self.key = Some(key.into()) }
-
-    /// Sets the session to continue.
-    pub fn session(self, session: impl Into<SessionId>) -> Self { self.session = Some(session.into()) }
-
-    /// Sets the behaviour if the session is busy.
-    pub fn when_busy(self, choice: WhenBusy) -> Self { self.when_busy = choice }
-
-    /// Sets the message of the session whose place the prompts take.
-    pub fn instead_of(self, message: MessagePlace) -> Self { self.instead_of = Some(message) }
-
-    /// Sets the tenant.
-    pub fn tenant(self, tenant: impl Into<TenantId>) -> Self { self.tenant = Some(tenant.into()) }
-
-    /// Sets the limits of this run.
-    pub fn limits(self, limits: ExecutionLimits) -> Self { self.settings.limits = Some(limits) }
-
-    /// Sets the standing instructions of this run.
-    pub fn system(self, instructions: impl Into<String>) -> Self {
-        self.settings.system = Some(instructions.into())
-    }
-
-    /// Sets the names of the agent's tools that this run may use.
-    pub fn tools(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.settings.tools = Some(names.into_iter().map(Into::into).collect())
-    }
-
-    /// Sets the mode of the session from this run on.
-    pub fn mode(self, mode: SessionMode) -> Self { self.settings.mode = Some(mode) }
-
-    /// Sets the conversation from outside of the journal that the model reads before the prompts.
-    pub fn restored(self, messages: Vec<Message>) -> Self { self.settings.restored = messages }
-}
-}
-
-/// The behaviour for a message to a session whose newest run works, waits or was interrupted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WhenBusy {
-    /// The message is refused with [`RunError::SessionBusy`].
-    #[default]
-    Refuse,
-    /// The run reads the message when it would otherwise end, as with [`AnswerRuns::follow_up`]. If the run
-    /// ends without reading the message, the message begins the next run of the session. The idempotency key
-    /// of such a request is not stored, so the same request queues the message again.
-    Queue,
-    /// The model of the run reads the message in its next request, as with [`AnswerRuns::steer`]: running tools
-    /// finish, and calls that have not started are skipped. A suspended run is resumed, and the calls that its
-    /// open questions are about are skipped, too. Otherwise the same as [`Queue`](Self::Queue).
-    Steer,
-    /// The message starts a parallel run in the session. Neither run sees the messages of the other.
-    Branch,
-}
-
 /// A run that a service started, resumed or found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -432,7 +279,7 @@ pub enum Started {
     /// An earlier request with the same idempotency key had started the run.
     Before,
     /// The run was already under way, and reads the message when it would otherwise end, or with
-    /// [`WhenBusy::Steer`] in its next request.
+    /// [`WhenBusy::Steer`](crate::WhenBusy::Steer) in its next request.
     Queued,
 }
 
@@ -526,99 +373,3 @@ impl IntoIterator for ResumedRuns {
 
 /// The stream of events that [`StartRuns::watch`] returns.
 pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;
-
-/// An agent of one kind whose runs a service starts and resumes.
-///
-/// The log of a run has all data that the agent needs to resume the run. These methods return a failed run as
-/// an outcome, since its log has the outcome; the service turns it into an error.
-pub trait RunAgent: Send + Sync {
-    /// Returns the kind of the agent's runs.
-    fn kind(&self) -> RunKind;
-
-    /// Returns the id of the agent. The logs of its runs name this id, so that a service can resume the runs.
-    fn id(&self) -> AgentId;
-
-    /// Starts the run that `context` names, and works on it until it ends or is suspended.
-    ///
-    /// # Errors
-    /// The run could not be started or logged, or runs of its kind (which the error names) do not support the
-    /// settings.
-    fn begin<'a>(
-        &'a self,
-        prompts: Vec<AgentMessage>,
-        origin: Origin,
-        settings: RunSettings,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, RunError>>;
-
-    /// Resumes the run that `context` names. The run goes on at the end of its log, with the larger limits of
-    /// `more`.
-    ///
-    /// # Errors
-    /// The run cannot be resumed.
-    fn resume<'a>(
-        &'a self,
-        more: &'a MoreLimits,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, RunError>>;
-
-    /// Starts the run that `context` names only to compact the conversation that `origin` continues;
-    /// `instructions` are those of a person for the summary. Default: an error, for runs without a conversation
-    /// of their own.
-    ///
-    /// # Errors
-    /// The run could not be started or logged, or runs of this kind have no conversation.
-    fn compact<'a>(
-        &'a self,
-        origin: Origin,
-        instructions: Option<String>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
-        let _ = (origin, instructions);
-        let error = RunError::Unsupported {
-            run: context.run.clone(),
-            kind: self.kind(),
-            action: "be compacted",
-            instead: "send a message to the session, and compact it then",
-        };
-        Box::pin(std::future::ready(Err(error)))
-    }
-
-    /// Writes the first records of the run that `context` names: a fork of `run`, which is not started. The input
-    /// filters of this agent check the message of the fork. With [`ForkOptions::agent`] the fork has the
-    /// configuration of this agent, whatever the id is, and otherwise that of the log. Default: an error, for
-    /// runs without turns.
-    ///
-    /// # Errors
-    /// The run has no such place, the message is empty, the agent cannot start a run, or the journal failed.
-    fn fork<'a>(
-        &'a self,
-        run: &'a RunId,
-        options: ForkOptions,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Fork, RunError>> {
-        let _ = (options, context);
-        let error = RunError::Unsupported {
-            run: run.clone(),
-            kind: self.kind(),
-            action: "be forked by this agent",
-            instead: "fork it without a message and an agent, and send a prompt to its session",
-        };
-        Box::pin(std::future::ready(Err(error)))
-    }
-
-    /// Checks an answer to a question before it is stored, for instance changed arguments against the tool's
-    /// schema, or a changed plan. Default: accepts every answer.
-    ///
-    /// # Errors
-    /// The answer is invalid; the question stays open.
-    fn check_answer<'a>(
-        &'a self,
-        pending: &'a PendingApproval,
-        answer: &'a Answer,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<(), RunError>> {
-        let _ = (pending, answer, context);
-        Box::pin(std::future::ready(Ok(())))
-    }
-}

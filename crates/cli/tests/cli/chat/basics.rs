@@ -25,6 +25,14 @@ pub(super) fn texts(server: &MockServer, request: usize) -> Vec<String> {
     messages(server, request).into_iter().map(|(_, text)| text).collect()
 }
 
+/// Checks that each of these texts is exactly one message of a request.
+pub(super) fn check_once(server: &MockServer, request: usize, once: &[&str]) {
+    let texts = texts(server, request);
+    for text in once {
+        assert_eq!(texts.iter().filter(|other| *other == text).count(), 1, "{text}: {texts:?}");
+    }
+}
+
 fn message(role: &str, text: &str) -> (String, String) {
     (role.to_owned(), text.to_owned())
 }
@@ -67,8 +75,7 @@ async fn chat_begins_with_the_models_name_and_answers() {
     let status = window.ends().await;
     let all = window.all();
     assert_eq!(status.code(), Some(0), "{all}");
-    assert_eq!(all.matches("› Capital of France?").count(), 1, "{all}");
-    assert_eq!(all.matches("Paris, of course.").count(), 1, "{all}");
+    window.has_once(&["› Capital of France?", "Paris, of course."]);
     let (_, after) = all.split_once("the conversation is kept: ").expect("a way to continue");
     assert!(
         after.starts_with("archon chat --session session_") && after.trim_end().lines().count() <= 2,
@@ -115,9 +122,7 @@ async fn chat_continue_shows_the_conversation_once_and_goes_on_with_it() {
     window.ends().await;
     let mut window = Window::open(&place, "chat --continue");
     window.shows("· mock ·").await;
-    let all = window.all();
-    assert_eq!(all.matches("What colour is the sky?").count(), 1, "{all}");
-    assert_eq!(all.matches("Blue.").count(), 1, "{all}");
+    window.has_once(&["What colour is the sky?", "Blue."]);
     window.says("Why?").await;
     window.shows("Because of the air.").await;
     window.types("\x04");
@@ -153,7 +158,7 @@ async fn answer_that_streams_is_on_the_screen_before_it_ends() {
     gate.open();
     window.shows("The first half and the second.").await;
     window.hides("the model works").await;
-    assert_eq!(window.all().matches("The first half").count(), 1, "{}", window.all());
+    window.has_once(&["The first half"]);
 }
 
 // spec: R-09
@@ -170,7 +175,7 @@ async fn message_during_an_answer_waits_visibly_and_begins_the_next_turn() {
     gate.open();
     window.shows("Done, too.").await;
     window.hides("… second").await;
-    assert_eq!(window.all().matches("› second").count(), 1, "{}", window.all());
+    window.has_once(&["› second"]);
     let last = messages(&server, 1).pop();
     assert_eq!(last, Some(message("user", "second")));
     window.types("\x04");
@@ -247,9 +252,8 @@ async fn call_of_a_tool_is_one_line_with_its_result() {
     let mut window = Window::open(&place, "chat");
     window.says("Read notes.txt").await;
     window.shows("It has one line.").await;
-    let all = window.all();
-    assert_eq!(all.matches("✓ read_file notes.txt").count(), 1, "{all}");
-    assert!(all.contains("milk and honey"), "{all}");
+    window.has_once(&["✓ read_file notes.txt"]);
+    assert!(window.all().contains("milk and honey"), "{}", window.all());
     server.assert_paired();
 }
 

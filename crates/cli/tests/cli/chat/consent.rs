@@ -46,7 +46,7 @@ async fn question_shows_the_whole_call_and_a_yes_lets_it_run() {
     assert!(!place.path("notes.txt").exists());
     answers(&mut window, "y", "It is written.").await;
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("a file"), "hello\n");
-    assert_eq!(window.all().matches("| 1 +hello").count(), 1, "{}", window.all());
+    window.has_once(&["| 1 +hello"]);
     server.assert_paired();
     window.types("\x04");
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
@@ -105,7 +105,7 @@ async fn questions_of_one_turn_are_shown_once_and_answered_one_by_one() {
     for name in ["one.txt", "two.txt"] {
         let line = format!("in {name}");
         assert_eq!(std::fs::read_to_string(place.path(name)).expect("a file"), format!("{line}\n"));
-        assert_eq!(window.all().matches(&format!("| 1 +{line}")).count(), 1, "{}", window.all());
+        window.has_once(&[&format!("| 1 +{line}")]);
     }
     server.assert_paired();
 }

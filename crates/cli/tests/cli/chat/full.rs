@@ -139,7 +139,7 @@ async fn full_names_a_question_that_waits_and_no_key_in_it_answers() {
     window
         .until("the question", |window| !window.is_alternate() && window.screen().contains("[y]es, once"))
         .await;
-    assert_eq!(window.all().matches("| 1 +hello").count(), 1, "{}", window.all());
+    window.has_once(&["| 1 +hello"]);
     consent::answers(&mut window, "y", "It is written.").await;
     assert!(place.path("notes.txt").exists());
     server.assert_paired();

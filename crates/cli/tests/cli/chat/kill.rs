@@ -6,7 +6,7 @@ use archon_testkit::{Gate, MockServer};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
-    basics::{halves, texts},
+    basics::{check_once, halves},
     window::Window,
 };
 use crate::setup::{Place, answer, asks_for};
@@ -48,17 +48,11 @@ async fn kill_during_an_answer_leaves_a_terminal_that_works_and_the_conversation
     server.push(answer("Of the air."));
     let mut window = Window::open(&place, "chat --continue");
     window.shows("· mock ·").await;
-    let all = window.all();
-    for text in ["› Colour of the sky?", "Blue.", "› Why?"] {
-        assert_eq!(all.matches(text).count(), 1, "{text}: {all}");
-    }
-    assert!(all.contains("the last run was cut off"), "{all}");
+    window.has_once(&["› Colour of the sky?", "Blue.", "› Why?"]);
+    assert!(window.all().contains("the last run was cut off"), "{}", window.all());
     window.says("Go on.").await;
     window.shows("Of the air.").await;
-    let texts = texts(&server, 2);
-    for text in ["Colour of the sky?", "Blue.", "Why?", "Go on."] {
-        assert_eq!(texts.iter().filter(|other| *other == text).count(), 1, "{text}: {texts:?}");
-    }
+    check_once(&server, 2, &["Colour of the sky?", "Blue.", "Why?", "Go on."]);
 }
 
 // spec: AP-06
@@ -109,10 +103,7 @@ async fn kill_during_a_line_keeps_the_message_that_waits() {
     window.shows("· mock ·").await;
     window.says("Go on.").await;
     window.shows("To the second.").await;
-    let texts = texts(&server, 1);
-    for text in ["What was that?", "Go on."] {
-        assert_eq!(texts.iter().filter(|other| *other == text).count(), 1, "{text}: {texts:?}");
-    }
+    check_once(&server, 1, &["What was that?", "Go on."]);
 }
 
 #[tokio::test]

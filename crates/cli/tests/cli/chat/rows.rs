@@ -39,8 +39,8 @@ async fn work_of_another_agent_is_nested_below_its_call_until_it_is_complete() {
     gate.open();
     window.shows("There are seven.").await;
     window.shows("  Complete (").await;
+    window.has_once(&["→ helper (Count the apples.)"]);
     let all = window.all();
-    assert_eq!(all.matches("→ helper (Count the apples.)").count(), 1, "{all}");
     // The calls and the answer of the other agent are for its caller.
     for text in ["read_file", "seven apples", "counted"] {
         assert!(!all.contains(text), "{text}: {all}");

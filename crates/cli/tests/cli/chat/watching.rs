@@ -4,7 +4,7 @@ use archon_testkit::{Gate, MockServer};
 use rustix::process::Signal;
 
 use super::{
-    basics::{halves, texts},
+    basics::{check_once, halves, texts},
     consent,
     window::Window,
 };
@@ -40,10 +40,7 @@ async fn second_terminal_shows_whole_records_and_its_message_is_read_by_the_run_
     for window in [&mut first, &mut second] {
         answers(window, "Both are read.").await;
         window.hides("after this run").await;
-        let all = window.all();
-        for text in ["› Begin.", "The first answer.", "› And then?", "Both are read."] {
-            assert_eq!(all.matches(text).count(), 1, "{text}: {all}");
-        }
+        window.has_once(&["› Begin.", "The first answer.", "› And then?", "Both are read."]);
     }
     assert_eq!(texts(&server, 1), ["Begin.", "The first answer.", "And then?"]);
 }
@@ -63,10 +60,7 @@ async fn new_run_of_either_terminal_appears_in_the_other_and_one_goes_on_when_th
     answers(&mut second, "Three.").await;
     answers(&mut first, "Three.").await;
     for window in [&mut first, &mut second] {
-        let all = window.all();
-        for text in ["› to one", "One.", "› to two", "Two.", "› to three", "Three."] {
-            assert_eq!(all.matches(text).count(), 1, "{text}: {all}");
-        }
+        window.has_once(&["› to one", "One.", "› to two", "Two.", "› to three", "Three."]);
     }
     first.types("\x04");
     assert_eq!(first.ends().await.code(), Some(0), "{}", first.all());
@@ -94,7 +88,7 @@ async fn questions_of_one_run_are_answered_from_either_terminal() {
     answers(&mut second, "Both are written.").await;
     for window in [&mut first, &mut second] {
         window.hides("[y]es, once").await;
-        assert_eq!(window.all().matches("? Create 'one.txt'  yes").count(), 1, "{}", window.all());
+        window.has_once(&["? Create 'one.txt'  yes"]);
     }
     assert!(place.path("one.txt").exists() && place.path("two.txt").exists());
     server.assert_paired();
@@ -115,10 +109,7 @@ async fn second_terminal_goes_on_after_the_first_is_killed_at_work() {
     server.push(answer("Of the air."));
     second.says("Go on.").await;
     second.shows("Of the air.").await;
-    let texts = texts(&server, 1);
-    for text in ["Why?", "Go on."] {
-        assert_eq!(texts.iter().filter(|other| *other == text).count(), 1, "{text}: {texts:?}");
-    }
+    check_once(&server, 1, &["Why?", "Go on."]);
 }
 
 #[tokio::test]

@@ -232,6 +232,14 @@ impl Window {
         rows.join("\n")
     }
 
+    /// Checks that each of these texts is exactly once in the window.
+    pub(crate) fn has_once(&mut self, texts: &[&str]) {
+        let all = self.all();
+        for text in texts {
+            assert_eq!(all.matches(text).count(), 1, "{text}: {all}");
+        }
+    }
+
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         tcsetwinsize(&self.keyboard, winsize(columns, rows)).expect("it has a size");
         self.emulator.set_size(whole(rows), whole(columns));

@@ -1,0 +1,114 @@
+//! The counterpart of the run service: an agent of one kind, whose runs a service starts and resumes.
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    config::{MoreLimits, RunKind},
+    log::{Origin, Outcome, PendingApproval},
+    messages::AgentMessage,
+    tools::Answer,
+    values::{AgentId, RunId},
+};
+
+use super::{
+    context::Context,
+    fork::{Fork, ForkOptions},
+    run_error::RunError,
+    start_run::RunSettings,
+};
+
+/// An agent of one kind whose runs a service starts and resumes.
+///
+/// The log of a run has all data that the agent needs to resume the run. These methods return a failed run as
+/// an outcome, since its log has the outcome; the service turns it into an error.
+pub trait RunAgent: Send + Sync {
+    /// Returns the kind of the agent's runs.
+    fn kind(&self) -> RunKind;
+
+    /// Returns the id of the agent. The logs of its runs name this id, so that a service can resume the runs.
+    fn id(&self) -> AgentId;
+
+    /// Starts the run that `context` names, and works on it until it ends or is suspended.
+    ///
+    /// # Errors
+    /// The run could not be started or logged, or runs of its kind (which the error names) do not support the
+    /// settings.
+    fn begin<'a>(
+        &'a self,
+        prompts: Vec<AgentMessage>,
+        origin: Origin,
+        settings: RunSettings,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>>;
+
+    /// Resumes the run that `context` names. The run goes on at the end of its log, with the larger limits of
+    /// `more`.
+    ///
+    /// # Errors
+    /// The run cannot be resumed.
+    fn resume<'a>(
+        &'a self,
+        more: &'a MoreLimits,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>>;
+
+    /// Starts the run that `context` names only to compact the conversation that `origin` continues;
+    /// `instructions` are those of a person for the summary. Default: an error, for runs without a conversation
+    /// of their own.
+    ///
+    /// # Errors
+    /// The run could not be started or logged, or runs of this kind have no conversation.
+    fn compact<'a>(
+        &'a self,
+        origin: Origin,
+        instructions: Option<String>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+        let _ = (origin, instructions);
+        let error = RunError::Unsupported {
+            run: context.run.clone(),
+            kind: self.kind(),
+            action: "be compacted",
+            instead: "send a message to the session, and compact it then",
+        };
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    /// Writes the first records of the run that `context` names: a fork of `run`, which is not started. The input
+    /// filters of this agent check the message of the fork. With [`ForkOptions::agent`] the fork has the
+    /// configuration of this agent, whatever the id is, and otherwise that of the log. Default: an error, for
+    /// runs without turns.
+    ///
+    /// # Errors
+    /// The run has no such place, the message is empty, the agent cannot start a run, or the journal failed.
+    fn fork<'a>(
+        &'a self,
+        run: &'a RunId,
+        options: ForkOptions,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Fork, RunError>> {
+        let _ = (options, context);
+        let error = RunError::Unsupported {
+            run: run.clone(),
+            kind: self.kind(),
+            action: "be forked by this agent",
+            instead: "fork it without a message and an agent, and send a prompt to its session",
+        };
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    /// Checks an answer to a question before it is stored, for instance changed arguments against the tool's
+    /// schema, or a changed plan. Default: accepts every answer.
+    ///
+    /// # Errors
+    /// The answer is invalid; the question stays open.
+    fn check_answer<'a>(
+        &'a self,
+        pending: &'a PendingApproval,
+        answer: &'a Answer,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<(), RunError>> {
+        let _ = (pending, answer, context);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

@@ -1,0 +1,165 @@
+//! The request to start a run, with the settings of that run.
+
+use crate::{
+    config::{ExecutionLimits, RunKind},
+    messages::{AgentMessage, Message},
+    tools::SessionMode,
+    values::{AgentId, SessionId, TenantId, Timestamp},
+};
+
+use super::{earlier_message::MessagePlace, run_error::RunError};
+
+/// A request to start a run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StartRun {
+    /// The messages of the prompt.
+    pub prompts: Vec<AgentMessage>,
+    /// The id under which the agent is registered; `None` for the service's own agent.
+    pub agent: Option<AgentId>,
+    /// The kind of the run. One agent may be registered for several kinds.
+    pub kind: RunKind,
+    /// The idempotency key of the request, unique per tenant.
+    pub key: Option<String>,
+    /// The session to continue; `None` for a new session.
+    pub session: Option<SessionId>,
+    /// The behaviour if the session's newest run works, waits or was interrupted. Default
+    /// [`WhenBusy::Refuse`].
+    pub when_busy: WhenBusy,
+    /// The message of the session whose place the prompts take: the run continues the session as it was before
+    /// this message. `None` to continue the session at its end. Effects of tools remain. A busy session is
+    /// refused, also with [`WhenBusy::Queue`] and [`WhenBusy::Steer`].
+    pub instead_of: Option<MessagePlace>,
+    /// The tenant; `None` for `local`.
+    pub tenant: Option<TenantId>,
+    /// The settings of this run that replace the agent's.
+    pub settings: RunSettings,
+}
+
+/// The settings of one run that replace those of the agent. The run's log stores them, so they also apply
+/// when the run is resumed.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RunSettings {
+    /// The limits; `None` for those of the agent.
+    pub limits: Option<ExecutionLimits>,
+    /// The standing instructions; `None` for those of the agent.
+    pub system: Option<String>,
+    /// The names of the agent's tools that the run may use; `None` for all.
+    pub tools: Option<Vec<String>>,
+    /// The mode of the session from this run on; `None` for the mode that it has.
+    pub mode: Option<SessionMode>,
+    /// The instructions of a person for the summary of a compaction before the first request; may be empty. `None`
+    /// for no compaction. A service sets it, for a compaction that the last run of the session did not make.
+    pub compaction: Option<String>,
+    /// A conversation from outside of the journal, which the model reads before the prompts: messages of people and of
+    /// models, the oldest first. The authors of these messages are unknown, whatever their roles say, so the messages
+    /// are untrusted. Input filters check them as they check prompts.
+    pub restored: Vec<Message>,
+}
+
+impl RunSettings {
+    /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
+    ///
+    /// # Errors
+    /// [`RunError::NotForKind`] if instructions, tools, a mode, a compaction or a restored conversation are set.
+    pub fn refuse_for(&self, kind: RunKind) -> Result<(), RunError> {
+        let what = match self {
+            Self { system: Some(_), .. } => "a system text for one run",
+            Self { tools: Some(_), .. } => "tools for one run",
+            Self { mode: Some(_), .. } => "a mode",
+            Self { compaction: Some(_), .. } => "a compaction",
+            Self { restored, .. } if !restored.is_empty() => "a restored conversation",
+            _ => return Ok(()),
+        };
+        let instead = "start a loop with it, or give it to each of the agents when they are built";
+        Err(RunError::NotForKind { kind, what, instead })
+    }
+}
+
+impl StartRun {
+    /// Creates a request for a run of the service's own agent on a task, in a new session.
+    pub fn new(task: impl Into<String>) -> Self {
+        Self::with_messages(vec![Message::user(task, Timestamp::default()).into()])
+    }
+
+    /// Creates a request with messages of any content. A message without a time gets the run's start time.
+    pub fn with_messages(prompts: Vec<AgentMessage>) -> Self {
+        Self {
+            prompts,
+            agent: None,
+            kind: RunKind::Loop,
+            key: None,
+            session: None,
+            when_busy: WhenBusy::default(),
+            instead_of: None,
+            tenant: None,
+            settings: RunSettings::default(),
+        }
+    }
+}
+
+crate::setters! {
+impl StartRun {
+    /// Sets the agent.
+    pub fn agent(self, agent: impl Into<AgentId>) -> Self { self.agent = Some(agent.into()) }
+
+    /// Sets the kind of the run.
+    pub fn kind(self, kind: RunKind) -> Self { self.kind = kind }
+
+    /// Sets the idempotency key.
+    pub fn key(self, key: impl Into<String>) -> Self { self.key = Some(key.into()) }
+
+    /// Sets the session to continue.
+    pub fn session(self, session: impl Into<SessionId>) -> Self { self.session = Some(session.into()) }
+
+    /// Sets the behaviour if the session is busy.
+    pub fn when_busy(self, choice: WhenBusy) -> Self { self.when_busy = choice }
+
+    /// Sets the message of the session whose place the prompts take.
+    pub fn instead_of(self, message: MessagePlace) -> Self { self.instead_of = Some(message) }
+
+    /// Sets the tenant.
+    pub fn tenant(self, tenant: impl Into<TenantId>) -> Self { self.tenant = Some(tenant.into()) }
+
+    /// Sets the limits of this run.
+    pub fn limits(self, limits: ExecutionLimits) -> Self { self.settings.limits = Some(limits) }
+
+    /// Sets the standing instructions of this run.
+    pub fn system(self, instructions: impl Into<String>) -> Self {
+        self.settings.system = Some(instructions.into())
+    }
+
+    /// Sets the names of the agent's tools that this run may use.
+    pub fn tools(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.tools = Some(names.into_iter().map(Into::into).collect())
+    }
+
+    /// Sets the mode of the session from this run on.
+    pub fn mode(self, mode: SessionMode) -> Self { self.settings.mode = Some(mode) }
+
+    /// Sets the conversation from outside of the journal that the model reads before the prompts.
+    pub fn restored(self, messages: Vec<Message>) -> Self { self.settings.restored = messages }
+}
+}
+
+/// The behaviour for a message to a session whose newest run works, waits or was interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenBusy {
+    /// The message is refused with [`RunError::SessionBusy`].
+    #[default]
+    Refuse,
+    /// The run reads the message when it would otherwise end, as with
+    /// [`AnswerRuns::follow_up`](crate::AnswerRuns::follow_up). If the run ends without reading the message, the
+    /// message begins the next run of the session. The idempotency key of such a request is not stored, so the
+    /// same request queues the message again.
+    Queue,
+    /// The model of the run reads the message in its next request, as with
+    /// [`AnswerRuns::steer`](crate::AnswerRuns::steer): running tools finish, and calls that have not started are
+    /// skipped. A suspended run is resumed, and the calls that its open questions are about are skipped, too.
+    /// Otherwise the same as [`Queue`](Self::Queue).
+    Steer,
+    /// The message starts a parallel run in the session. Neither run sees the messages of the other.
+    Branch,
+}
