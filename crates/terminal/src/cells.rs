@@ -1,5 +1,6 @@
 //! The cells of a conversation: a fold over the records of its runs.
 
+mod agents;
 mod answer;
 mod asked;
 mod call;

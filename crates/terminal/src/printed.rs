@@ -85,18 +85,14 @@ impl Printed {
                 _ => after.add_whole(cell, page, &mut rows),
             }
         }
-        let mut agents = 0;
         for cell in cells.open_cells() {
             if let CellKind::Call(call) = &cell.kind
                 && call.is_running()
             {
-                agents += usize::from(call.is_delegation);
                 after.add_whole(cell, page, &mut rows);
             }
         }
-        if agents > 1 {
-            rows.push(Row::of(format!("{agents} Agents Processing"), Look::Dim, page).cut(page.width));
-        }
+        rows.extend(cells.agents_row(page));
         // The list keeps to a half, so that what happens now is seen too.
         let mut plan = match cells.live_plan() {
             Some(plan) => plan.live_rows(page, (most / 2).min(PLAN_ROWS)),

@@ -6,6 +6,7 @@ use archon_types::{Answer, ApprovalRequest, Json, PLAN_TOOL, QuestionKind, Times
 
 use crate::{
     composer::{
+        Composer, ViMode,
         buffer::Buffer,
         lines::{Lines, columns_beside},
     },
@@ -24,10 +25,8 @@ const MOST_RULE: usize = 200;
 const KEY_INDENT: &str = "  ";
 /// With a draft, this key lets the next one answer.
 const CALL: Key = Key::plain(KeyCode::Tab);
-/// The label for Escape.
-const STOP: &str = "Esc stops the run";
-/// The labels that are shown while there is a draft.
-const HOW: [&str; 2] = ["empty the draft to answer, or press Tab", STOP];
+/// The label that is shown while there is a draft.
+const HOW: &str = "empty the draft to answer, or press Tab";
 
 /// The effect of an input on a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,14 +185,15 @@ impl Question {
 
     /// Returns the rows of the question for a page, at most `most` and at least one, and the place of the caret
     /// in them if a text field is open; otherwise the caret stays in the draft. The rows are the first line of
-    /// the question and its keys, or with a draft how to answer; the whole call belongs to the question's cell.
-    pub fn rows(&self, page: &Page, most: usize, has_draft: bool) -> (Vec<Row>, Option<Place>) {
+    /// the question and its keys, or how to answer beside a draft; the whole call belongs to the question's cell.
+    /// `draft` is the composer if it has text, and `None` otherwise.
+    pub fn rows(&self, page: &Page, most: usize, draft: Option<&Composer>) -> (Vec<Row>, Option<Place>) {
         let most = most.max(1);
         let (below, place) = match &self.stage {
             Stage::Field(field) => field.rows(page, most),
             Stage::Repeat(repeat) => (key_rows(&repeat.label(), page), None),
-            Stage::Keys if has_draft => (label_rows(HOW.into_iter(), page), None),
-            Stage::Keys | Stage::Called => (self.keys(page), None),
+            Stage::Keys if draft.is_some() => (label_rows([HOW, stop(draft)].into_iter(), page), None),
+            Stage::Keys | Stage::Called => (self.keys(page, draft), None),
         };
         let mut rows = Vec::new();
         if below.len() < most {
@@ -249,8 +249,8 @@ impl Question {
         self.ways.iter().find(|way| way.key == typed)
     }
 
-    fn keys(&self, page: &Page) -> Vec<Row> {
-        label_rows(self.ways.iter().map(|way| way.label.as_str()).chain([STOP]), page)
+    fn keys(&self, page: &Page, draft: Option<&Composer>) -> Vec<Row> {
+        label_rows(self.ways.iter().map(|way| way.label.as_str()).chain([stop(draft)]), page)
     }
 
     fn apply_to_field(&mut self, mut field: Box<Field>, input: &Input) -> QuestionKey {
@@ -421,6 +421,14 @@ fn arguments_of_text(text: String, only: Option<&str>) -> Option<Json> {
         Some(name) => (!text.is_empty())
             .then(|| serde_json::Map::from_iter([(name.to_owned(), Json::String(text))]).into()),
         None => serde_json::from_str(&text).ok().filter(Json::is_object),
+    }
+}
+
+/// Returns the label for the keys that stop the run. Beside a draft in vi's insert mode, the first Esc leaves the mode.
+fn stop(draft: Option<&Composer>) -> &'static str {
+    match draft.and_then(Composer::vi_mode) {
+        Some(ViMode::Insert) => "Esc Esc stops the run",
+        _ => "Esc stops the run",
     }
 }
 

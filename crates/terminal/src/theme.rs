@@ -2,6 +2,8 @@
 
 mod name;
 
+use archon_types::Timestamp;
+
 pub use name::ThemeName;
 
 /// A color. Those of the terminal's own palette are chosen by the terminal, mostly to fit its background.
@@ -278,12 +280,14 @@ pub struct Page {
     pub is_verbose: bool,
     /// True if the outputs of calls are shown whole, as far as they are kept.
     pub is_unfolded: bool,
+    /// The present time, for the row that counts the agents at work; `None` leaves it out.
+    pub now: Option<Timestamp>,
 }
 
 impl Page {
     /// Creates a page with this number of columns, without details.
     pub fn new(width: usize, theme: Theme) -> Self {
-        Self { width: width.max(1), theme, is_verbose: false, is_unfolded: false }
+        Self { width: width.max(1), theme, is_verbose: false, is_unfolded: false, now: None }
     }
 
     /// Shows details too, or not.
@@ -295,6 +299,12 @@ impl Page {
     /// Shows the outputs of calls whole.
     pub fn unfolded(mut self) -> Self {
         self.is_unfolded = true;
+        self
+    }
+
+    /// Shows the time for which several agents have worked; see [`Cells::next_beat`](crate::Cells::next_beat).
+    pub fn at(mut self, now: Timestamp) -> Self {
+        self.now = Some(now);
         self
     }
 

@@ -20,7 +20,7 @@ use archon::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 pub(crate) use self::{
-    changes::{agent_in_use, with_model},
+    changes::{agent_in_use, fork, with_model, works_elsewhere},
     found::Which,
     sending::{request_of, start},
 };

@@ -18,6 +18,7 @@ use super::{
     attachments::PersonMessage,
     conversation::{Opening, Which, request_of, start},
     history_of_session::{self, History},
+    way_back::{Earlier, STAYS},
 };
 use crate::{app::App, ask::Asking, drive::follow, exit::Exit, failure::Failure, output::Look};
 
@@ -36,6 +37,7 @@ pub(crate) async fn converse(app: &App, opening: Opening) -> Result<(Exit, Optio
     while let Some(line) = line(app, is_by_hand).await {
         let line = line.trim_end();
         if line.is_empty() {
+            talk.stay();
             continue;
         }
         if is_by_hand && !app.json {
@@ -58,6 +60,8 @@ struct PlainTalk {
     session: Option<SessionId>,
     /// The mode of the first run of a session; `None` for the usual one.
     mode: Option<SessionMode>,
+    /// The message in whose place the next one is sent; `None` for the end of the conversation.
+    earlier: Option<Earlier>,
 }
 
 impl PlainTalk {
@@ -75,7 +79,7 @@ impl PlainTalk {
         };
         let agents = Agents::build(&app, memory.as_ref(), history.last_config().as_ref()).await?;
         app.hint(format!("archon {} · {}", env!("CARGO_PKG_VERSION"), agents.model));
-        Ok((Self { app, memory, agents, session, mode: None }, history.newest))
+        Ok((Self { app, memory, agents, session, mode: None, earlier: None }, history.newest))
     }
 
     /// Asks the question again for which the newest run waits.
@@ -91,9 +95,17 @@ impl PlainTalk {
         let message = PersonMessage { text, own_words: own_words.to_owned() };
         let mut request = request_of(&self.app, &message).await.when_busy(WhenBusy::Queue);
         request.settings.mode = self.mode;
+        request.instead_of = self.earlier.as_ref().map(|earlier| earlier.place.clone());
         let started = start(&self.agents.runs, self.session.as_ref(), request).await?;
-        self.mode = None;
+        (self.mode, self.earlier) = (None, None);
         self.show(started).await
+    }
+
+    /// Lets the next message continue the conversation where it ends.
+    fn stay(&mut self) {
+        if self.earlier.take().is_some() {
+            self.app.note(STAYS);
+        }
     }
 
     /// Shows a run that the person has started or joined, until it ends.

@@ -231,7 +231,10 @@ impl Talk {
     /// Returns the time of the next thing that is due; `None` if nothing is.
     fn due(&self) -> Option<Instant> {
         let end = self.ending.as_ref().map(|ending| ending.at);
-        self.display.due().into_iter().chain(end).chain(self.notice_due()).min()
+        let (now, is_at_work) = (SystemClock.now(), self.outbox.at_work() != AtWork::Nobody);
+        let beat = self.transcript.cells().next_beat(now).filter(|_| is_at_work);
+        let beat = beat.map(|at| Instant::now() + at.since(now));
+        self.display.due().into_iter().chain(end).chain(self.notice_due()).chain(beat).min()
     }
 
     fn handle(&mut self, happening: Happening) -> Result<(), Stop> {
@@ -334,7 +337,7 @@ impl Talk {
             return Ok(());
         }
         let size = tty::size();
-        let page = self.display.page(size);
+        let page = self.display.page(size).at(SystemClock.now());
         let committed = self.transcript.commit(&page);
         let cells = self.transcript.cells();
         let mut without_model = None;

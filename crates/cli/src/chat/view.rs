@@ -37,7 +37,7 @@ impl View<'_> {
         };
         room = room.saturating_sub(draft.len());
         let (question, caret_in_question) = match self.question.filter(|_| room > 0) {
-            Some(question) => question.rows(page, room, has_draft),
+            Some(question) => question.rows(page, room, has_draft.then_some(&*self.composer)),
             None => (Vec::new(), None),
         };
         room = room.saturating_sub(question.len());

@@ -8,7 +8,10 @@ use archon::{
 };
 
 use super::history_of_session::{message_of_person, read_all};
-use crate::assemble::asks_no_model;
+use crate::{assemble::asks_no_model, failure::Failure};
+
+/// The note for a person who goes back, and then stays.
+pub(crate) const STAYS: &str = "the next message continues the conversation where it ends";
 
 /// An earlier message of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,37 @@ pub(crate) struct Earlier {
     pub(crate) place: MessagePlace,
     /// The number of messages, answers and results that are left behind, this message included.
     pub(crate) left: usize,
+}
+
+impl Earlier {
+    /// Returns what a message in the place of this one leaves behind. `stay` keeps the conversation as it is.
+    pub(crate) fn note(&self, stay: &str) -> String {
+        format!(
+            "{} messages, answers and results are left behind by what you send now, and stay in the logs; {stay} keeps \
+             the conversation as it is",
+            self.left
+        )
+    }
+}
+
+/// Returns the message with this number, counted from 1 and from the newest one.
+///
+/// # Errors
+/// There is no such message, or a log of the session cannot be read.
+pub(crate) async fn find(
+    runs: &Runs,
+    session: Option<&SessionId>,
+    number: usize,
+) -> Result<Earlier, Failure> {
+    let messages = match session {
+        Some(session) => earlier(runs, session).await?,
+        None => Vec::new(),
+    };
+    let count = messages.len();
+    messages.into_iter().find(|message| message.number == number).ok_or_else(|| {
+        let what = format!("there is no message {number}: the conversation has {count}");
+        Failure::usage(what, "/back lists your messages with their numbers")
+    })
 }
 
 /// Returns the messages of the person that another one can replace, newest first. Lines that the person ran are none,

@@ -113,8 +113,8 @@ impl CallCell {
             }
             // What an agent answers is for its caller only.
             _ if self.is_delegation && is_success => {
-                let took = took_ms.map(|ms| format!(" ({}.{}s)", ms / 1_000, ms % 1_000 / 100));
-                self.show(&format!("Complete{}", took.unwrap_or_default()), LINES, false);
+                let took = took_ms.map(seconds).unwrap_or_default();
+                self.show(&format!("Complete{took}"), LINES, false);
             }
             _ => {
                 let text = match result.status {
@@ -232,6 +232,11 @@ const INDENT: &str = "  ";
 
 /// The columns of a sign and the space behind it.
 const SIGN_COLUMNS: usize = 2;
+
+/// Returns the text behind a delegation about its duration.
+pub(super) fn seconds(ms: u64) -> String {
+    format!(" ({}.{}s)", ms / 1_000, ms % 1_000 / 100)
+}
 
 /// Returns the text of a duration.
 fn duration(ms: u64) -> String {

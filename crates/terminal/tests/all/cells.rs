@@ -455,8 +455,22 @@ fn agents_that_work_at_the_same_time_are_counted() {
         log.push(RecordBody::ToolCallStarted { call, attempt: 0, effect, child_run });
     }
     assert_eq!(open(&log.events), ["→ helper (look)", "→ helper (write)", "2 Agents Processing"]);
+    // The second one began 10 ms later.
+    let began = log.now - 20;
+    let mut cells = Cells::default();
+    log.events.iter().for_each(|event| apply(&mut cells, event));
+    for (ms, shown, beat) in
+        [(0, "0.0s", 500), (499, "0.0s", 500), (500, "0.5s", 1_000), (61_300, "61.0s", 61_500)]
+    {
+        let now = Timestamp::from_millis(began + ms);
+        let rows = texts(&Printed::default().open(&cells, &page(60).at(now), 1));
+        assert_eq!(rows, [format!("2 Agents Processing ({shown})")]);
+        assert_eq!(cells.next_beat(now), Some(Timestamp::from_millis(began + beat)), "{ms}");
+    }
     log.call_finished(call_id(0, 0), ToolResult::success("seen"));
     assert_eq!(open(&log.events), ["→ helper (write)"]);
+    log.events.iter().for_each(|event| apply(&mut cells, event));
+    assert_eq!(cells.next_beat(Timestamp::from_millis(log.now)), None);
 }
 
 fn update_plan(log: &mut Log, command: u64, explanation: &str, states: &[&str]) {

@@ -1,6 +1,6 @@
 //! Questions: which keys answer, and when.
 
-use archon_terminal::{Input, Page, Place, Question, QuestionKey, Row, Scope, Theme};
+use archon_terminal::{Composer, Input, Page, Place, Question, QuestionKey, Row, Scope, Theme};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{Answer, ApprovalRequest, QuestionKind};
 use serde_json::json;
@@ -54,7 +54,7 @@ fn plan_is_carried_out_by_a_yes_and_refused_with_a_reason() {
         let details = json!({ "tool": "finish_plan", "arguments": { "plan": "1. Do it" } });
         ApprovalRequest::new("approval_1", "Carry out this plan:\n1. Do it", details)
     };
-    let (rows, _) = Question::new(plan()).rows(&page(80), 9, false);
+    let (rows, _) = Question::new(plan()).rows(&page(80), 9, None);
     let keys = "  [y]es, carry it out  [e]dit  [n]o  no, and [t]ell why  Esc stops the run";
     assert_eq!(texts(&rows), ["? Carry out this plan:", keys]);
     assert_eq!(last(plan(), "tnot yet<Enter>"), no("not yet"));
@@ -123,7 +123,7 @@ fn edit_of_the_arguments_becomes_the_answer() {
     let mut question = Question::new(two.clone());
     question.mark_drawn(at(0));
     question.apply(&inputs("e")[0], at(1_000), false);
-    let shown = texts(&question.rows(&page(80), 6, false).0);
+    let shown = texts(&question.rows(&page(80), 6, None).0);
     assert!(shown[1].contains("in JSON") && shown[2].contains(r#"{"path":"a","count":1}"#), "{shown:?}");
     assert_eq!(last(two.clone(), "e<C-u>{\"path\": \"b\"}<Enter>"), edit(json!({ "path": "b" })));
     for wrong in ["e<C-u>[1]<Enter>", "e,<Enter>"] {
@@ -265,18 +265,22 @@ fn rule_is_stored_only_by_a_second_press_that_is_not_early() {
 
 #[test]
 fn rows_beside_a_draft_say_how_to_answer() {
+    let draft = Composer::default();
     let mut question = Question::new(request());
     question.mark_drawn(at(0));
-    let (rows, place) = question.rows(&page(100), 6, true);
+    let (rows, place) = question.rows(&page(100), 6, Some(&draft));
     assert_eq!(
         texts(&rows),
         ["? Run `cargo test`", "  empty the draft to answer, or press Tab  Esc stops the run"]
     );
     assert_eq!(place, None);
     question.apply(&inputs("<Tab>")[0], at(1_000), true);
-    assert_eq!(texts(&question.rows(&page(100), 6, true).0), texts(&question.rows(&page(100), 6, false).0));
+    assert_eq!(
+        texts(&question.rows(&page(100), 6, Some(&draft)).0),
+        texts(&question.rows(&page(100), 6, None).0)
+    );
     question.apply(&inputs("a")[0], at(2_000), true);
-    let (rows, _) = question.rows(&page(60), 6, true);
+    let (rows, _) = question.rows(&page(60), 6, Some(&draft));
     assert_eq!(
         texts(&rows),
         [
@@ -291,7 +295,7 @@ fn rows_beside_a_draft_say_how_to_answer() {
 fn rows_show_the_question_its_keys_and_the_text_field() {
     let mut question = Question::new(request());
     question.mark_drawn(at(0));
-    let (rows, place) = question.rows(&page(100), 6, false);
+    let (rows, place) = question.rows(&page(100), 6, None);
     assert_eq!(
         texts(&rows),
         [
@@ -304,7 +308,7 @@ fn rows_show_the_question_its_keys_and_the_text_field() {
     for input in inputs("tuse make") {
         question.apply(&input, at(1_000), false);
     }
-    let (rows, place) = question.rows(&page(60), 6, false);
+    let (rows, place) = question.rows(&page(60), 6, None);
     assert_eq!(
         texts(&rows),
         [
@@ -314,7 +318,7 @@ fn rows_show_the_question_its_keys_and_the_text_field() {
         ]
     );
     assert_eq!(place, Some(Place { row: 2, column: 12 }));
-    let (rows, place) = question.rows(&page(60), 1, false);
+    let (rows, place) = question.rows(&page(60), 1, None);
     assert_eq!((texts(&rows), place.map(|place| place.row)), (vec!["  › use make ".into()], Some(0)));
 }
 
@@ -323,7 +327,7 @@ fn rows_of_a_narrow_page_show_the_whole_rule() {
     let mut request = request();
     request.rules = vec!["bash(cargo test --workspace --all-features)".into()];
     request.action_summary = "Run `cargo test\u{1b}[2J` and more words\nsecond line".into();
-    let (rows, _) = Question::new(request).rows(&page(30), 12, false);
+    let (rows, _) = Question::new(request).rows(&page(30), 12, None);
     assert_eq!(
         texts(&rows),
         [
@@ -342,6 +346,7 @@ fn rows_of_a_narrow_page_show_the_whole_rule() {
 /// No inputs before the question was quiet for 400 ms decide anything, and rows always fit.
 #[test]
 fn random_early_keys_never_decide() {
+    let draft = Composer::default();
     for seed in first_seed()..first_seed() + cases(500, 20_000) {
         let mut chance = Chance(seed);
         let mut question = Question::new(request());
@@ -361,7 +366,8 @@ fn random_early_keys_never_decide() {
                 }
             }
             let (width, most) = (1 + usize::try_from(chance.below(80)).unwrap(), chance.below(9));
-            let (rows, _) = question.rows(&page(width), usize::try_from(most).unwrap(), has_draft);
+            let (rows, _) =
+                question.rows(&page(width), usize::try_from(most).unwrap(), has_draft.then_some(&draft));
             assert!(rows.len() <= usize::try_from(most.max(1)).unwrap(), "seed {seed}");
             assert!(rows.iter().all(|row| row.width() <= width), "seed {seed}, {width}: {:?}", texts(&rows));
         }

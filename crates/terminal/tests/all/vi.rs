@@ -1,8 +1,12 @@
 //! Vi keys: modes, motions, operators, and what they leave to other keys.
 
-use archon_terminal::{Action, Composer, Draft, Input, Interrupt, Key, Keymap, Meter, Status, ViMode, Work};
+use archon_terminal::{
+    Action, Composer, Draft, Input, Interrupt, Key, Keymap, Meter, Question, QuestionKey, Status, ViMode,
+    Work,
+};
 use archon_testkit::{Chance, cases, first_seed};
-use archon_types::SessionMode;
+use archon_types::{ApprovalRequest, SessionMode};
+use serde_json::json;
 use unicode_segmentation::GraphemeCursor;
 
 use crate::{
@@ -214,6 +218,35 @@ fn status_names_the_mode_of_vi_keys_and_the_keys_that_stop() {
             questions: 0,
         };
         assert_eq!(status.row(&page(99)).text(), expected);
+    }
+}
+
+// spec: CL-06
+#[test]
+fn question_names_the_keys_that_stop_the_run() {
+    let request = ApprovalRequest::new("approval_1", "Run `ls`", json!({ "tool": "bash" }));
+    for (keys, is_called, stop) in [
+        ("x", false, "  Esc Esc stops the run"),
+        ("x", true, "  Esc Esc stops the run"),
+        ("x<Esc>", false, "  Esc stops the run"),
+        ("", false, "  Esc stops the run"),
+    ] {
+        let mut composer = vi_with(keys);
+        let mut question = Question::new(request.clone());
+        question.mark_drawn(at(0));
+        if is_called {
+            question.apply(&inputs("<Tab>")[0], at(1_000), true);
+        }
+        let draft = Some(&composer).filter(|draft| !draft.is_empty());
+        let (rows, _) = question.rows(&page(99), 9, draft);
+        let shown = rows.last().unwrap().text();
+        assert!(shown.ends_with(stop), "{keys}, {is_called}: {shown}");
+        // The keys of the label do what it says, and the question leaves them to the composer.
+        for (input, stops) in inputs("<Esc><Esc>").iter().zip([!stop.contains("Esc Esc"), true]) {
+            assert_eq!(question.apply(input, at(2_000), !composer.is_empty()), QuestionKey::NotForMe);
+            let action = composer.apply(input.clone(), at(2_000), Work::Asking);
+            assert_eq!(action == Action::Interrupt(Interrupt::CancelRun), stops, "{keys}, {is_called}");
+        }
     }
 }
 

@@ -29,8 +29,7 @@ pub(super) fn back(word: &str, situation: &Situation<'_>) -> Result<(), String> 
         }
         match earlier.is_empty() {
             true => app.note("there is no message to go back to"),
-            false => app
-                .hint("/back N takes a message into the draft; what you send then continues from its place"),
+            false => app.hint("/back N goes back to a message; what you send then continues from its place"),
         }
         Ok(())
     });

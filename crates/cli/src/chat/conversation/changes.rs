@@ -2,8 +2,9 @@
 //! the person runs in it.
 
 use archon::{
+    Runs,
     providers::ModelRef,
-    types::{ForkOptions, ManageRuns, RunStarted, RunStatus, SessionId},
+    types::{ForkOptions, ManageRuns, RunId, RunStarted, RunStatus, SessionId},
 };
 
 use super::{
@@ -18,7 +19,7 @@ use crate::{
         attachments::PersonMessage,
         events::Update,
         shell_line,
-        way_back::{Earlier, earlier},
+        way_back::{self, Earlier},
     },
     failure::Failure,
 };
@@ -49,15 +50,7 @@ impl Conversation {
     pub(super) async fn look_back(&mut self, number: usize) -> Result<(), Failure> {
         self.check_idle()?;
         self.check_no_question()?;
-        let messages = match &self.session {
-            Some(session) => earlier(&self.runs, session).await?,
-            None => Vec::new(),
-        };
-        let count = messages.len();
-        let Some(message) = messages.into_iter().find(|message| message.number == number) else {
-            let what = format!("there is no message {number}: the conversation has {count}");
-            return Err(Failure::usage(what, "/back lists your messages with their numbers"));
-        };
+        let message = way_back::find(&self.runs, self.session.as_ref(), number).await?;
         self.update(Update::Earlier(message));
         Ok(())
     }
@@ -78,13 +71,9 @@ impl Conversation {
     /// Continues in a fork of the newest run.
     pub(super) async fn fork(&mut self) -> Result<(), Failure> {
         self.check_idle()?;
-        let Some(run) = self.run.clone() else {
-            return Err(Failure::usage("there is nothing to fork", "send a message first"));
-        };
-        let fork = self.runs.fork(&run, ForkOptions::default()).await?;
-        (self.run, self.after, self.status) = (Some(fork.run.clone()), None, RunStatus::Created);
+        let fork = fork(&self.app, &self.runs, self.run.as_ref()).await?;
+        (self.run, self.after, self.status) = (Some(fork), None, RunStatus::Created);
         self.questions.clear();
-        self.app.note(format!("the conversation goes on in the fork {}; {run} stays as it is", fork.run));
         Ok(())
     }
 
@@ -134,10 +123,7 @@ impl Conversation {
     /// Checks that no run of the session is at work, in whichever process.
     fn check_idle(&self) -> Result<(), Failure> {
         match self.events.is_some() && !self.is_here {
-            true => {
-                let what = "a run of another process works in this conversation";
-                Err(Failure::usage(what, "wait for its end, then try again"))
-            }
+            true => Err(works_elsewhere()),
             false => self.check_rest(),
         }
     }
@@ -153,6 +139,19 @@ impl Conversation {
     }
 }
 
+/// Forks the newest run, says so, and returns the fork.
+///
+/// # Errors
+/// There is no run, it cannot be read, or the fork cannot be written.
+pub(crate) async fn fork(app: &App, runs: &Runs, newest: Option<&RunId>) -> Result<RunId, Failure> {
+    let Some(run) = newest else {
+        return Err(Failure::usage("there is nothing to fork", "send a message first"));
+    };
+    let fork = runs.fork(run, ForkOptions::default()).await?.run;
+    app.note(format!("the conversation goes on in the fork {fork}; {run} stays as it is"));
+    Ok(fork)
+}
+
 /// Returns the context for another model.
 pub(crate) fn with_model(app: &App, name: String) -> App {
     let mut app = app.clone();
@@ -163,6 +162,12 @@ pub(crate) fn with_model(app: &App, name: String) -> App {
     }
     settings.model = Some(name);
     app
+}
+
+/// Returns the failure of a change of the course while another process works on it.
+pub(crate) fn works_elsewhere() -> Failure {
+    let what = "a run of another process works in this conversation";
+    Failure::usage(what, "wait for its end, then try again")
 }
 
 /// Returns the failure of a change of the agent while a question is open.

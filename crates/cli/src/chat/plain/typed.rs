@@ -13,10 +13,10 @@ use crate::{
     app::App,
     chat::{
         commands::{self, Situation, Step},
-        conversation::{Which, agent_in_use, start, with_model},
+        conversation::{Which, agent_in_use, fork, start, with_model, works_elsewhere},
         events::Request,
         history_of_session::{self, History, newest},
-        shell_line, surroundings,
+        shell_line, surroundings, way_back,
     },
     failure::Failure,
     interrupt,
@@ -98,6 +98,11 @@ impl PlainTalk {
         match request {
             Request::Mode(Some(mode)) => self.set_mode(mode).await,
             Request::Compact(wishes) => self.compact(&wishes).await,
+            Request::Back(number) => self.look_back(number).await,
+            Request::Fork => {
+                let newest = self.newest_here().await?.map(|head| head.run_id);
+                fork(&self.app, &self.agents.runs, newest.as_ref()).await.map(|_| ())
+            }
             Request::Open(session) => self.go_over(session).await,
             Request::Model(name) => self.use_app(with_model(&self.app, name)).await,
             Request::Reload => self.use_app(self.app.clone()).await,
@@ -130,6 +135,16 @@ impl PlainTalk {
         }
     }
 
+    /// Shows an earlier message, in whose place the next one is sent.
+    async fn look_back(&mut self, number: usize) -> Result<(), Failure> {
+        self.newest_here().await?;
+        let earlier = way_back::find(&self.agents.runs, self.session.as_ref(), number).await?;
+        self.app.note(&earlier.text);
+        self.app.hint(earlier.note("an empty line"));
+        self.earlier = Some(earlier);
+        Ok(())
+    }
+
     /// Goes over to another session, or to a new one. The commands in the background of this one end.
     async fn go_over(&mut self, session: Option<SessionId>) -> Result<(), Failure> {
         let which = session.map_or(Which::New, Which::Named);
@@ -150,7 +165,7 @@ impl PlainTalk {
         }
         let which = self.session.clone().map_or(Which::New, Which::Named);
         let (next, _) = Self::open(app, &which, self.memory.clone()).await?;
-        *self = Self { mode: self.mode, ..next };
+        *self = Self { mode: self.mode, earlier: self.earlier.take(), ..next };
         Ok(())
     }
 
@@ -158,6 +173,14 @@ impl PlainTalk {
         match &self.session {
             Some(session) => Ok(newest(&self.agents.runs, session).await?),
             None => Ok(None),
+        }
+    }
+
+    /// Returns the newest run, unless another process works on it.
+    async fn newest_here(&self) -> Result<Option<RunHead>, Failure> {
+        match self.newest().await? {
+            Some(head) if head.status == RunStatus::Running => Err(works_elsewhere()),
+            newest => Ok(newest),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
         history_file::HistoryFile,
         outbox::AtWork,
         sources::Sources,
-        way_back::Earlier,
+        way_back::{Earlier, STAYS},
     },
     exit::Exit,
     text::visible_path,
@@ -93,18 +93,13 @@ impl Talk {
     /// Lets the next message continue the conversation where it ends.
     pub(super) fn stay(&mut self) {
         if self.earlier.take().is_some() {
-            self.transcript.note(Look::Dim, "the next message continues the conversation where it ends");
+            self.transcript.note(Look::Dim, STAYS);
         }
     }
 
     /// Takes an earlier message into the draft, to be changed and sent in its place.
     pub(super) fn take_earlier(&mut self, earlier: Earlier) {
-        let note = format!(
-            "{} messages, answers and results are left behind by what you send now, and stay in the logs; Ctrl+C keeps \
-             the conversation as it is",
-            earlier.left
-        );
-        self.transcript.note(Look::Dim, &note);
+        self.transcript.note(Look::Dim, &earlier.note("Ctrl+C"));
         self.composer.replace(Draft::message(earlier.text.clone()));
         self.earlier = Some(earlier);
     }

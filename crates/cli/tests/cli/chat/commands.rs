@@ -2,7 +2,7 @@
 
 use archon_testkit::MockServer;
 
-use super::{basics::texts, consent, window::Window};
+use super::{basics::texts, consent, rows, window::Window};
 use crate::setup::{Place, answer, asks_for};
 
 /// Waits until a text is at least `count` times in the window.
@@ -302,6 +302,29 @@ async fn own_command_becomes_a_message_and_a_file_that_is_none_is_named_in_the_h
     window.says("/issue:mend 12").await;
     window.shows("Mended.").await;
     assert_eq!(texts(&server, 0), ["!echo Mend issue 12."], "it is only a text");
+}
+
+// spec: CL-02
+#[tokio::test]
+async fn lists_name_what_the_agent_has_and_review_is_a_message() {
+    let server = MockServer::start([answer("No faults.")]).await;
+    let place = Place::with_server(&server);
+    rows::set(&place, "[agents.reader]\ndescription = \"Reads papers.\"\n");
+    let mut window = Window::ready(&place, "chat").await;
+    window.says("/agents").await;
+    window.shows("reader            Reads papers.").await;
+    window.says("/tools").await;
+    window.shows("reader        Reads papers.").await;
+    assert!(window.all().contains("write_file"), "{}", window.all());
+    if cfg!(all(unix, feature = "mcp")) {
+        window.says("/mcp").await;
+        window.shows("there are no MCP servers").await;
+    }
+    window.says("/review the tests").await;
+    window.shows("No faults.").await;
+    let sent = texts(&server, 0).concat();
+    let is_whole = sent.starts_with("Review the changes") && sent.ends_with("above all: the tests");
+    assert!(is_whole, "{sent}");
 }
 
 #[tokio::test]

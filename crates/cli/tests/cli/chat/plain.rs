@@ -90,6 +90,39 @@ async fn command_in_plain_lines_does_what_it_does_on_the_screen() {
     assert_eq!(models, ["mock", "other", "other"]);
 }
 
+// spec: CL-04
+#[tokio::test]
+async fn back_and_fork_in_plain_lines_continue_where_the_person_says() {
+    let replies = ["Blue.", "Green.", "Grey.", "It rains.", "Sure."].map(answer);
+    let server = MockServer::start(replies).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat --plain");
+    for (typed, shown) in [
+        ("/fork", "there is nothing to fork"),
+        ("Sky?", "Blue."),
+        ("Grass?", "Green."),
+        ("/back 7", "there is no message 7"),
+        ("/back 2", "4 messages, answers and results are left behind"),
+        ("", "continues the conversation where it ends"),
+        ("Stone?", "Grey."),
+        ("/back 2", "Grass?\n4 messages, answers and results are left behind"),
+        ("/model mock", "· mock"),
+        ("Rain?", "It rains."),
+        ("/fork", "goes on in the fork run_"),
+        ("Really?", "Sure."),
+    ] {
+        window.types(&format!("{typed}\n"));
+        window.shows(shown).await;
+    }
+    window.types("/exit\n");
+    assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
+    assert_eq!(texts(&server, 2), ["Sky?", "Blue.", "Grass?", "Green.", "Stone?"]);
+    assert_eq!(texts(&server, 3), ["Sky?", "Blue.", "Rain?"]);
+    assert_eq!(texts(&server, 4), ["Sky?", "Blue.", "Rain?", "It rains.", "Really?"]);
+    let listed = place.archon("runs list --json", &[]).await.json();
+    assert_eq!(listed.len(), 6, "a run for each message, and the fork");
+}
+
 // spec: CL-03
 #[tokio::test]
 async fn line_of_the_shell_in_plain_lines_is_run_and_the_model_reads_it_later() {
