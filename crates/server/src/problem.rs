@@ -40,6 +40,7 @@ pub(crate) enum Rule {
     UnknownRun,
     SessionBusy,
     KeyUsed,
+    OtherFolder,
     Conflict,
     Refused,
     RunFailed,
@@ -89,6 +90,7 @@ impl Rule {
             Self::UnknownRun => ("unknown-run", "There is no such run", StatusCode::NOT_FOUND),
             Self::SessionBusy => ("session-busy", "The session is busy", StatusCode::CONFLICT),
             Self::KeyUsed => ("idempotency-key", "The key is of another request", StatusCode::CONFLICT),
+            Self::OtherFolder => ("other-folder", "The run belongs to another folder", StatusCode::CONFLICT),
             Self::Conflict => ("conflict", "The state does not allow this now", StatusCode::CONFLICT),
             Self::Refused => ("refused", "The request must be changed", StatusCode::UNPROCESSABLE_ENTITY),
             Self::RunFailed => ("run-failed", "The run failed", StatusCode::BAD_GATEWAY),
@@ -170,6 +172,7 @@ impl From<RunError> for Problem {
             }
             (RunError::SessionBusy { .. }, _) => Rule::SessionBusy,
             (RunError::KeyUsed { .. }, _) => Rule::KeyUsed,
+            (RunError::OtherFolder { .. }, _) => Rule::OtherFolder,
             (_, 404) => Rule::UnknownRun,
             (_, 409) => Rule::Conflict,
             (_, 422) => Rule::Refused,

@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
-    AgentHead, AgentId, AgentMessage, BoxFuture, Content, Context, Inbox, InboxRequest, JournalError, Message,
-    MoreLimits, Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent, RunError,
-    RunFilter, RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId, SessionMode,
-    StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
+    AgentHead, AgentId, AgentMessage, BoxFuture, Content, Context, Inbox, InboxRequest, JournalError,
+    Message, MoreLimits, Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent,
+    RunError, RunFilter, RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId,
+    SessionMode, StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
 use futures_util::StreamExt;
 

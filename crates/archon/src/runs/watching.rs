@@ -52,11 +52,7 @@ impl Runs {
     }
 
     /// Returns the records of a run from the sequence number `wanted` on.
-    pub(super) async fn records_from(
-        &self,
-        run: &RunId,
-        wanted: u64,
-    ) -> Result<Vec<Arc<Record>>, RunError> {
+    pub(super) async fn records_from(&self, run: &RunId, wanted: u64) -> Result<Vec<Arc<Record>>, RunError> {
         let mut records = self.with_similar_ids(run, self.archon().journal.read(run).await).await?;
         records.retain(|record| record.seq >= wanted);
         Ok(records)

@@ -163,6 +163,13 @@ pub enum RunError {
         /// The tenant that requested the run.
         tenant: TenantId,
     },
+    /// The run belongs to another folder than the service. Its agent would have the permissions of a folder that nobody
+    /// chose for it.
+    #[error("the run belongs to the folder '{folder}', whose rules this service does not have")]
+    OtherFolder {
+        /// The folder in the log of the run.
+        folder: String,
+    },
     /// A tool was selected for the run that the agent does not have.
     #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
     UnknownTool {
@@ -287,6 +294,7 @@ impl RunError {
             | Self::PlanMode { .. }
             | Self::WentOn { .. }
             | Self::KeyUsed { .. }
+            | Self::OtherFolder { .. }
             | Self::Unsupported { .. }
             | Self::Refused(_)
             | Self::NotFinished { .. }
@@ -356,6 +364,9 @@ impl RunError {
             Self::NoForkPlace { .. } => "choose an earlier turn or record, or none for the end of the run",
             Self::EmptyPrompt => "say what is to be done",
             Self::NothingToContinue => "start a run first",
+            Self::OtherFolder { .. } => {
+                "go on with it in that folder: `archon resume RUN`, or `archon approvals` for its question"
+            }
             Self::OtherTenant { .. } => "use the tenant for which the run was started",
             Self::UnknownTool { .. } => "select only tools that the agent was built with",
             Self::ToolNotKnownYet { .. } => {

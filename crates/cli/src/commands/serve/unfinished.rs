@@ -14,7 +14,6 @@ use archon::{
 };
 use tokio::time::Instant;
 
-use super::own_folder;
 use crate::{app::App, failure::Failure};
 
 /// The pause between two looks.
@@ -87,8 +86,10 @@ fn report(app: &App, resumed: Result<ResumedRuns, RunError>, told: &mut BTreeSet
         Ok(resumed) => {
             for (run, error) in resumed.failures() {
                 // Another process works on it by now, or will: `archon resume` in its folder.
-                let is_elsewhere = matches!(error, RunError::Journal(JournalError::Locked { .. }))
-                    || own_folder::is_elsewhere(error);
+                let is_elsewhere = matches!(
+                    error,
+                    RunError::Journal(JournalError::Locked { .. }) | RunError::OtherFolder { .. }
+                );
                 if !is_elsewhere && told.insert(run.to_string()) {
                     app.output.warn(format!("{run} cannot go on: {error}; {}", error.advice()));
                 }
