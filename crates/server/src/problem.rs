@@ -173,6 +173,7 @@ impl From<RunError> for Problem {
             (RunError::SessionBusy { .. }, _) => Rule::SessionBusy,
             (RunError::KeyUsed { .. }, _) => Rule::KeyUsed,
             (RunError::OtherFolder { .. }, _) => Rule::OtherFolder,
+            (RunError::TooManyStarts { .. }, _) => Rule::StartLimit,
             (_, 404) => Rule::UnknownRun,
             (_, 409) => Rule::Conflict,
             (_, 422) => Rule::Refused,
@@ -182,6 +183,9 @@ impl From<RunError> for Problem {
         };
         let mut problem = Self::new(rule, error.to_string()).advise(error.advice());
         problem.run = error.run().cloned();
+        if let RunError::TooManyStarts { wait } = error {
+            problem.retry_after = Some(wait);
+        }
         problem
     }
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod by_log;
+mod by_token;
 mod listen;
 #[cfg(all(unix, feature = "mcp-serve"))]
 mod mcp;

@@ -1,6 +1,6 @@
 //! The error type of all functions that start, watch, answer, resume or delete runs.
 
-use std::{error::Error as StdError, sync::Arc};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use crate::{
     config::RunKind,
@@ -215,6 +215,12 @@ pub enum RunError {
         /// The limit in bytes.
         max: u64,
     },
+    /// The holder of an access token has started too many runs, so no run is started.
+    #[error("too many runs were started: the next one can start in {} s", wait.as_millis().div_ceil(1_000))]
+    TooManyStarts {
+        /// The time after which the next run can start.
+        wait: Duration,
+    },
     /// The agent refused the run, or could not be built.
     #[error("{source}")]
     Agent {
@@ -277,6 +283,7 @@ impl RunError {
     /// | 404 | the run does not exist, or the client may not know that it exists |
     /// | 409 | the state of the run or of the session does not allow the request now |
     /// | 422 | the request must be changed |
+    /// | 429 | the client has started too many runs |
     /// | 502 | the run failed, mostly because of its model: see [`kind`](Self::kind) |
     /// | 503 | the same request may succeed later |
     /// | 500 | the service must be repaired |
@@ -307,6 +314,7 @@ impl RunError {
             | Self::Edit { .. }
             | Self::Messages { .. } => 422,
             Self::Failed { .. } | Self::NotTyped { .. } => 502,
+            Self::TooManyStarts { .. } => 429,
             Self::MemoryPressure { .. } | Self::ToolNotKnownYet { .. } => 503,
             Self::Journal(error) => match error {
                 JournalError::UnknownRun { .. } | JournalError::BadId { .. } => 404,
@@ -381,6 +389,7 @@ impl RunError {
             }
             Self::Messages { .. } => "restore messages that `save_messages` wrote",
             Self::MemoryPressure { .. } => "wait until other runs have ended, or cancel one",
+            Self::TooManyStarts { .. } => "wait, and send the request again",
             Self::Agent { advice, .. } => advice,
         }
     }
