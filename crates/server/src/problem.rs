@@ -202,3 +202,23 @@ impl From<MemoryError> for Problem {
         Self::new(rule, error.to_string()).advise(error.advice())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problem_of_a_store_that_fails_has_a_status_and_advice() {
+        let run = || RunId::new("run_1");
+        let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        for (error, status) in [
+            (JournalError::Storage { action: "write", place: "runs".to_owned(), source }, 503),
+            (JournalError::Locked { run: run() }, 409),
+            (JournalError::Taken { run: run(), problem: "its log was removed".to_owned() }, 500),
+        ] {
+            let problem = Problem::from(RunError::from(error));
+            assert_eq!(problem.rule.status().as_u16(), status, "{problem:?}");
+            assert!(problem.advice.is_some_and(|advice| !advice.is_empty()));
+        }
+    }
+}
