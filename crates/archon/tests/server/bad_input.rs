@@ -148,7 +148,7 @@ struct Elsewhere;
 
 impl AgentSource for Elsewhere {
     fn agent_of<'a>(&'a self, _: &'a [Arc<Record>]) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>> {
-        Box::pin(async { Err(RunError::OtherFolder { folder: "/work/shop".to_owned() }) })
+        Box::pin(async { Err(RunError::OtherFolder { folder: "/srv/shop".to_owned() }) })
     }
 }
 
@@ -170,7 +170,7 @@ async fn run_of_another_folder_is_refused_with_the_folder_and_its_question_stays
     ] {
         let refused = site.post(&path, body).await;
         assert_eq!(refused.refusal(), (409, "other-folder"), "{path}: {refused:?}");
-        assert!(refused.body["detail"].as_str().unwrap().contains("/work/shop"), "{refused:?}");
+        assert!(refused.body["detail"].as_str().unwrap().contains("/srv/shop"), "{refused:?}");
         assert!(refused.body["advice"].as_str().unwrap().contains("archon approvals"), "{refused:?}");
     }
     assert_eq!(site.get("/v1/approvals").await.body["approvals"][0]["request_id"], request);

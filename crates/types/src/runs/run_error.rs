@@ -372,9 +372,7 @@ impl RunError {
             Self::NoForkPlace { .. } => "choose an earlier turn or record, or none for the end of the run",
             Self::EmptyPrompt => "say what is to be done",
             Self::NothingToContinue => "start a run first",
-            Self::OtherFolder { .. } => {
-                "go on with it in that folder: `archon resume RUN`, or `archon approvals` for its question"
-            }
+            Self::OtherFolder { .. } => "use `archon approvals` or `archon resume RUN` in that folder",
             Self::OtherTenant { .. } => "use the tenant for which the run was started",
             Self::UnknownTool { .. } => "select only tools that the agent was built with",
             Self::ToolNotKnownYet { .. } => {
