@@ -124,7 +124,7 @@ async fn events_of_a_long_run_at_work_are_its_log_and_the_new_records() {
     site.runs.resume(&run, &MoreLimits::default()).await.unwrap();
     // The first watcher gets the events from the beginning of the resumption, the others those from here on.
     let mut watchers = Vec::new();
-    for after in [None, None, Some(700)] {
+    for after in [None, None, Some(700_u64)] {
         watchers.push((after.map_or(0, |after| after as usize + 1), site.watch(&run, after).await));
     }
     for (from, mut watcher) in watchers {
