@@ -15,6 +15,7 @@ mod start;
 mod sweeping;
 mod tenant;
 mod unread;
+mod watching;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},

@@ -16,6 +16,8 @@ mod events;
 mod forks;
 #[path = "server/guarded.rs"]
 mod guarded;
+#[path = "server/long_logs.rs"]
+mod long_logs;
 #[path = "server/loopback.rs"]
 mod loopback;
 #[path = "server/page.rs"]

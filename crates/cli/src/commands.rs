@@ -130,6 +130,7 @@ pub(crate) enum Command {
     /// Add, list and test MCP servers, whose tools the agent gets, and agree to their tools
     Mcp(mcp::McpArgs),
     /// Serve runs over HTTP, to programs and browsers, until Ctrl-C
+    #[command(after_help = "Questions of runs always wait for an answer, so --ask-later is refused.")]
     Serve(Box<serve::ServeArgs>),
     /// Show the models that can be used now
     #[command(subcommand)]

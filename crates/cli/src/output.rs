@@ -161,8 +161,13 @@ impl Output {
     /// Writes a warning to stderr, only once for the same text.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if self.is_new(text.as_ref()) {
-            self.note(Look::Warning, format!("warning: {}", text.as_ref()));
+            self.warn_again(text);
         }
+    }
+
+    /// Writes a warning to stderr, also if the same text was written before. The text is not kept.
+    pub(crate) fn warn_again(&self, text: impl AsRef<str>) {
+        self.note(Look::Warning, format!("warning: {}", text.as_ref()));
     }
 
     /// Writes a line to stderr, only once for the same text.

@@ -76,6 +76,7 @@ impl From<RunError> for ApiError {
             }
             (RunError::SessionBusy { .. }, _) => "session_busy",
             (RunError::KeyUsed { .. }, _) => "idempotency_key",
+            (RunError::TooManyStarts { .. }, _) => "start_limit",
             (_, 404) => "unknown_run",
             (_, 409) => "conflict",
             (_, 422) => "refused",

@@ -2,16 +2,17 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use archon_http_access::TokenHash;
-use archon_types::{AgentId, MemoryStore, RunService, Secret, Timestamp, TokenBucket};
+use archon_types::{AgentId, Clock, MemoryStore, RunService, Secret, Timestamp, TokenBucket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     cookie::hex,
+    counted::CountedRuns,
     problem::{Problem, Rule},
     role::Role,
     serve::ServeError,
@@ -67,8 +68,8 @@ impl std::fmt::Debug for Scope {
 pub struct TokenLimits {
     /// Maximum number of requests in a minute. Default 600.
     pub requests_per_minute: u32,
-    /// Maximum number of requests in an hour that start a run, without those to a mounted router
-    /// ([`Server::guarded`](crate::Server::guarded)). Default 600.
+    /// Maximum number of starts of runs in an hour, also by a mounted router
+    /// ([`Server::guarded`](crate::Server::guarded)) that starts them in the scope of its caller. Default 600.
     pub starts_per_hour: u32,
     /// Maximum number of streams of events that are open at a time, and of requests to mounted routers
     /// ([`Server::guarded`](crate::Server::guarded)). Default 64.
@@ -86,7 +87,7 @@ impl TokenLimits {
     /// Sets the maximum number of requests in a minute.
     pub fn with_requests_per_minute(self, requests: u32) -> Self { self.requests_per_minute = requests }
 
-    /// Sets the maximum number of requests in an hour that start a run.
+    /// Sets the maximum number of starts of runs in an hour.
     pub fn with_starts_per_hour(self, starts: u32) -> Self { self.starts_per_hour = starts }
 
     /// Sets the maximum number of streams of events and requests to mounted routers that are open at a time.
@@ -139,37 +140,28 @@ pub(crate) struct Token {
     pub(crate) role: Role,
     pub(crate) scope: Scope,
     pub(crate) hash: TokenHash,
-    buckets: Mutex<Buckets>,
+    requests: Mutex<TokenBucket>,
     watchers: Arc<Semaphore>,
 }
 
-#[derive(Debug)]
-struct Buckets {
-    requests: TokenBucket,
-    starts: TokenBucket,
-}
-
 impl Token {
-    pub(crate) fn new(token: AccessToken, now: Timestamp) -> Self {
-        let AccessToken { name, secret, role, scope, limits } = token;
-        let buckets = Buckets {
-            requests: TokenBucket::new(limits.requests_per_minute, Duration::from_secs(60), now),
-            starts: TokenBucket::new(limits.starts_per_hour, Duration::from_secs(3_600), now),
-        };
+    pub(crate) fn new(token: AccessToken, clock: &Arc<dyn Clock>) -> Self {
+        let AccessToken { name, secret, role, mut scope, limits } = token;
+        let requests = TokenBucket::new(limits.requests_per_minute, Duration::from_secs(60), clock.now());
+        scope.runs = Arc::new(CountedRuns::new(scope.runs, clock.clone(), limits.starts_per_hour));
         let watchers = Arc::new(Semaphore::new(limits.watchers.min(Semaphore::MAX_PERMITS)));
-        Self { name, role, scope, hash: TokenHash::of(&secret), buckets: Mutex::new(buckets), watchers }
+        Self { name, role, scope, hash: TokenHash::of(&secret), requests: Mutex::new(requests), watchers }
     }
 
     /// Counts a request.
     pub(crate) fn count_request(&self, now: Timestamp) -> Result<(), Problem> {
-        let taken = self.buckets().requests.take(now);
-        taken.map_err(|next| limit(Rule::RequestLimit, "this token has sent too many requests", next, now))
-    }
-
-    /// Counts a start of a run.
-    pub(crate) fn count_start(&self, now: Timestamp) -> Result<(), Problem> {
-        let taken = self.buckets().starts.take(now);
-        taken.map_err(|next| limit(Rule::StartLimit, "this token has started too many runs", next, now))
+        // A panic cannot leave the bucket half-changed: every change is one call.
+        let taken = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take(now);
+        taken.map_err(|next| {
+            Problem::new(Rule::RequestLimit, "this token has sent too many requests")
+                .advise("wait, and send the request again")
+                .after(next.since(now))
+        })
     }
 
     /// Counts a stream of events or a request to a mounted router, until the permit is dropped.
@@ -179,13 +171,4 @@ impl Token {
             Problem::new(Rule::WatcherLimit, detail).advise("close one, or wait until one has ended")
         })
     }
-
-    fn buckets(&self) -> MutexGuard<'_, Buckets> {
-        // A panic cannot leave the buckets half-changed: every change is one call.
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn limit(rule: Rule, detail: &str, next: Timestamp, now: Timestamp) -> Problem {
-    Problem::new(rule, detail).advise("wait, and send the request again").after(next.since(now))
 }

@@ -28,6 +28,8 @@ impl Caller {
     }
 
     /// Returns the runs and memories that the token reaches. A mounted router that starts or shows runs uses no others.
+    /// A start counts for [`TokenLimits::starts_per_hour`](crate::TokenLimits::starts_per_hour), and is refused beyond it
+    /// with [`RunError::TooManyStarts`](archon_types::RunError::TooManyStarts).
     pub fn scope(&self) -> &Scope {
         &self.0.scope
     }

@@ -2,7 +2,9 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use archon_types::{Event, RecordBody, RunError, RunHead, RunId, RunService, RunStatus, Timestamp, Watch};
+use archon_types::{
+    Event, Record, RecordBody, RunError, RunHead, RunId, RunService, RunStatus, Timestamp, Watch,
+};
 use axum::{
     body::Body,
     http::{
@@ -45,7 +47,7 @@ pub(crate) async fn watch(mut call: Call) -> Reply {
     let head = call.runs().get(&run).await?;
     if let Some(after) = after
         && head.status.has_ended()
-        && call.runs().records(&run, Some(after)).await?.records.is_empty()
+        && !has_more(&**call.runs(), &run, Some(after)).await?
     {
         // An `EventSource` connects again after the end of a stream, unless it gets this status.
         return Ok(empty(StatusCode::NO_CONTENT));
@@ -67,6 +69,13 @@ pub(crate) async fn watch(mut call: Call) -> Reply {
         _permit: permit,
     };
     Ok(respond(feed))
+}
+
+/// Returns true if the log has records behind the record `after`, or damage at its end, which a watch tells.
+async fn has_more(runs: &dyn RunService, run: &RunId, after: Option<u64>) -> Result<bool, RunError> {
+    let last = runs.records_before(run, None, 1).await?;
+    let is_behind = |record: &Arc<Record>| after.is_none_or(|after| record.seq > after);
+    Ok(last.damage.is_some() || last.records.last().is_some_and(is_behind))
 }
 
 fn respond(feed: Feed) -> Response {
@@ -207,9 +216,9 @@ impl Feed {
     /// Ends the stream of a run that has ended, or reads the records that were written since the last look.
     async fn end_of(&mut self, head: &RunHead) -> Option<String> {
         if !self.is_over {
-            match self.runs.records(&self.run, self.after).await {
-                Ok(salvaged) if !salvaged.records.is_empty() => return self.watch_again().await,
-                Ok(_) => {}
+            match has_more(&*self.runs, &self.run, self.after).await {
+                Ok(true) => return self.watch_again().await,
+                Ok(false) => {}
                 Err(error) => return Some(self.fail(error)),
             }
         }

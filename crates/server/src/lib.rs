@@ -6,7 +6,7 @@
 //! | concept | file |
 //! |---|---|
 //! | [`Server`], [`ServerOptions`] | `server.rs`, `options.rs` |
-//! | [`AccessToken`], its [`Scope`] and its [`TokenLimits`] | `access.rs` |
+//! | [`AccessToken`], its [`Scope`] and its [`TokenLimits`]; the starts that count for them | `access.rs`, `counted.rs` |
 //! | [`Role`], [`Right`] | `role.rs` |
 //! | [`Caller`], the token of a request to a mounted router | `caller.rs` |
 //! | the table of routes, [`Route`], [`ROUTES`]; the OpenAPI document, [`OPENAPI`] | `route.rs`, `openapi.rs` |
@@ -94,6 +94,7 @@ mod caller;
 mod check;
 mod control;
 mod cookie;
+mod counted;
 mod dashboard;
 mod dispatch;
 mod drawings;

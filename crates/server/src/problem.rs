@@ -40,6 +40,7 @@ pub(crate) enum Rule {
     UnknownRun,
     SessionBusy,
     KeyUsed,
+    OtherFolder,
     Conflict,
     Refused,
     RunFailed,
@@ -89,6 +90,7 @@ impl Rule {
             Self::UnknownRun => ("unknown-run", "There is no such run", StatusCode::NOT_FOUND),
             Self::SessionBusy => ("session-busy", "The session is busy", StatusCode::CONFLICT),
             Self::KeyUsed => ("idempotency-key", "The key is of another request", StatusCode::CONFLICT),
+            Self::OtherFolder => ("other-folder", "The run belongs to another folder", StatusCode::CONFLICT),
             Self::Conflict => ("conflict", "The state does not allow this now", StatusCode::CONFLICT),
             Self::Refused => ("refused", "The request must be changed", StatusCode::UNPROCESSABLE_ENTITY),
             Self::RunFailed => ("run-failed", "The run failed", StatusCode::BAD_GATEWAY),
@@ -170,6 +172,8 @@ impl From<RunError> for Problem {
             }
             (RunError::SessionBusy { .. }, _) => Rule::SessionBusy,
             (RunError::KeyUsed { .. }, _) => Rule::KeyUsed,
+            (RunError::OtherFolder { .. }, _) => Rule::OtherFolder,
+            (RunError::TooManyStarts { .. }, _) => Rule::StartLimit,
             (_, 404) => Rule::UnknownRun,
             (_, 409) => Rule::Conflict,
             (_, 422) => Rule::Refused,
@@ -179,6 +183,9 @@ impl From<RunError> for Problem {
         };
         let mut problem = Self::new(rule, error.to_string()).advise(error.advice());
         problem.run = error.run().cloned();
+        if let RunError::TooManyStarts { wait } = error {
+            problem.retry_after = Some(wait);
+        }
         problem
     }
 }
@@ -193,5 +200,25 @@ impl From<MemoryError> for Problem {
             _ => Rule::Internal,
         };
         Self::new(rule, error.to_string()).advise(error.advice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problem_of_a_store_that_fails_has_a_status_and_advice() {
+        let run = || RunId::new("run_1");
+        let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        for (error, status) in [
+            (JournalError::Storage { action: "write", place: "runs".to_owned(), source }, 503),
+            (JournalError::Locked { run: run() }, 409),
+            (JournalError::Taken { run: run(), problem: "its log was removed".to_owned() }, 500),
+        ] {
+            let problem = Problem::from(RunError::from(error));
+            assert_eq!(problem.rule.status().as_u16(), status, "{problem:?}");
+            assert!(problem.advice.is_some_and(|advice| !advice.is_empty()));
+        }
     }
 }

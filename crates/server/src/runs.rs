@@ -137,7 +137,6 @@ enum Busy {
 pub(crate) async fn start(mut call: Call) -> Reply {
     let key = key(&call)?;
     let body: StartBody = call.json().await?;
-    call.token.count_start(call.state.now())?;
     let mut request = StartRun::with_messages(vec![message(body.text, body.content)?]);
     request.agent = body.agent;
     request.kind = body.kind;

@@ -8,7 +8,7 @@ use axum::Router;
 use tokio::sync::watch;
 
 use crate::{
-    access::{AccessToken, Token},
+    access::{AccessToken, Scope, Token},
     dispatch,
     options::ServerOptions,
     role::Right,
@@ -32,8 +32,7 @@ impl Server {
         clock: Arc<dyn Clock>,
         options: ServerOptions,
     ) -> Self {
-        let now = clock.now();
-        let tokens = tokens.into_iter().map(|token| Arc::new(Token::new(token, now))).collect();
+        let tokens = tokens.into_iter().map(|token| Arc::new(Token::new(token, &clock))).collect();
         let (changes, _) = watch::channel(0);
         let state = State { hosts, tokens, codes: Codes::default(), clock, options, changes };
         Self { state: Arc::new(state) }
@@ -80,6 +79,13 @@ impl Server {
     /// ```
     pub fn guarded(&self, router: Router, right: Right) -> Router {
         dispatch::guarded(&self.state, router, right)
+    }
+
+    /// Returns the scope of the first token of this name, for a service behind [`guarded`](Self::guarded) that exists
+    /// before its first request. Each start of a run in it counts for the limit of the token, as in that of a
+    /// [`Caller`](crate::Caller).
+    pub fn scope(&self, name: &str) -> Option<&Scope> {
+        self.state.tokens.iter().find(|token| token.name == name).map(|token| &token.scope)
     }
 
     /// Returns the path and query of a link that signs a browser in, once, as the first token of this name: the browser

@@ -132,7 +132,7 @@ impl Journal for JsonlJournal {
         Box::pin(self.work(run, |files| log::read(&files)))
     }
 
-    /// Reads the whole file, but parses the first record and the wanted ones only.
+    /// Reads the file up to the wanted records, and parses these and the first one only.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,

@@ -69,6 +69,8 @@ impl Runs {
                 agent.check_answer(&pending, &answer, &context).await?;
                 Ok(agent)
             }
+            // The question stays open for an answer in the folder of the run.
+            (Err(error @ RunError::OtherFolder { .. }), _) => return Err(error),
             // A person who changes arguments learns at once whether they fit.
             (Err(error), Answer::Edit { .. }) => return Err(error),
             // The answer is stored, and the run is resumed when its agent can be built.

@@ -1,25 +1,21 @@
 //! Starts, resumes, lists and watches runs.
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use archon_react_loop::{History, continuation_point, conversation, fold};
 use archon_types::{
-    AgentHead, AgentId, AgentMessage, BoxFuture, Content, Context, Event, Inbox, InboxRequest, JournalError,
+    AgentHead, AgentId, AgentMessage, BoxFuture, Content, Context, Inbox, InboxRequest, JournalError,
     Message, MoreLimits, Origin, Outcome, OutcomeStatus, Record, RecordBody, Reply, ResumedRuns, RunAgent,
     RunError, RunFilter, RunHead, RunId, RunKind, RunRefused, RunStarted, RunStatus, Salvaged, SessionId,
     SessionMode, StartRun, StartRuns, Started, StartedRun, TenantId, Watch, WhenBusy,
 };
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 
-use super::{Runs, going_back::PointOfSession, live::Live, person_requests::PersonRequests, unread::NextRun};
-use crate::{RunOptions, archon::local, claim::run_named, watch::EventStream};
+use super::{
+    Runs, going_back::PointOfSession, person_requests::PersonRequests, unread::NextRun, watching::POLL,
+};
+use crate::{RunOptions, archon::local, claim::run_named};
 
-/// The interval in which the log of another process's run is read again.
-const POLL: Duration = Duration::from_millis(250);
 /// The maximum number of tries to queue a message for a session whose runs end before they read it.
 const MOST_TRIES: u32 = 20;
 /// The maximum number of checks whether the next run has taken a message that an ended run did not read.
@@ -89,34 +85,7 @@ impl StartRuns for Runs {
     }
 
     fn watch<'a>(&'a self, run: &'a RunId, after: Option<u64>) -> BoxFuture<'a, Result<Watch, RunError>> {
-        Box::pin(async move {
-            // Subscribes before it reads the log, so that no record is missed.
-            let watched = self.watched(run);
-            let live = watched.as_ref().and_then(|live| live.subscribe());
-            let mut ready: VecDeque<_> = self.records_behind(run, after).await?.into();
-            // The later records come with the events, each at its place.
-            let from = live.as_ref().and_then(|(_, from)| *from);
-            ready.retain(|record| from.is_none_or(|from| record.seq < from));
-            let watching = Watching {
-                runs: self.clone(),
-                run: run.clone(),
-                after,
-                live: live.map(|(events, _)| events),
-                watched,
-                ready,
-                is_at_rest: false,
-                has_failed: false,
-            };
-            let events = stream::unfold(watching, |mut watching| async move {
-                if watching.has_failed {
-                    return None;
-                }
-                let event = watching.next().await?;
-                watching.has_failed = event.is_err();
-                Some((event, watching))
-            });
-            Ok(events.boxed())
-        })
+        Box::pin(self.watch_run(run, after))
     }
 
     fn resume_unfinished<'a>(
@@ -145,7 +114,7 @@ impl StartRuns for Runs {
             while let Some(event) = events.next().await {
                 event?;
             }
-            let records = self.records_behind(run, None).await?;
+            let records = self.records_from(run, 0).await?;
             match records.last().map(|record| &record.body) {
                 Some(RecordBody::RunFinished(outcome)) => Reply::of(outcome.clone()),
                 Some(RecordBody::Suspended { .. }) => Reply::of(suspended(run, &records)?),
@@ -400,16 +369,6 @@ impl Runs {
             }
         }
     }
-
-    pub(super) async fn records_behind(
-        &self,
-        run: &RunId,
-        after: Option<u64>,
-    ) -> Result<Vec<Arc<Record>>, RunError> {
-        let mut records = self.with_similar_ids(run, self.archon().journal.read(run).await).await?;
-        records.retain(|record| after.is_none_or(|after| record.seq > after));
-        Ok(records)
-    }
 }
 
 /// Returns those of the messages with these ids that the inbox of the run still has.
@@ -495,85 +454,4 @@ fn has_restored(records: &[Arc<Record>], wanted: &[Message]) -> bool {
     // A filter may have added to a message.
     let is_same = |(said, wanted): (&Message, &Message)| has_lines(&said.text(), &wanted.text());
     restored.len() == wanted.len() && restored.iter().zip(wanted).all(is_same)
-}
-
-/// The state of one watcher.
-struct Watching {
-    runs: Runs,
-    run: RunId,
-    /// The sequence number of the last record that the watcher got.
-    after: Option<u64>,
-    live: Option<EventStream>,
-    /// The state of the run in this process, which has the reason if the run stops.
-    watched: Option<Arc<Live>>,
-    ready: VecDeque<Arc<Record>>,
-    /// True if the last record that the watcher got ended or suspended the run.
-    is_at_rest: bool,
-    /// True if an error was sent, which is the last item.
-    has_failed: bool,
-}
-
-impl Watching {
-    async fn next(&mut self) -> Option<Result<Event, RunError>> {
-        loop {
-            if let Some(record) = self.ready.pop_front() {
-                return Some(Ok(self.pass(record)));
-            }
-            let Some(events) = &mut self.live else {
-                match self.elsewhere().await {
-                    Ok(None) => continue,
-                    // Another process may have ended the run since.
-                    Ok(Some(RunStatus::Interrupted)) => return self.failure().map(Err),
-                    Ok(Some(_)) => return None,
-                    Err(error) => return Some(Err(error)),
-                }
-            };
-            match events.next().await {
-                Some(Event::Record { run, record }) if run == self.run => {
-                    if self.after.is_none_or(|after| record.seq > after) {
-                        return Some(Ok(self.pass(record)));
-                    }
-                }
-                Some(event) => return Some(Ok(event)),
-                None => {
-                    self.live = None;
-                    if let Some(error) = self.failure() {
-                        return Some(Err(error));
-                    }
-                    // The run may have been resumed since: a new watch then has its events, and not only records.
-                    if self.is_at_rest {
-                        return None;
-                    }
-                }
-            }
-        }
-    }
-
-    fn pass(&mut self, record: Arc<Record>) -> Event {
-        self.after = Some(record.seq);
-        self.is_at_rest = matches!(record.body, RecordBody::Suspended { .. } | RecordBody::RunFinished(_));
-        Event::Record { run: self.run.clone(), record }
-    }
-
-    /// Returns the reason why the run stopped in this process; `None` if it did not.
-    fn failure(&self) -> Option<RunError> {
-        self.watched.as_ref()?.failure()
-    }
-
-    /// Waits for records of a run that this process does not work on. Returns the status of the run once no
-    /// process works on it.
-    async fn elsewhere(&mut self) -> Result<Option<RunStatus>, RunError> {
-        loop {
-            let head = self.runs.head(&self.run).await?;
-            self.ready = self.runs.records_behind(&self.run, self.after).await?.into();
-            if !self.ready.is_empty() {
-                return Ok(None);
-            }
-            if head.status != RunStatus::Running {
-                return Ok(Some(head.status));
-            }
-            let clock = &self.runs.archon().clock;
-            clock.sleep_until(clock.now() + POLL).await;
-        }
-    }
 }

@@ -1,9 +1,9 @@
 //! Bad input is refused by a rule that the response names, and runs go on.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use archon::{
-    RunId,
+    AgentSource, RunError, RunId, Runs,
     server::{
         ServerOptions, TokenLimits,
         axum::{
@@ -11,7 +11,7 @@ use archon::{
             http::StatusCode,
         },
     },
-    types::StartRuns,
+    types::{BoxFuture, Record, RunAgent, StartRuns},
 };
 use archon_testkit::Ended;
 use futures_util::{StreamExt, stream};
@@ -141,4 +141,37 @@ async fn route_and_method_that_are_not_there_are_named() {
         (wrong.refusal(), &wrong.body["detail"]),
         ((405, "method"), &json!("there is no PUT /v1/runs"))
     );
+}
+
+/// Refuses every run, as the source of a server whose folder is not that of the run.
+struct Elsewhere;
+
+impl AgentSource for Elsewhere {
+    fn agent_of<'a>(&'a self, _: &'a [Arc<Record>]) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>> {
+        Box::pin(async { Err(RunError::OtherFolder { folder: "/srv/shop".to_owned() }) })
+    }
+}
+
+#[tokio::test]
+async fn run_of_another_folder_is_refused_with_the_folder_and_its_question_stays_open() {
+    let world = World::new();
+    let before = world.site();
+    let started = before.post("/v1/runs", json!({ "text": "step Paris", "agent": "boss" })).await;
+    let run = RunId::new(started.body["run"].as_str().unwrap());
+    drop(before.runs.reply(&run).await);
+    let runs = Runs::new(world.builder("walker").build().unwrap()).with_source(Arc::new(Elsewhere));
+    let site = world.site_of(runs, ServerOptions::default(), TokenLimits::default());
+    let request = site.get("/v1/approvals").await.body["approvals"][0]["request_id"].clone();
+    let answer = format!("/v1/approvals/{}/answer", request.as_str().unwrap());
+    for (path, body) in [
+        (answer, json!({ "answer": "approve" })),
+        (format!("/v1/runs/{run}/resume"), json!({})),
+        (format!("/v1/runs/{run}/fork"), json!({ "text": "Go to Rome." })),
+    ] {
+        let refused = site.post(&path, body).await;
+        assert_eq!(refused.refusal(), (409, "other-folder"), "{path}: {refused:?}");
+        assert!(refused.body["detail"].as_str().unwrap().contains("/srv/shop"), "{refused:?}");
+        assert!(refused.body["advice"].as_str().unwrap().contains("archon approvals"), "{refused:?}");
+    }
+    assert_eq!(site.get("/v1/approvals").await.body["approvals"][0]["request_id"], request);
 }

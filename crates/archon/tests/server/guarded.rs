@@ -1,8 +1,11 @@
 //! Other routers behind the checks of the server.
 
-use archon::server::{
-    Caller, RequestLog, Right, ServerOptions, TokenLimits,
-    axum::{Extension, Router, body::to_bytes, http::StatusCode, routing::any},
+use archon::{
+    server::{
+        Caller, RequestLog, Right, ServerOptions, TokenLimits,
+        axum::{Extension, Router, body::to_bytes, http::StatusCode, routing::any},
+    },
+    types::{RunFilter, StartRun, StartRuns},
 };
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -116,4 +119,55 @@ async fn guarded_router_counts_a_request_as_a_stream_until_its_response_has_ende
     assert_eq!(send(&app, Ask::get("/own").by("operator")).await.0, StatusCode::OK, "another token");
     assert!(!to_bytes(open.into_body(), usize::MAX).await.unwrap().is_empty());
     assert_eq!(send(&app, Ask::get("/own")).await.0, StatusCode::OK);
+}
+
+/// Starts a run for the caller.
+async fn begin(Extension(caller): Extension<Caller>) -> (StatusCode, String) {
+    match caller.scope().runs().start(StartRun::new("hello")).await {
+        Ok(started) => (StatusCode::OK, json!(started.run).to_string()),
+        Err(error) => {
+            (StatusCode::from_u16(error.http_status()).unwrap(), json!(error.to_string()).to_string())
+        }
+    }
+}
+
+#[tokio::test]
+async fn guarded_router_shares_the_limit_of_starts_of_a_token() {
+    let limits = TokenLimits::default().with_starts_per_hour(2);
+    let site = World::new().site_with(ServerOptions::default(), limits);
+    let own = site.server.guarded(Router::new().route("/own", any(begin)), Right::Operate);
+    let app = site.server.router().merge(own);
+    let start = || Ask::post("/v1/runs", &json!({ "text": "hello" }));
+    assert_eq!(send(&app, start()).await.0, StatusCode::CREATED);
+    assert_eq!(send(&app, Ask::get("/own")).await.0, StatusCode::OK);
+    let (status, body, _) = send(&app, Ask::get("/own")).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(body, json!("too many runs were started: the next one can start in 1800 s"));
+    let (_, body, _) = send(&app, start()).await;
+    assert_eq!(body["type"], "urn:archon:problem:start-limit");
+    assert_eq!(send(&app, Ask::get("/own").by("operator")).await.0, StatusCode::OK, "another token");
+    assert_eq!(site.runs.list(&RunFilter::all()).await.unwrap().len(), 3);
+}
+
+#[cfg(feature = "openai-serve")]
+#[tokio::test]
+async fn openai_endpoints_behind_the_checks_share_the_limit_of_starts_of_a_token() {
+    use std::sync::Arc;
+
+    use archon::openai_serve::{self, AgentModel};
+
+    let limits = TokenLimits::default().with_starts_per_hour(1);
+    let site = World::new().site_with(ServerOptions::default(), limits);
+    let runs = site.server.scope("admin").unwrap().runs().clone();
+    let (clock, options) = (Arc::new(site.clock.clone()), openai_serve::ServerOptions::default());
+    let models = openai_serve::Server::new(runs, [AgentModel::new("walker")], clock, options);
+    let app = site.server.router().merge(site.server.guarded(models.router(), Right::Operate));
+    let chat = json!({ "model": "walker", "messages": [{ "role": "user", "content": "hello" }] });
+    let chat = Ask::post("/v1/chat/completions", &chat);
+    let (status, body, _) = send(&app, chat.clone()).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let (status, body, _) = send(&app, chat).await;
+    assert_eq!((status, &body["error"]["code"]), (StatusCode::TOO_MANY_REQUESTS, &json!("start_limit")));
+    let (_, body, _) = send(&app, Ask::post("/v1/runs", &json!({ "text": "hello" }))).await;
+    assert_eq!(body["type"], "urn:archon:problem:start-limit");
 }

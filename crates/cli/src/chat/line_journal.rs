@@ -30,6 +30,15 @@ impl Journal for LineJournal {
         self.0.salvage(run)
     }
 
+    fn read_before<'a>(
+        &'a self,
+        run: &'a RunId,
+        before: Option<u64>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        self.0.read_before(run, before, most)
+    }
+
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         self.0.list(filter)
     }

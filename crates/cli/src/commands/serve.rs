@@ -2,6 +2,7 @@
 
 mod agents;
 mod by_log;
+mod by_token;
 mod listen;
 #[cfg(all(unix, feature = "mcp-serve"))]
 mod mcp;
@@ -87,6 +88,10 @@ impl ServeArgs {
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        if app.ask_later {
+            let what = "--ask-later has no effect on a server, whose questions always wait for an answer";
+            return Err(Failure::usage(what, "leave the flag out"));
+        }
         // Nobody is asked at the terminal: questions wait for an answer over HTTP, or by `archon approvals`.
         let app = App { ask_later: true, ..app.clone() };
         let settings = self.over(app.config.settings.serve.clone().unwrap_or_default());

@@ -9,14 +9,19 @@
 //! Complete lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
 //! killed writer has the length that the log must have, and the start of the system in which it worked.
 
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead as _, BufReader},
+    path::Path,
+    sync::Arc,
+};
 
 use archon_types::{JournalError, RunId, Salvaged};
 
 use super::RunFiles;
 use crate::{
     blob::Blobs,
-    files::{if_exists, read_file, storage},
+    files::{if_exists, open_file, read_file, storage},
     line, lock,
     records::{existing, from_line, record},
     rules::{corrupt, unknown},
@@ -48,26 +53,15 @@ pub(super) fn read_before(
     before: Option<u64>,
     most: usize,
 ) -> Result<Salvaged, JournalError> {
-    let bytes = if_exists(read_file(&files.log)).map_err(storage("read", &files.log))?;
-    let mut bytes = bytes.unwrap_or_default();
-    let is_end = |(_, byte): &(usize, &u8)| **byte == b'\n';
-    let ends: Vec<usize> = bytes.iter().enumerate().filter(is_end).map(|(at, _)| at).collect();
-    let mut parse = |seq: usize| {
-        let start = seq.checked_sub(1).map_or(0, |last| ends[last] + 1);
-        from_line(&files.run, seq as u64, &mut bytes[start..ends[seq]], &files.blobs)
-    };
+    let lines = if_exists(lines_before(&files.log, before, most)).map_err(storage("read", &files.log))?;
+    let (mut first, lines) = lines.unwrap_or_default();
     // The first record tells the format of the log.
-    let Some(Ok(first)) = (!ends.is_empty()).then(|| parse(0)) else {
+    if from_line(&files.run, 0, &mut first, &files.blobs).is_err() {
         return Ok(read(files)?.before(before, most));
-    };
-    let end = before.and_then(|before| usize::try_from(before).ok()).unwrap_or(usize::MAX).min(ends.len());
-    let start = end.saturating_sub(most);
-    let mut salvaged = Salvaged::default();
-    if start == 0 && end > 0 {
-        salvaged.records.push(Arc::new(first));
     }
-    for seq in start.max(1)..end {
-        match parse(seq) {
+    let mut salvaged = Salvaged::default();
+    for (seq, mut line) in lines {
+        match from_line(&files.run, seq, &mut line, &files.blobs) {
             Ok(record) => salvaged.records.push(Arc::new(record)),
             Err(e) if e.is_of_another_version() => return Err(e),
             Err(e) => {
@@ -77,6 +71,35 @@ pub(super) fn read_before(
         }
     }
     Ok(salvaged)
+}
+
+/// The first line of a log, and other lines with their numbers, all without the newline.
+type Lines = (Vec<u8>, VecDeque<(u64, Vec<u8>)>);
+
+/// Reads the first line of a log and the last `most` lines, or the last `most` before the line `before`. No other line
+/// stays in memory, and the file is read no further than that.
+fn lines_before(log: &Path, before: Option<u64>, most: usize) -> io::Result<Lines> {
+    let mut reader = BufReader::new(open_file(log)?);
+    let (mut first, mut lines) = Lines::default();
+    let end = before.unwrap_or(u64::MAX);
+    for seq in 0..end.max(1) {
+        let mut line = Vec::new();
+        reader.read_until(b'\n', &mut line)?;
+        // The end, or a line that is being written.
+        if line.pop() != Some(b'\n') {
+            break;
+        }
+        if seq == 0 {
+            first.clone_from(&line);
+        }
+        if seq < end {
+            lines.push_back((seq, line));
+        }
+        if lines.len() > most {
+            lines.pop_front();
+        }
+    }
+    Ok((first, lines))
 }
 
 const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";

@@ -35,8 +35,8 @@ pub trait Journal: Send + Sync {
     /// Reads the last `most` records of a log, or the last `most` before the record with the sequence number
     /// `before`.
     ///
-    /// Default: reads the whole log. A journal may read only what is wanted; damage of earlier records is then not
-    /// noticed.
+    /// Default: reads the whole log. A journal may read only what is wanted; damage of other records is then not
+    /// noticed. Watchers of a run read its log in pages through this function.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,

@@ -1,6 +1,6 @@
 //! The error type of all functions that start, watch, answer, resume or delete runs.
 
-use std::{error::Error as StdError, sync::Arc};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use crate::{
     config::RunKind,
@@ -163,6 +163,13 @@ pub enum RunError {
         /// The tenant that requested the run.
         tenant: TenantId,
     },
+    /// The run belongs to another folder than the service. Its agent would have the permissions of a folder that nobody
+    /// chose for it.
+    #[error("the run belongs to the folder '{folder}', whose rules this service does not have")]
+    OtherFolder {
+        /// The folder in the log of the run.
+        folder: String,
+    },
     /// A tool was selected for the run that the agent does not have.
     #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
     UnknownTool {
@@ -207,6 +214,12 @@ pub enum RunError {
         used: u64,
         /// The limit in bytes.
         max: u64,
+    },
+    /// The holder of an access token has started too many runs, so no run is started.
+    #[error("too many runs were started: the next one can start in {} s", wait.as_millis().div_ceil(1_000))]
+    TooManyStarts {
+        /// The time after which the next run can start.
+        wait: Duration,
     },
     /// The agent refused the run, or could not be built.
     #[error("{source}")]
@@ -270,6 +283,7 @@ impl RunError {
     /// | 404 | the run does not exist, or the client may not know that it exists |
     /// | 409 | the state of the run or of the session does not allow the request now |
     /// | 422 | the request must be changed |
+    /// | 429 | the client has started too many runs |
     /// | 502 | the run failed, mostly because of its model: see [`kind`](Self::kind) |
     /// | 503 | the same request may succeed later |
     /// | 500 | the service must be repaired |
@@ -287,6 +301,7 @@ impl RunError {
             | Self::PlanMode { .. }
             | Self::WentOn { .. }
             | Self::KeyUsed { .. }
+            | Self::OtherFolder { .. }
             | Self::Unsupported { .. }
             | Self::Refused(_)
             | Self::NotFinished { .. }
@@ -299,6 +314,7 @@ impl RunError {
             | Self::Edit { .. }
             | Self::Messages { .. } => 422,
             Self::Failed { .. } | Self::NotTyped { .. } => 502,
+            Self::TooManyStarts { .. } => 429,
             Self::MemoryPressure { .. } | Self::ToolNotKnownYet { .. } => 503,
             Self::Journal(error) => match error {
                 JournalError::UnknownRun { .. } | JournalError::BadId { .. } => 404,
@@ -356,6 +372,7 @@ impl RunError {
             Self::NoForkPlace { .. } => "choose an earlier turn or record, or none for the end of the run",
             Self::EmptyPrompt => "say what is to be done",
             Self::NothingToContinue => "start a run first",
+            Self::OtherFolder { .. } => "use `archon approvals` or `archon resume RUN` in that folder",
             Self::OtherTenant { .. } => "use the tenant for which the run was started",
             Self::UnknownTool { .. } => "select only tools that the agent was built with",
             Self::ToolNotKnownYet { .. } => {
@@ -370,6 +387,7 @@ impl RunError {
             }
             Self::Messages { .. } => "restore messages that `save_messages` wrote",
             Self::MemoryPressure { .. } => "wait until other runs have ended, or cancel one",
+            Self::TooManyStarts { .. } => "wait, and send the request again",
             Self::Agent { advice, .. } => advice,
         }
     }

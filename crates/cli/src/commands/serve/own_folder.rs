@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -35,10 +34,7 @@ impl AgentSource for OwnFolder {
         let is_other = |folder: &&str| self.folder.as_deref() != Some(Path::new(folder));
         match folders(records).find(is_other) {
             Some(folder) => {
-                let error = RunError::agent(
-                    OtherFolder(folder.to_owned()),
-                    "go on with it in that folder: `archon resume RUN`, or `archon approvals` for its question",
-                );
+                let error = RunError::OtherFolder { folder: folder.to_owned() };
                 Box::pin(std::future::ready(Err(error)))
             }
             None => self.recorded.agent_of(records),
@@ -57,21 +53,4 @@ fn folders(records: &[Arc<Record>]) -> impl Iterator<Item = &str> {
     });
     let own = RunStarted::of(records).map(|started| &started.config);
     own.into_iter().chain(of_team.flat_map(BTreeMap::values)).filter_map(|config| config.workspace.as_deref())
-}
-
-/// The error for a run of another folder.
-#[derive(Debug)]
-struct OtherFolder(String);
-
-impl fmt::Display for OtherFolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the run belongs to the folder '{}', whose rules this server does not have", self.0)
-    }
-}
-
-impl std::error::Error for OtherFolder {}
-
-/// Returns true if the run is one of another folder.
-pub(super) fn is_elsewhere(error: &RunError) -> bool {
-    matches!(error, RunError::Agent { source, .. } if source.is::<OtherFolder>())
 }

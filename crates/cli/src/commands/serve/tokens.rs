@@ -35,7 +35,6 @@ pub(super) struct Tokens(BTreeMap<String, TokenSettings>);
 pub(super) struct Access {
     pub(super) name: String,
     pub(super) role: Role,
-    pub(super) scope: Scope,
     /// The place of the secret, for people.
     pub(super) source: Source,
     pub(super) access: AccessToken,
@@ -110,7 +109,7 @@ impl Tokens {
             let (source, access) = match settings.variable {
                 Some(variable) => {
                     let secret = from_variable(app, &name, &variable)?;
-                    (Source::Variable(variable), AccessToken::new(&name, secret, role, scope.clone()))
+                    (Source::Variable(variable), AccessToken::new(&name, secret, role, scope))
                 }
                 None => {
                     let path = app.data_dir.join(FOLDER).join(&name);
@@ -118,7 +117,7 @@ impl Tokens {
                     (Source::File(path), access)
                 }
             };
-            tokens.push(Access { name, role, scope, source, access });
+            tokens.push(Access { name, role, source, access });
         }
         Ok(tokens)
     }

@@ -14,7 +14,6 @@ use archon::{
 };
 use tokio::time::Instant;
 
-use super::own_folder;
 use crate::{app::App, failure::Failure};
 
 /// The pause between two looks.
@@ -26,19 +25,30 @@ const TOLD_AT: u32 = 3;
 
 /// Looks for such runs again and again, and writes a line for each that cannot go on, once.
 pub(super) async fn keep_looking(app: App, runs: Runs) {
-    let (mut taken, mut told) = (BTreeMap::new(), BTreeSet::new());
+    let mut seen = Seen::default();
     let mut is_first = true;
     loop {
-        let resumed = resume_interrupted(&app, &runs, &mut taken).await;
+        let resumed = resume_interrupted(&app, &runs, &mut seen).await;
         if let (Ok(resumed), true) = (&resumed, is_first) {
             let count = resumed.started().count();
             app.note_if(count > 0, format!("runs whose process died, and that go on: {count}"));
         }
         is_first = false;
-        report(&app, resumed, &mut told);
-        report(&app, runs.sweep().await, &mut told);
+        for line in seen.new_lines([resumed, runs.sweep().await]) {
+            app.output.warn_again(line);
+        }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// The results of the looks so far, of runs that have not ended.
+#[derive(Default)]
+struct Seen {
+    taken: BTreeMap<RunId, Taken>,
+    /// The runs of which a person was told that they cannot go on.
+    told: BTreeSet<RunId>,
+    /// The errors of the last look.
+    errors: BTreeSet<String>,
 }
 
 /// A run that was taken up.
@@ -48,18 +58,51 @@ struct Taken {
     next: Option<Instant>,
 }
 
+impl Seen {
+    /// Forgets all runs but these.
+    fn retain(&mut self, unfinished: &BTreeSet<RunId>) {
+        self.taken.retain(|run, _| unfinished.contains(run));
+        self.told.retain(|run| unfinished.contains(run));
+    }
+
+    /// Returns the lines about a look that a person has not read.
+    fn new_lines(&mut self, look: [Result<ResumedRuns, RunError>; 2]) -> Vec<String> {
+        let (mut lines, mut errors) = (Vec::new(), BTreeSet::new());
+        for resumed in look {
+            match resumed {
+                Ok(resumed) => lines.extend(resumed.failures().filter_map(|failure| self.line_of(failure))),
+                Err(error) => drop(errors.insert(Failure::from(error).line())),
+            }
+        }
+        let lines_of_errors = errors.difference(&self.errors);
+        lines.extend(
+            lines_of_errors.map(|line| format!("runs whose process died cannot be looked for: {line}")),
+        );
+        self.errors = errors;
+        lines
+    }
+
+    /// Returns the line about a run that cannot go on; `None` if a person has read it, or need not know.
+    fn line_of(&mut self, (run, error): (&RunId, &RunError)) -> Option<String> {
+        // Another process works on it by now, or will: `archon resume` in its folder.
+        let is_elsewhere =
+            matches!(error, RunError::Journal(JournalError::Locked { .. }) | RunError::OtherFolder { .. });
+        let is_new = !is_elsewhere && self.told.insert(run.clone());
+        is_new.then(|| format!("{run} cannot go on: {error}; {}", error.advice()))
+    }
+}
+
 /// Resumes the runs whose process died. A run that stops each time, perhaps after a model call that costs money, is
 /// taken up at ever longer pauses.
-async fn resume_interrupted(
-    app: &App,
-    runs: &Runs,
-    taken: &mut BTreeMap<RunId, Taken>,
-) -> Result<ResumedRuns, RunError> {
-    let interrupted = RunFilter::all().status([RunStatus::Interrupted]).top_level();
+async fn resume_interrupted(app: &App, runs: &Runs, seen: &mut Seen) -> Result<ResumedRuns, RunError> {
+    // A run at work may stop again, and one that waits may have an answer that cannot be used.
+    let unfinished = [RunStatus::Interrupted, RunStatus::Running, RunStatus::Suspended];
+    let heads = runs.list(&RunFilter::all().status(unfinished).top_level()).await?;
+    seen.retain(&heads.iter().map(|head| head.run_id.clone()).collect());
     let mut resumed = Vec::new();
-    for head in runs.list(&interrupted).await? {
+    for head in heads.into_iter().filter(|head| head.status == RunStatus::Interrupted) {
         let (run, now) = (head.run_id, Instant::now());
-        let before = taken.entry(run.clone()).or_default();
+        let before = seen.taken.entry(run.clone()).or_default();
         if before.next.is_some_and(|next| now < next) {
             continue;
         }
@@ -67,7 +110,7 @@ async fn resume_interrupted(
         before.times = before.times.saturating_add(1);
         before.next = Some(now + pause_after(before.times));
         if started.is_ok() && before.times == TOLD_AT {
-            app.output.warn(format!(
+            app.output.warn_again(format!(
                 "{run} stopped again and goes on for the third time, and then at longer pauses: \
                  `archon runs show {run}` shows it, `archon runs cancel {run}` ends it"
             ));
@@ -82,27 +125,6 @@ fn pause_after(times: u32) -> Duration {
     PAUSE.saturating_mul(1 << times.saturating_sub(1).min(16)).min(LONGEST)
 }
 
-fn report(app: &App, resumed: Result<ResumedRuns, RunError>, told: &mut BTreeSet<String>) {
-    match resumed {
-        Ok(resumed) => {
-            for (run, error) in resumed.failures() {
-                // Another process works on it by now, or will: `archon resume` in its folder.
-                let is_elsewhere = matches!(error, RunError::Journal(JournalError::Locked { .. }))
-                    || own_folder::is_elsewhere(error);
-                if !is_elsewhere && told.insert(run.to_string()) {
-                    app.output.warn(format!("{run} cannot go on: {error}; {}", error.advice()));
-                }
-            }
-        }
-        Err(error) => {
-            let line = Failure::from(error).line();
-            if told.insert(line.clone()) {
-                app.output.warn(format!("runs whose process died cannot be looked for: {line}"));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +133,21 @@ mod tests {
     fn pause_doubles_with_each_time_up_to_an_hour() {
         let seconds = |times| pause_after(times).as_secs();
         assert_eq!([1, 2, 3, 7, 8, u32::MAX].map(seconds), [30, 60, 120, 1920, 3600, 3600]);
+    }
+
+    #[test]
+    fn new_lines_name_a_run_once_until_it_has_ended_and_an_error_once_while_it_lasts() {
+        let run = RunId::new("run_1");
+        let lost = || -> ResumedRuns {
+            [(run.clone(), Err(RunError::Lost { run: run.clone() }))].into_iter().collect()
+        };
+        let mut seen = Seen::default();
+        assert_eq!(seen.new_lines([Ok(lost()), Ok(lost())]).len(), 1);
+        seen.retain(&BTreeSet::from([run.clone()]));
+        assert_eq!(seen.new_lines([Ok(lost()), Err(RunError::EmptyPrompt)]).len(), 1);
+        assert_eq!(seen.new_lines([Err(RunError::EmptyPrompt), Ok(lost())]).len(), 0);
+        assert_eq!(seen.new_lines([Ok(lost()), Ok(lost())]).len(), 0);
+        seen.retain(&BTreeSet::new());
+        assert_eq!(seen.new_lines([Ok(lost()), Err(RunError::EmptyPrompt)]).len(), 2);
     }
 }

@@ -207,6 +207,7 @@ async fn run_of_another_command_goes_on_and_one_of_another_folder_waits_for_its_
     served.until(&here, "finished").await;
     assert_eq!(std::fs::read_to_string(place.path("a.txt")).unwrap(), "x");
     let refused = served.post(&format!("/v1/runs/{elsewhere}/resume"), &json!({})).await;
+    assert_eq!((refused.status, &refused.body["type"]), (409, &json!("urn:archon:problem:other-folder")));
     assert!(refused.body.to_string().contains("belongs to the folder"), "{refused:?}");
     served.until(&elsewhere, "interrupted").await;
     assert_eq!(served.end(Signal::TERM).await, Some(0));

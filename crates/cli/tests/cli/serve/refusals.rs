@@ -22,6 +22,7 @@ async fn serve_is_refused_where_it_cannot_or_may_not_listen() {
         (&["--listen", "0.0.0.0:0"], "other machines reach 0.0.0.0:0", "--behind-proxy"),
         (&["--listen", "192.0.2.7:80"], "other machines reach 192.0.2.7:80", "listen at 127.0.0.1"),
         (&["--listen", "localhost:80"], "invalid value 'localhost:80'", "--help"),
+        (&["--listen", "127.0.0.1:0", "--ask-later"], "--ask-later has no effect", "leave the flag out"),
         (&["--behind-proxy"], "no name is set", "--host agents.example"),
         (
             &["--listen", "0.0.0.0:0", "--tls-cert", "a", "--tls-key", "b"],
