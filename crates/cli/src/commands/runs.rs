@@ -1,4 +1,4 @@
-//! `archon runs`: lists, shows, forks, watches, steers, cancels and deletes runs.
+//! `archon runs`: lists, shows, explains, forks, watches, steers, cancels and deletes runs.
 
 use std::{collections::BTreeMap, fs, io};
 
@@ -8,7 +8,7 @@ use archon::{
         AgentId, AgentMessage, AnswerRuns, Clock, Event, ManageRuns, Message, Outcome, RunFilter, RunHead,
         RunId, RunStatus, Spending, StartRuns, Timestamp, format_money,
     },
-    views::{Cycle, ErrorContext, ErrorSeverity},
+    views::{Cycle, ErrorContext, ErrorSeverity, Evidence, Explanation},
 };
 use clap::Subcommand;
 use futures_util::StreamExt;
@@ -51,6 +51,8 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         cycles: bool,
     },
+    /// Print the answer of a run and the results of tools that it has words of
+    Explain(WhichRun),
     /// Begin a new run with the records of another run up to a place
     Fork(ForkArgs),
     /// Show a run while another process works on it, until the run ends or is suspended
@@ -100,6 +102,7 @@ impl RunsCommand {
             Self::Show(which) => show(app, which.find(app).await?).await,
             Self::Events { which, cycles: false } => events(app, which.find(app).await?).await,
             Self::Events { which, cycles: true } => cycles(app, which.find(app).await?).await,
+            Self::Explain(which) => explain(app, which.find(app).await?).await,
             Self::Fork(args) => args.run(app).await,
             Self::Watch(which) => watch(app, which.find(app).await?).await,
             Self::Steer { later, which, text } => {
@@ -213,6 +216,22 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
             lines.join("\n")
         });
     }
+    salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
+}
+
+/// Prints the answer of a run with the results that it has words of.
+async fn explain(app: &App, run: RunId) -> Result<Exit, Failure> {
+    let salvaged = app.runs()?.records(&run, None).await?;
+    let Some(explanation) = Explanation::of(&salvaged.records) else {
+        let what = format!("run {run} has no final answer to explain");
+        let none = Failure::usage(what, format!("see what happened: archon runs show {run}"));
+        return Err(salvaged.damage.map_or(none, Failure::from));
+    };
+    app.item(&explanation, || {
+        let line = |found: &Evidence| format!("record {}: {}", found.record, found.source);
+        let lines = explanation.evidence.iter().map(line);
+        std::iter::once(explanation.paragraph()).chain(lines).collect::<Vec<_>>().join("\n")
+    });
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 

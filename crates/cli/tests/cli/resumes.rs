@@ -221,7 +221,7 @@ async fn watch_steer_and_prune_reach_a_run_of_another_process() {
 // spec: EX-12
 #[tokio::test]
 async fn runs_prune_leaves_a_line_of_a_run_and_keeps_a_run_that_failed() {
-    let broken = MockResponse::json(400, &json!({ "error": "no such model" }));
+    let broken = MockResponse::json(401, &json!({ "error": { "message": "bad key" } }));
     let server = MockServer::start([answer("It is done."), broken]).await;
     let place = Place::with_server(&server);
     let none = place.archon("runs list --pruned", &[]).await;
