@@ -16,6 +16,7 @@
 //! | performance | [`Performance`] | calls, failures and durations of tools, and alerts, of several runs: a fold over records |
 //! | error | [`ErrorContext`] | the errors of a run with their severity: a fold over records |
 //! | audit trail | [`AuditTrail`], [`AuditEntry`] | who did what in a run, on what, and with which outcome: a fold over records |
+//! | explanation | [`Explanation`] | the answer of a run with the results that it has words of: a fold over records |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //!
 //! *Invariant*: this crate starts no task, opens no file and changes no log.
@@ -45,6 +46,7 @@ mod audit_fold;
 mod cycle;
 mod error_context;
 mod executions;
+mod explanation;
 mod graph;
 mod layered;
 mod metrics;
@@ -70,6 +72,7 @@ pub use audit::{AuditAction, AuditActor, AuditEntry, AuditTrail};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
 pub use executions::{ToolExecutionState, ToolExecutions};
+pub use explanation::{Evidence, Explanation};
 pub use graph::{GraphEdge, GraphNode, RunGraph};
 pub use metrics::{ConversationMetrics, GlobalStats, ToolAverages, ToolMetrics};
 pub use performance::{Alert, Durations, Performance, PerformanceSummary, ToolPerformance};

@@ -1,17 +1,18 @@
-//! `archon runs`: lists, shows, forks, watches, steers, cancels and deletes runs.
+//! `archon runs`: lists, shows, explains, forks, watches, steers, cancels and deletes runs.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, io};
 
 use archon::{
     SystemClock,
     types::{
-        AgentMessage, AnswerRuns, Clock, Event, ManageRuns, Message, Outcome, RunFilter, RunHead, RunId,
-        RunStatus, StartRuns, Timestamp,
+        AgentId, AgentMessage, AnswerRuns, Clock, Event, ManageRuns, Message, Outcome, RunFilter, RunHead,
+        RunId, RunStatus, Spending, StartRuns, Timestamp, format_money,
     },
-    views::{Cycle, ErrorContext, ErrorSeverity},
+    views::{Cycle, ErrorContext, ErrorSeverity, Evidence, Explanation},
 };
 use clap::Subcommand;
 use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{RecordedFlags, fork::ForkArgs, which::WhichRun};
@@ -36,6 +37,9 @@ pub(crate) enum RunsCommand {
         /// cancelled, unreadable
         #[arg(long, value_name = "STATUS", value_parser = status)]
         status: Vec<RunStatus>,
+        /// List what is left of pruned runs instead: a line each, last pruned first
+        #[arg(long, conflicts_with = "status")]
+        pruned: bool,
     },
     /// Show one run from its beginning
     Show(WhichRun),
@@ -47,6 +51,8 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         cycles: bool,
     },
+    /// Print the answer of a run and the results of tools that it has words of
+    Explain(WhichRun),
     /// Begin a new run with the records of another run up to a place
     Fork(ForkArgs),
     /// Show a run while another process works on it, until the run ends or is suspended
@@ -71,7 +77,8 @@ pub(crate) enum RunsCommand {
     },
     /// Remove a run that no other run needs
     Delete(WhichRun),
-    /// Remove the runs that have ended and were not written since, except those that other runs need
+    /// Remove old runs and keep a line about each (`list --pruned`); runs that failed, that asked a person or that other
+    /// runs need stay
     Prune {
         /// The minimum time since the last record: 90s, 20m or 720h
         #[arg(long, value_name = "TIME")]
@@ -90,10 +97,12 @@ impl RunsCommand {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
-            Self::List { all, status } => list(app, all, status).await,
+            Self::List { all, pruned: true, .. } => list_pruned(app, all),
+            Self::List { all, status, .. } => list(app, all, status).await,
             Self::Show(which) => show(app, which.find(app).await?).await,
             Self::Events { which, cycles: false } => events(app, which.find(app).await?).await,
             Self::Events { which, cycles: true } => cycles(app, which.find(app).await?).await,
+            Self::Explain(which) => explain(app, which.find(app).await?).await,
             Self::Fork(args) => args.run(app).await,
             Self::Watch(which) => watch(app, which.find(app).await?).await,
             Self::Steer { later, which, text } => {
@@ -107,6 +116,8 @@ impl RunsCommand {
 }
 
 const LISTED: usize = 20;
+/// The file in the data folder with a line about each run that was pruned.
+const SUMMARIES: &str = "summaries.jsonl";
 
 fn status(name: &str) -> Result<RunStatus, String> {
     let names = || RunStatus::ALL.map(RunStatus::as_str).join(", ");
@@ -121,6 +132,37 @@ async fn list(app: &App, all: bool, status: Vec<RunStatus>) -> Result<Exit, Fail
     let shown = if all { heads.len() } else { heads.len().min(LISTED) };
     app.list(&heads[..shown], &format!("{none} in {}", app.data_dir.display()), row);
     app.hint_if(heads.len() > shown, "there are more: archon runs list --all");
+    Ok(Exit::Finished)
+}
+
+/// A line about a run that was pruned.
+#[derive(Deserialize, Serialize)]
+struct Summary {
+    run: RunHead,
+    agent: AgentId,
+    turns: u32,
+    spent: Spending,
+}
+
+fn list_pruned(app: &App, all: bool) -> Result<Exit, Failure> {
+    let path = app.data_dir.join(SUMMARIES);
+    let text = match fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(e) => {
+            return Err(Failure::unreadable(&path, &e, "make the file readable, or move it away"));
+        }
+    };
+    // A crash may have cut off a line; the run of that line was not deleted.
+    let lines = text.lines().rev().filter_map(|line| serde_json::from_str::<Summary>(line).ok());
+    let summaries: Vec<Summary> = lines.collect();
+    let shown = if all { summaries.len() } else { summaries.len().min(LISTED) };
+    let none = format!("no runs were pruned in {}", app.data_dir.display());
+    app.list(&summaries[..shown], &none, |Summary { run, agent, turns, spent }| {
+        let cost = format_money(spent.cost_micros);
+        format!("{}  ({agent}, {turns} turns, {} tokens, ${cost})", row(run), spent.tokens)
+    });
+    app.hint_if(summaries.len() > shown, "there are more: archon runs list --pruned --all");
     Ok(Exit::Finished)
 }
 
@@ -177,6 +219,22 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
+/// Prints the answer of a run with the results that it has words of.
+async fn explain(app: &App, run: RunId) -> Result<Exit, Failure> {
+    let salvaged = app.runs()?.records(&run, None).await?;
+    let Some(explanation) = Explanation::of(&salvaged.records) else {
+        let what = format!("run {run} has no final answer to explain");
+        let none = Failure::usage(what, format!("see what happened: archon runs show {run}"));
+        return Err(salvaged.damage.map_or(none, Failure::from));
+    };
+    app.item(&explanation, || {
+        let line = |found: &Evidence| format!("record {}: {}", found.record, found.source);
+        let lines = explanation.evidence.iter().map(line);
+        std::iter::once(explanation.paragraph()).chain(lines).collect::<Vec<_>>().join("\n")
+    });
+    salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
+}
+
 /// Watches a run. Ctrl-C ends the watching, not the run.
 async fn watch(app: &App, run: RunId) -> Result<Exit, Failure> {
     let mut events = app.runs()?.watch(&run, None).await?;
@@ -229,13 +287,17 @@ fn print_deleted(app: &App, run: &RunId) {
 }
 
 async fn prune(app: &App, older_than: Span) -> Result<Exit, Failure> {
-    let before = SystemClock.now().as_millis().saturating_sub(older_than.0);
-    let removed = app.runs()?.prune(Timestamp::from_millis(before)).await?;
+    let before = Timestamp::from_millis(SystemClock.now().as_millis().saturating_sub(older_than.0));
+    let file = app.data_dir.join(SUMMARIES);
+    let removed = app.runs()?.prune_with_summaries(before, &file, |_| false).await?;
     removed.runs.iter().for_each(|run| print_deleted(app, run));
     for (run, why) in &removed.failures {
         app.output.note(Look::Dim, format!("{run} stays: {why}"));
     }
-    app.hint_if(removed.runs.is_empty(), "no ended run is that old");
+    match removed.runs.is_empty() {
+        true => app.hint("no run that may go is that old: runs that failed or that asked a person stay"),
+        false => app.hint(format!("a line about each is in {}: archon runs list --pruned", file.display())),
+    }
     Ok(Exit::Finished)
 }
 

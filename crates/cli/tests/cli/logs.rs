@@ -144,6 +144,29 @@ async fn a_run_is_forked_after_a_turn_and_goes_on_another_way() {
     refused.check_refused(2, "has 2 turns", "archon runs events");
 }
 
+// spec: EX-13
+#[tokio::test]
+async fn runs_explain_prints_a_paragraph_and_the_records_and_needs_an_answer() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let explained = place.archon("runs explain", &[&run]).await;
+    let lines: Vec<_> = explained.out.lines().collect();
+    let [paragraph, record] = lines.as_slice() else { panic!("not two lines: {explained:?}") };
+    let begin = "The answer is \"It is 30.\". It has words of these results: calculator 15% of 200 gave";
+    assert!(paragraph.starts_with(begin), "{explained:?}");
+    let json = place.archon("runs explain --json", &[&run]).await.json();
+    assert_eq!((&json[0]["conclusion"], json.len()), (&"It is 30.".into(), 1));
+    let seq = json[0]["evidence"][0]["record"].as_u64().expect("a number");
+    assert_eq!(*record, format!("record {seq}: calculator 15% of 200"));
+    let log = place.archon("runs events --json", &[&run]).await.json();
+    let found = log.iter().find(|record| record["seq"] == seq).expect("the record");
+    assert_eq!(found["type"], "tool_call_finished");
+
+    server.push(MockResponse::json(401, &serde_json::json!({ "error": { "message": "bad key" } })));
+    assert_eq!(place.archon("run", &["Fail."]).await.code, Some(1));
+    place.archon("runs explain", &["last"]).await.check_refused(2, "no final answer", "archon runs show");
+}
+
 // spec: EX-10
 #[tokio::test]
 async fn fork_with_another_message_and_another_model_goes_on_from_the_results_in_the_log() {

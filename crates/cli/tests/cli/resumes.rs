@@ -217,3 +217,30 @@ async fn watch_steer_and_prune_reach_a_run_of_another_process() {
     let pruned = place.archon("runs prune --older-than 0s", &[]).await;
     assert_eq!(pruned.out, format!("deleted {run}\n"), "{pruned:?}");
 }
+
+// spec: EX-12
+#[tokio::test]
+async fn runs_prune_leaves_a_line_of_a_run_and_keeps_a_run_that_failed() {
+    let broken = MockResponse::json(401, &json!({ "error": { "message": "bad key" } }));
+    let server = MockServer::start([answer("It is done."), broken]).await;
+    let place = Place::with_server(&server);
+    let none = place.archon("runs list --pruned", &[]).await;
+    assert!(none.code == Some(0) && none.err.contains("no runs were pruned"), "{none:?}");
+    assert_eq!(place.archon("run", &["Mend it."]).await.code, Some(0));
+    assert_eq!(place.archon("run", &["Break it."]).await.code, Some(1));
+    let listed = place.archon("runs list --json", &[]).await.json();
+    let (failed, done) = (&listed[0]["run_id"], &listed[1]["run_id"]);
+
+    let pruned = place.archon("runs prune --older-than 0s", &[]).await;
+    assert_eq!(pruned.out, format!("deleted {}\n", done.as_str().unwrap()), "{pruned:?}");
+    assert!(pruned.err.contains("summaries.jsonl"), "{pruned:?}");
+    let left = place.archon("runs list --json", &[]).await.json();
+    assert_eq!((left.len(), &left[0]["run_id"]), (1, failed));
+    let summaries = place.archon("runs list --pruned --json", &[]).await.json();
+    assert_eq!((summaries.len(), &summaries[0]["run"]["run_id"]), (1, done), "{summaries:?}");
+    assert_eq!((&summaries[0]["agent"], &summaries[0]["turns"]), (&json!("archon"), &json!(1)));
+    let shown = place.archon("runs list --pruned", &[]).await;
+    assert!(shown.out.contains("Mend it.") && shown.out.contains("1 turns"), "{shown:?}");
+    let again = place.archon("runs prune --older-than 0s", &[]).await;
+    assert!(again.out.is_empty() && again.err.contains("runs that failed"), "{again:?}");
+}

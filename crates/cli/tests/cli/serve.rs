@@ -5,4 +5,5 @@ mod client;
 mod kills;
 #[cfg(feature = "mcp-serve")]
 mod mcp;
+mod models;
 mod refusals;

@@ -6,6 +6,7 @@ mod agent_events;
 mod audit;
 mod cycles;
 mod errors;
+mod explanations;
 mod graphs;
 mod metrics;
 mod performance;
