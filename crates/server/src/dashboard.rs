@@ -45,6 +45,7 @@ const FILES: &[File] = files! {
     "call-item.js";
     "controls.js";
     "conversation.js";
+    "costs.js";
     "data.js";
     "diff-view.js";
     "fold-calls.js";
@@ -66,6 +67,7 @@ const FILES: &[File] = files! {
     "markdown-inline.js";
     "markdown.js";
     "me.js";
+    "pause.js";
     "performance.js";
     "preact.js";
     "question-card.js";
