@@ -179,6 +179,23 @@ test("a cancelled run is resumed from its page", async () => {
   await page.getByText(/^done: /).first().waitFor();
 });
 
+test("a message that could not be sent stays in its dialog", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "wait");
+  await go(page, `#/runs/${run}`);
+  await page.getByRole("button", { name: "Steer …" }).click();
+  const dialog = page.getByRole("dialog", { name: "Speak into the run" });
+  await dialog.getByLabel("Message").fill("typed with care");
+  await page.route("**/steer", (route) => route.abort());
+  await dialog.getByRole("button", { name: "Send" }).click();
+  await dialog.getByRole("alert").getByText("The server cannot be reached").waitFor();
+  assert.equal(await dialog.getByLabel("Message").inputValue(), "typed with care");
+  await page.unroute("**/steer");
+  await dialog.getByRole("button", { name: "Send" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await waitForStatus(page, run, "finished");
+});
+
 test("a page that is opened again while a run works loses no record", async () => {
   const page = await open("#/playground");
   const run = await start(page, "wait");
