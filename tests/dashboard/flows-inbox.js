@@ -94,6 +94,31 @@ test("the words of an argument lead to the record that they stand in", async () 
   await waitForStatus(page, run, "finished");
 });
 
+// spec: AP-05
+test("hidden characters of an argument are shown by their number", async () => {
+  const { page, run } = await question("step Par\u202esi\u200b");
+  await page.locator(".arguments pre", { hasText: "Par\\u{202e}si\\u{200b}" }).waitFor();
+  assert.doesNotMatch(await page.locator(".question").innerText(), /[\u200b\u202e]/);
+  await page.keyboard.press("e");
+  assert.match(await page.getByLabel("Arguments of the call, in JSON").inputValue(), /"Par\\u202esi\\u200b"/);
+  await page.getByRole("button", { name: "Back" }).click();
+  await page.getByRole("button", { name: "No", exact: true }).click();
+  await waitForStatus(page, run, "finished");
+});
+
+test("sources that could not be read are told from none", async () => {
+  const { page, run } = await question("step Hanover");
+  await page.route(/\/v1\/approvals$/, async (route) => {
+    const response = await route.fetch();
+    const { approvals } = await response.json();
+    await route.fulfill({ response, json: { approvals: approvals.map((open) => ({ ...open, provenance: null })) } });
+  });
+  await go(page, `#/approvals?run=${run}`);
+  await page.getByText("The sources of these words could not be read.").waitFor();
+  await page.getByRole("button", { name: "No", exact: true }).click();
+  await waitForStatus(page, run, "finished");
+});
+
 test("a question that was answered elsewhere leaves the inbox", async () => {
   const { page, run } = await question("step Geneva");
   const { approvals } = await ask(page, "approvals");

@@ -179,6 +179,42 @@ test("a cancelled run is resumed from its page", async () => {
   await page.getByText(/^done: /).first().waitFor();
 });
 
+test("a message that could not be sent stays in its dialog", async () => {
+  const page = await open("#/playground");
+  const run = await start(page, "wait");
+  await go(page, `#/runs/${run}`);
+  await page.getByRole("button", { name: "Steer …" }).click();
+  const dialog = page.getByRole("dialog", { name: "Speak into the run" });
+  await dialog.getByLabel("Message").fill("typed with care");
+  await page.route("**/steer", (route) => route.abort());
+  await dialog.getByRole("button", { name: "Send" }).click();
+  await dialog.getByRole("alert").getByText("The server cannot be reached").waitFor();
+  assert.equal(await dialog.getByLabel("Message").inputValue(), "typed with care");
+  await page.unroute("**/steer");
+  await dialog.getByRole("button", { name: "Send" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await waitForStatus(page, run, "finished");
+});
+
+test("a message that is sent again after a broken connection starts one run", async () => {
+  const page = await open("#/playground");
+  const text = "Once only";
+  await page.route(/\/v1\/runs$/, async (route) => {
+    if (route.request().method() !== "POST") return route.continue();
+    // The server gets it, and the page does not get the answer.
+    await route.fetch();
+    await page.unroute(/\/v1\/runs$/);
+    return route.abort();
+  });
+  await page.getByLabel("Message", { exact: true }).fill(text);
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByRole("alert").getByText("The server cannot be reached").waitFor();
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText(`done: ${text}`).first().waitFor();
+  const { runs } = await ask(page, "runs?limit=500");
+  assert.equal(runs.filter(({ task }) => task === text).length, 1);
+});
+
 test("a page that is opened again while a run works loses no record", async () => {
   const page = await open("#/playground");
   const run = await start(page, "wait");

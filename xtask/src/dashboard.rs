@@ -20,6 +20,9 @@ use crate::repository;
 
 const UNIT_TESTS: &str = "crates/server/dashboard/tests";
 const FLOWS: &str = "tests/dashboard";
+/// The variables that the server must name: without one of them, flows would be skipped.
+const VARIABLES: [&str; 4] =
+    ["DASHBOARD_LINK", "DASHBOARD_VIEWER_LINK", "DASHBOARD_PLAN_RUN", "DASHBOARD_LONG_RUN"];
 /// Fast enough for the times that the flows measure.
 const BUILD: &str =
     "build --profile accept -p archon-agents --features memory,planner,server --example dashboard_server";
@@ -117,6 +120,12 @@ impl Server {
         BufReader::new(out).read_line(&mut line).context("the server of the flows printed nothing")?;
         let read = variables(&line);
         server.variables = read.with_context(|| format!("the server of the flows printed {line:?}"))?;
+        let missing = missing(&server.variables);
+        ensure!(
+            missing.is_empty(),
+            "the server of the flows named no {}, so flows would be skipped: see {FLOWS}/README.md",
+            missing.join(", ")
+        );
         Ok(server)
     }
 }
@@ -133,6 +142,12 @@ fn variables(line: &str) -> Option<Vec<(String, String)>> {
     let line: Value = serde_json::from_str(line).ok()?;
     let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
     Some(line.as_object()?.iter().filter_map(text).collect())
+}
+
+/// Returns the variables that the server must name and did not.
+fn missing(variables: &[(String, String)]) -> Vec<&'static str> {
+    let is_missing = |wanted: &&str| !variables.iter().any(|(name, _)| name == wanted);
+    VARIABLES.into_iter().filter(is_missing).collect()
 }
 
 #[cfg(test)]
@@ -153,6 +168,15 @@ mod tests {
         let read = variables("{\"DASHBOARD_LINK\": \"http://a\", \"DASHBOARD_LONG_RUN\": null}\n").unwrap();
         assert_eq!(read, [("DASHBOARD_LINK".to_owned(), "http://a".to_owned())]);
         assert_eq!(variables("listening\n"), None);
+    }
+
+    #[test]
+    fn missing_names_each_variable_that_was_left_out() {
+        let mut named: Vec<_> = VARIABLES.map(|name| (name.to_owned(), "a".to_owned())).into();
+        assert_eq!(missing(&named), [""; 0]);
+        named.remove(1);
+        named.remove(2);
+        assert_eq!(missing(&named), ["DASHBOARD_VIEWER_LINK", "DASHBOARD_LONG_RUN"]);
     }
 
     #[test]

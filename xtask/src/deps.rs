@@ -121,7 +121,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("tempfile", "a place of its own for each command, and files that are put in place in one step"),
     ("libloading", "opening the engine of local models"),
     ("llama-cpp-sys-2", "the engine of local models, built from source"),
-    ("flate2", "the package that the engine comes in"),
+    ("flate2", "the package that the engine comes in, and the files of the dashboard in gzip"),
     ("tar", "the package that the engine comes in"),
     ("zip", "models that come in a package of Python's"),
 ];

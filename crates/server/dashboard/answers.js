@@ -1,5 +1,7 @@
 // The answers that a question can get, as in the terminal. Pure.
 
+import { visibleLine } from "./format.js";
+
 /** The tool whose call is a plan that a person agrees to. */
 const PLAN_TOOL = "finish_plan";
 
@@ -10,8 +12,8 @@ export function waysOf(question) {
   const ways = [];
   if (may("approve")) {
     ways.push({ does: "approve", label: approveLabel(kind, details?.tool) });
-    // A person must see the whole rule before it holds.
-    if (rules.length > 0 && rules[0].length <= 200) {
+    // A person must see the whole rule before it holds: no long one, and none with a hidden character.
+    if (rules.length > 0 && rules[0].length <= 200 && visibleLine(rules[0]) === rules[0]) {
       ways.push({ does: "trust", label: `Yes, for this session: ${rules[0]}`, rule: rules[0] });
     }
   }
@@ -59,6 +61,11 @@ export function askerOf(question) {
 /** Returns the sources of the words of one argument. */
 export function sourcesOf(question, argument) {
   return (question.provenance ?? []).filter((found) => found.argument === argument);
+}
+
+/** Returns true if the server looked for the sources, and could not read them: null, which is not the empty list. */
+export function hasUnreadSources({ provenance }) {
+  return provenance === null;
 }
 
 /** Returns the preview of a call: what it would change. */

@@ -86,7 +86,8 @@ export const sessions = (signal) => get(["sessions"], {}, signal);
 export const messages = (session, query, signal) => get(["sessions", session, "messages"], query, signal);
 export const memories = (query, signal) => get(["memories"], query, signal);
 
-export const start = (body) => post(["runs"], body, { "idempotency-key": randomKey() });
+/** Starts a run. Two requests with the same `key` start one run. */
+export const start = (body, key) => post(["runs"], body, { "idempotency-key": key });
 export const steer = (id, text) => post(["runs", id, "steer"], { text });
 export const followUp = (id, text) => post(["runs", id, "follow-up"], { text });
 export const cancel = (id, reason) => post(["runs", id, "cancel"], reason ? { reason } : {});
@@ -95,8 +96,8 @@ export const fork = (id, body) => post(["runs", id, "fork"], body);
 export const answer = (request, body) => post(["approvals", request, "answer"], body);
 export const remove = (id) => send("DELETE", ["runs", id]);
 
-/** Also without `https`, where a browser has no `crypto.randomUUID`. */
-function randomKey() {
+/** Returns a new key for `start`. Also without `https`, where a browser has no `crypto.randomUUID`. */
+export function randomKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -2,7 +2,7 @@
 
 import { h } from "./preact.js";
 import { JsonText } from "./controls.js";
-import { duration, money, oneLine, short } from "./format.js";
+import { duration, money, oneLine, printable, short, visibleJson, visibleLine } from "./format.js";
 import { Foot } from "./item-foot.js";
 import { link, runLink } from "./route.js";
 import { Status } from "./status.js";
@@ -10,18 +10,18 @@ import { Status } from "./status.js";
 export function CallItem({ item, run, fork }) {
   const took = item.startedAt !== null && item.endedAt !== null ? duration(item.endedAt - item.startedAt) : "";
   const status = item.state === "ended" ? (item.isRefused ? "refused" : item.status) : item.state;
-  return h("article", { class: "item call", "aria-label": `Call of ${item.name || "a tool"}` },
+  return h("article", { class: "item call", "aria-label": `Call of ${visibleLine(item.name) || "a tool"}` },
     h("details", { open: item.state === "asking" },
       h("summary", null,
-        h("code", { class: "strong" }, item.name || `call ${item.call}`), " ",
-        h("span", { class: "dim" }, item.arguments === null ? "" : oneLine(JSON.stringify(item.arguments), 120)), " ",
+        h("code", { class: "strong" }, visibleLine(item.name) || `call ${item.call}`), " ",
+        h("span", { class: "dim" }, item.arguments === null ? "" : oneLine(visibleJson(item.arguments), 120)), " ",
         h(Status, { status }), took === "" ? null : h("span", { class: "dim" }, ` ${took}`),
         item.attempts > 1 ? h("span", { class: "warn" }, ` ${item.attempts} attempts`) : null),
       item.arguments === null ? null : h(JsonText, { value: item.arguments, label: "Arguments" }),
-      item.malformed ? h("p", { class: "warn" }, `The arguments are not valid: ${item.malformed.error}`) : null,
+      item.malformed ? h("p", { class: "warn" }, `The arguments are not valid: ${printable(item.malformed.error)}`) : null,
       item.failures.map((failure, index) => h("p", { key: index, class: "warn" }, `Attempt ${index + 1} failed: ${oneLine(failure, 400)}`)),
       h(Result, { item })),
-    item.progress !== "" && item.state === "running" ? h("p", { class: "dim" }, item.progress) : null,
+    item.progress !== "" && item.state === "running" ? h("p", { class: "dim" }, printable(item.progress)) : null,
     item.state === "asking" ? h("p", null, h("a", { href: link(["approvals", item.question?.request_id ?? ""]) }, "Answer the question"), `: ${oneLine(item.question?.action_summary, 200)}`) : null,
     item.answer === null ? null : h("p", { class: "dim" }, `A person: ${answerText(item.answer)}`),
     item.childRun === null ? null : h("p", null, "Child run ", h("a", { href: runLink(item.childRun) }, item.childRun), spentText(item.spent)),
@@ -34,13 +34,13 @@ function Result({ item }) {
   const label = item.result === null ? "Result so far" : "Result";
   return h("div", null,
     (result.content ?? []).map((block, index) => h(Block, { key: index, block, label })),
-    result.data_file ? h("p", { class: "dim" }, "The whole result is in a file: ", h("code", null, JSON.stringify(result.data_file))) : null);
+    result.data_file ? h("p", { class: "dim" }, "The whole result is in a file: ", h("code", null, visibleJson(result.data_file))) : null);
 }
 
 /** An image stays a line: the page loads nothing but itself. */
 function Block({ block, label }) {
   if (block.type === "text") return h(JsonText, { value: block.text, label });
-  if (block.type === "image") return h("p", { class: "dim" }, `[image, ${block.mime_type}, ${short(Math.round((block.data?.length ?? 0) * 0.75))} bytes]`);
+  if (block.type === "image") return h("p", { class: "dim" }, `[image, ${visibleLine(block.mime_type)}, ${short(Math.round((block.data?.length ?? 0) * 0.75))} bytes]`);
   return h(JsonText, { value: block, label });
 }
 
@@ -55,7 +55,7 @@ export function answerText(answer) {
     case "approve":
       return "yes";
     case "edit":
-      return because("yes, with other arguments", JSON.stringify(answer.arguments));
+      return because("yes, with other arguments", visibleJson(answer.arguments));
     case "trust":
       return because("yes, from now on", answer.rules.join(", "));
     case "reply":

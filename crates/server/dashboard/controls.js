@@ -2,6 +2,7 @@
 
 import { h } from "./preact.js";
 import { useEffect, useId, useRef } from "./hooks.js";
+import { printable, visibleJson } from "./format.js";
 import { useMe } from "./me.js";
 
 /** A button for what needs a right. Without the right it is disabled, and says why. */
@@ -49,9 +50,9 @@ export function Tabs({ label, tabs, current }) {
     tabs.map(({ name, text, href }) => h("a", { key: name, href, "aria-current": name === current ? "page" : null }, text)));
 }
 
-/** A value as JSON, which can be scrolled and copied. */
+/** A text, or a value as JSON, which can be scrolled and copied; hidden characters are shown by their number. */
 export function JsonText({ value, label }) {
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === "string" ? printable(value) : visibleJson(value, 2);
   return h("pre", { class: "code", tabIndex: 0, role: "region", "aria-label": label }, text);
 }
 

@@ -14,6 +14,8 @@ export class Conversation {
   problem = null;
   isLoading = false;
   #changed = () => {};
+  /** The start without an answer: its body and its key. */
+  #unanswered = null;
   #control = new AbortController();
 
   constructor(session) {
@@ -71,13 +73,22 @@ export class Conversation {
     const body = { text };
     if (agent !== null) [body.agent, body.kind] = [agent.id, agent.kind];
     if (this.session !== null) body.session = this.session;
-    const started = await api.start(body);
+    const started = await this.#start(body);
     this.session = started.session;
     if (this.newest?.run === started.run) return this.newest.watchAgain();
     const log = new RunLog(started.run);
     this.logs.push(log);
     await log.open(this.#changed);
     return undefined;
+  }
+
+  /** A start that is sent again after a broken connection has the same key, so that it begins no second run. */
+  async #start(body) {
+    const text = JSON.stringify(body);
+    if (this.#unanswered?.text !== text) this.#unanswered = { text, key: api.randomKey() };
+    const started = await api.start(body, this.#unanswered.key);
+    this.#unanswered = null;
+    return started;
   }
 
   async cancel() {

@@ -1,13 +1,14 @@
 // Data of a view: loaded at once, and again from time to time while somebody sees the page.
 
 import { useCallback, useEffect, useReducer, useRef, useState } from "./hooks.js";
+import { pauseAfter } from "./pause.js";
 
 const EMPTY = { data: null, problem: null, isLoading: true };
 
 /**
  * Loads with `load(signal)` whenever one of `deps` changes, and then every `every` milliseconds; null is never again. A
- * hidden page loads nothing. A failure keeps the data of before, and the next try waits longer. With `keeps`, the data
- * also stay while those of other `deps` are loaded.
+ * hidden page loads nothing. A slow answer makes the pause longer. A failure keeps the data of before, and the next try
+ * waits longer. With `keeps`, the data also stay while those of other `deps` are loaded.
  */
 export function useData(load, deps, { every = null, keeps = false } = {}) {
   const [state, setState] = useState(EMPTY);
@@ -31,10 +32,12 @@ function keepLoading(load, every, setState) {
   const run = async () => {
     document.removeEventListener("visibilitychange", wake);
     let pause = every;
+    const begun = performance.now();
     try {
       const data = await load(control.signal);
       if (control.signal.aborted) return;
       setState({ data, problem: null, isLoading: false });
+      if (every !== null) pause = pauseAfter(every, performance.now() - begun);
     } catch (problem) {
       if (control.signal.aborted) return;
       setState((old) => ({ data: old.data, problem, isLoading: false }));

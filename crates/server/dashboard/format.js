@@ -1,4 +1,32 @@
-// Numbers and times as people read them. Pure.
+// Numbers, times and texts from outside as people read them. Pure.
+
+/** The hidden characters of `archon_types`, without line ends and tabs: they control, turn the writing around, or are invisible. */
+const HIDDEN = new RegExp(
+  "[\\u{0}-\\u{8}\\u{b}-\\u{1f}\\u{7f}-\\u{9f}\\u{ad}\\u{34f}\\u{61c}\\u{115f}\\u{1160}\\u{17b4}\\u{17b5}\\u{180b}-\\u{180f}" +
+    "\\u{200b}-\\u{200f}\\u{2028}-\\u{202e}\\u{2060}-\\u{206f}\\u{3164}\\u{feff}\\u{ffa0}\\u{fff0}-\\u{fffb}\\u{e0000}-\\u{e0fff}]",
+  "gu",
+);
+
+/** A text that a person may approve, as in the terminal: no character is removed, and hidden ones are shown by their number. */
+export function visible(text) {
+  return String(text ?? "").replace(HIDDEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
+}
+
+/** As `visible`, in one line: line ends and tabs are shown, too. A name cannot look like several. */
+export function visibleLine(text) {
+  return visible(text).replaceAll("\n", "\\n").replaceAll("\t", "\\t");
+}
+
+/** A value as JSON whose hidden characters are escapes of JSON: it is read back as the same value. */
+export function visibleJson(value, space) {
+  const escaped = (character) => character.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+  return (JSON.stringify(value, null, space) ?? "").replace(HIDDEN, escaped);
+}
+
+/** A text from outside that nobody approves: as `visible`, without carriage returns. */
+export function printable(text) {
+  return visible(String(text ?? "").replaceAll("\r", ""));
+}
 
 /** Money in millionths of a currency unit; an empty text if there is no price. */
 export function money(micros) {
@@ -60,9 +88,9 @@ export function percent(share) {
   return `${trim(share * 100)} %`;
 }
 
-/** A text as one line of at most `most` characters. */
+/** A text from outside as one printable line of at most `most` characters. */
 export function oneLine(text, most = 200) {
-  const line = String(text ?? "").replace(/\s+/g, " ").trim();
+  const line = printable(text).replace(/\s+/g, " ").trim();
   const characters = Array.from(line.slice(0, most * 2 + 2));
   return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : line;
 }

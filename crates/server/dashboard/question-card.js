@@ -2,10 +2,10 @@
 
 import { h } from "./preact.js";
 import { useState } from "./hooks.js";
-import { askerOf, editOf, previewOf, sourceText, sourcesOf, waysOf } from "./answers.js";
+import { askerOf, editOf, hasUnreadSources, previewOf, sourceText, sourcesOf, waysOf } from "./answers.js";
 import { Facts, Field, RightButton } from "./controls.js";
 import { PreviewView } from "./diff-view.js";
-import { ago, dateTime, duration } from "./format.js";
+import { ago, dateTime, duration, visible, visibleJson, visibleLine } from "./format.js";
 import { runLink } from "./route.js";
 import { Failure } from "./states.js";
 
@@ -17,15 +17,15 @@ export function QuestionCard({ question, now, isSelected, isBusy, problem, open,
   const asker = askerOf(question);
   const { request_id: id, action_summary: summary, agent_name: name, agent, expires_at: end } = question;
   return h("article", { class: isSelected ? "question selected" : "question", "aria-labelledby": `q-${id}`, onFocusIn: select, onClick: select },
-    h("h2", { id: `q-${id}`, tabIndex: -1, "data-row": true }, summary),
-    h("p", { class: "dim" }, `${name || agent} asks, ${ago(question.created_at, now)}`, expiryText(end, now),
+    h("h2", { id: `q-${id}`, tabIndex: -1, "data-row": true }, visible(summary)),
+    h("p", { class: "dim" }, `${visibleLine(name || agent)} asks, ${ago(question.created_at, now)}`, expiryText(end, now),
       isSelected ? h("span", { class: "small" }, " · keys: ", h("kbd", null, "y"), " yes ", h("kbd", null, "n"), " no ", h("kbd", null, "e"), " change") : null),
     h(KindText, { kind: question.kind }),
     h(Facts, {
       facts: [
         ["Run", h("a", { href: runLink(question.run) }, question.run)],
         ["Asked by", asker === question.run ? null : h("a", { href: runLink(asker) }, asker)],
-        ["Tool", question.details?.tool && h("code", null, question.details.tool)],
+        ["Tool", question.details?.tool && h("code", null, visibleLine(question.details.tool))],
         ["Bound to", question.binding && h("code", { title: question.binding }, question.binding.slice(0, 12))],
       ],
     }),
@@ -50,24 +50,24 @@ function KindText({ kind }) {
   return KINDS[kind] ? h("p", { class: "warn" }, KINDS[kind]) : null;
 }
 
-/** The exact arguments; below each, the records in which its words stand. */
+/** The exact arguments; below each, the records in which its words stand, or that the server could not look for them. */
 function Arguments({ question }) {
   const args = question.details?.arguments;
   if (args === undefined || args === null) return null;
   const named = typeof args === "object" && !Array.isArray(args) ? Object.entries(args) : [["arguments", args]];
   if (named.length === 0) return h("p", { class: "dim" }, "The call has no arguments.");
-  return h("dl", { class: "arguments" }, named.map(([name, value]) =>
-    h("div", { key: name },
-      h("dt", null, h("code", null, name)),
+  return h("div", null, hasUnreadSources(question) ? h("p", { class: "warn" }, "The sources of these words could not be read.") : null,
+    h("dl", { class: "arguments" }, named.map(([name, value]) => h("div", { key: name },
+      h("dt", null, h("code", null, visibleLine(name))),
       h("dd", null,
-        h("pre", { class: "plain" }, typeof value === "string" ? value : JSON.stringify(value, null, 2)),
-        sourcesOf(question, name).map((found, index) => h(Source, { key: index, found, run: question.run }))))));
+        h("pre", { class: "plain" }, typeof value === "string" ? visible(value) : visibleJson(value, 2)),
+        sourcesOf(question, name).map((found, index) => h(Source, { key: index, found, run: question.run })))))));
 }
 
 function Source({ found: { text, seq, run, source }, run: own }) {
   const where = typeof seq === "number" ? h("a", { href: runLink(run ?? own, seq) }, `record ${seq}`) : null;
-  return h("p", { class: "dim small" }, "The words ", text ? h("q", null, text.length > 80 ? `${text.slice(0, 80)}…` : text) : null,
-    ` stand in ${sourceText(source)}`, where === null ? null : [" (", where, ")"]);
+  return h("p", { class: "dim small" }, "The words ", text ? h("q", null, visible(text.length > 80 ? `${text.slice(0, 80)}…` : text)) : null,
+    ` stand in ${visible(sourceText(source))}`, where === null ? null : [" (", where, ")"]);
 }
 
 function Ways({ question, isBusy, open, setOpen, send }) {
@@ -105,10 +105,10 @@ function FormFields({ way, question }) {
     case "edit":
       return h(Field, {
         label: "Arguments of the call, in JSON", as: "textarea", name: "text", rows: 8, autofocus: true, class: "mono",
-        defaultValue: JSON.stringify(question.details.arguments, null, 2),
+        defaultValue: visibleJson(question.details.arguments, 2),
       });
     case "inputs":
-      return way.missing.map(({ name, description }) => h(Field, { key: name, label: name, name: `input-${name}`, hint: description ?? null, required: true }));
+      return way.missing.map(({ name, description }) => h(Field, { key: name, label: visibleLine(name), name: `input-${name}`, hint: description ? visible(description) : null, required: true }));
     case "reply":
       return h(Field, { label: "Answer; it becomes the result of the call", as: "textarea", name: "text", rows: 3, required: !way.mayBeEmpty });
     default:

@@ -5,9 +5,10 @@ import * as api from "./api.js";
 import { Transcript, foldAll, statusAfter } from "./fold.js";
 import { watch } from "./stream.js";
 
-/** The number of records that are read at first, and of those that each look back adds. */
+/** The number of records that are read at first. */
 const FIRST = 200;
-const OLDER = 1000;
+/** The least and the most that a look back adds: as many as are there, because the server reads the log for each look. */
+const OLDER = [1000, 10_000];
 
 export class RunLog {
   /** The records, in order and without a gap; the first may be in the middle of the log. */
@@ -70,7 +71,8 @@ export class RunLog {
     this.#changed();
     try {
       const before = this.records[0].seq;
-      const page = await api.records(this.#run, { before, limit: OLDER }, this.#control.signal);
+      const limit = Math.min(OLDER[1], Math.max(OLDER[0], this.records.length));
+      const page = await api.records(this.#run, { before, limit }, this.#control.signal);
       const found = page.records.filter((record) => record.seq < before);
       this.records = found.concat(this.records);
       this.#foldAgain();

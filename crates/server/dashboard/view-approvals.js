@@ -27,7 +27,10 @@ function Inbox({ request, run }) {
   const known = useData((signal) => (ids === "" ? Promise.resolve(null) : api.approvals(signal)), [ids], { keeps: true });
   return h(Loaded, { state, what: "the questions" }, (data) => {
     const sources = new Map((known.data?.approvals ?? []).map((question) => [question.request_id, question.provenance]));
-    const approvals = data.approvals.map((question) => ({ ...question, provenance: sources.get(question.request_id) ?? null }));
+    // Undefined until the answer is there.
+    const unknown = known.problem === null ? undefined : null;
+    const provenanceOf = ({ request_id: id }) => (sources.has(id) ? sources.get(id) : unknown);
+    const approvals = data.approvals.map((question) => ({ ...question, provenance: provenanceOf(question) }));
     const shown = run === null ? approvals : approvals.filter((question) => runsOf(question).includes(run));
     return h(Questions, { questions: shown, request, run, reload: state.reload });
   });

@@ -1,9 +1,10 @@
 // The list of runs: live state, filters, money.
 
 import { h } from "./preact.js";
-import { useMemo, useState } from "./hooks.js";
+import { useEffect, useMemo, useRef, useState } from "./hooks.js";
 import * as api from "./api.js";
 import { Field, Table } from "./controls.js";
+import { Costs } from "./costs.js";
 import { useData, useNow } from "./data.js";
 import { ago, money, oneLine, plural, short } from "./format.js";
 import { link, runLink } from "./route.js";
@@ -24,7 +25,7 @@ export function RunsView({ query }) {
     h("h1", { tabIndex: -1 }, "Runs"),
     h(Filters, { query, go }),
     h(Loaded, { state, what: "the runs" }, (data) =>
-      h(RunList, { runs: data.runs, text, session, limit, more: data.next === null ? null : () => setLimit(Math.min(MOST, limit + PAGE)) })));
+      h(RunList, { runs: data.runs, text, limit, more: data.next === null ? null : () => setLimit(Math.min(MOST, limit + PAGE)) })));
 }
 
 function Filters({ query, go }) {
@@ -43,9 +44,9 @@ export function matches(run, text) {
   return text.toLowerCase().split(/\s+/).every((word) => place.includes(word));
 }
 
-function RunList({ runs, text, session, limit, more }) {
+function RunList({ runs, text, limit, more }) {
   const now = useNow();
-  const costs = useCosts(runs, session, limit);
+  const costs = useCosts(runs);
   const shown = useMemo(() => runs.filter((run) => matches(run, text)), [runs, text]);
   if (runs.length === 0) {
     return h(Empty, { title: "There are no runs here." },
@@ -62,7 +63,7 @@ function RunList({ runs, text, session, limit, more }) {
 function RunRow({ run, now, cost }) {
   const tokens = cost === undefined ? "" : short(cost.usage.total_tokens + cost.child_spending.tokens);
   const micros = cost === undefined || cost.cost_micros === null ? null : cost.cost_micros + cost.child_spending.cost_micros;
-  return h("tr", null,
+  return h("tr", { id: `run-${run.run_id}` },
     h("td", { class: "task" },
       h("a", { href: runLink(run.run_id), "data-row": true }, oneLine(run.task, 80) || "(no task)"),
       h("div", { class: "dim small" }, run.run_id, run.called_by ? [", called by ", h("a", { href: runLink(run.called_by) }, run.called_by)] : null),
@@ -74,10 +75,39 @@ function RunRow({ run, now, cost }) {
     h("td", { class: "number" }, money(micros)));
 }
 
-/** The use of the runs. The server reads whole logs for it, so it is asked for when a run has changed, every 10 seconds at most. */
-function useCosts(runs, session, limit) {
-  const newest = runs.reduce((most, run) => Math.max(most, run.updated_at), 0);
-  const due = Math.ceil(newest / 10_000);
-  const { data } = useData((signal) => api.usage({ session, limit }, signal), [due, session, limit], { keeps: true });
-  return useMemo(() => new Map((data?.runs ?? []).map((row) => [row.run, row])), [data]);
+/** The use of the runs on the screen, which is asked for one after the other. Answers appear with the next `useNow`. */
+function useCosts(runs) {
+  const costs = useMemo(() => new Costs(), []);
+  const list = useRef(runs);
+  list.current = runs;
+  useEffect(() => {
+    const control = new AbortController();
+    askAll(costs, () => (document.hidden ? [] : list.current.filter(isOnScreen)), control.signal);
+    return () => control.abort();
+  }, [costs]);
+  return costs.rows;
+}
+
+async function askAll(costs, seen, signal) {
+  while (!signal.aborted) {
+    const run = costs.next(seen(), Date.now());
+    if (run === null) await new Promise((resolve) => setTimeout(resolve, 500));
+    else await askFor(costs, run, signal);
+  }
+}
+
+async function askFor(costs, run, signal) {
+  const begun = Date.now();
+  try {
+    const row = await api.runUsage(run.run_id, signal);
+    costs.answered(run, row, Date.now(), Date.now() - begun);
+  } catch (problem) {
+    // The list shows what is wrong, if it is not only this run.
+    costs.failed(run, Date.now(), (problem.retryAfter ?? 0) * 1000);
+  }
+}
+
+function isOnScreen({ run_id: run }) {
+  const row = document.getElementById(`run-${run}`)?.getBoundingClientRect();
+  return row !== undefined && row.bottom > 0 && row.top < innerHeight;
 }

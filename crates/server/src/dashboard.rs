@@ -1,22 +1,27 @@
 //! The dashboard: a page for people, whose files are a part of the program. The files hold no data, so they need no token;
 //! what the page shows comes from the other routes.
 
-use std::sync::Arc;
+use std::{
+    io::Write as _,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::Request,
     http::{
-        HeaderMap, HeaderValue, StatusCode,
+        HeaderMap, HeaderName, HeaderValue, StatusCode,
         header::{
-            CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+            ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+            IF_NONE_MATCH, REFERRER_POLICY, VARY,
         },
         request::Parts,
     },
     response::Response,
     routing::get,
 };
+use flate2::{Compression, write::GzEncoder};
 use hmac_sha256::Hash;
 
 use crate::{
@@ -45,6 +50,7 @@ const FILES: &[File] = files! {
     "call-item.js";
     "controls.js";
     "conversation.js";
+    "costs.js";
     "data.js";
     "diff-view.js";
     "fold-calls.js";
@@ -66,6 +72,7 @@ const FILES: &[File] = files! {
     "markdown-inline.js";
     "markdown.js";
     "me.js";
+    "pause.js";
     "performance.js";
     "preact.js";
     "question-card.js";
@@ -108,10 +115,11 @@ const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; f
 pub(crate) fn add_routes(mut router: Router, state: &Arc<State>) -> Router {
     for (name, bytes) in FILES.iter().copied() {
         let Some(headers) = headers(name, bytes) else { continue };
+        let file = Arc::new(Served { headers, bytes, zipped: OnceLock::new() });
         let state = state.clone();
         let handler = move |request: Request| {
             let (parts, _) = request.into_parts();
-            let mut response = answer(&state, &parts, &headers, bytes);
+            let mut response = answer(&state, &parts, &file);
             protect(response.headers_mut());
             std::future::ready(response)
         };
@@ -121,26 +129,73 @@ pub(crate) fn add_routes(mut router: Router, state: &Arc<State>) -> Router {
     router
 }
 
-fn answer(state: &State, parts: &Parts, headers: &HeaderMap, bytes: &'static [u8]) -> Response {
+/// A file that is served.
+struct Served {
+    headers: HeaderMap,
+    bytes: &'static [u8],
+    /// The file in gzip, from the first request on that accepts it.
+    zipped: OnceLock<Option<Bytes>>,
+}
+
+fn answer(state: &State, parts: &Parts, file: &Served) -> Response {
     if let Err(problem) = check_page(state, parts) {
         return problem.into_response();
     }
-    let is_known = headers.get(ETAG).is_some_and(|tag| parts.headers.get(IF_NONE_MATCH) == Some(tag));
-    let mut response = match is_known {
-        true => empty(StatusCode::NOT_MODIFIED),
-        false => Response::new(Body::from(bytes)),
+    let zipped = || file.zipped.get_or_init(|| gzip(file.bytes)).clone();
+    let mut response = if is_known(&parts.headers, &file.headers) {
+        empty(StatusCode::NOT_MODIFIED)
+    } else if let Some(bytes) = accepts_gzip(&parts.headers).then(zipped).flatten() {
+        let mut response = Response::new(Body::from(bytes));
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+    } else {
+        Response::new(Body::from(file.bytes))
     };
-    response.headers_mut().extend(headers.clone());
+    response.headers_mut().extend(file.headers.clone());
     response
+}
+
+/// Returns true if the browser has the file with this tag, or any.
+fn is_known(request: &HeaderMap, file: &HeaderMap) -> bool {
+    let tag = file.get(ETAG).and_then(|tag| tag.to_str().ok()).map(opaque);
+    elements(request, IF_NONE_MATCH).any(|known| known == "*" || Some(opaque(known)) == tag)
+}
+
+/// Returns a tag without the sign of weak ones.
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    elements(request, ACCEPT_ENCODING).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
+    })
+}
+
+/// Returns the elements of the list that a header has.
+fn elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim)
+}
+
+/// Returns bytes in gzip; `None` if they cannot be compressed.
+fn gzip(bytes: &[u8]) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok().map(Bytes::from)
 }
 
 /// Returns the headers of a file; `None` for a file of an unknown type.
 fn headers(name: &str, bytes: &[u8]) -> Option<HeaderMap> {
     let hash = hex(&Hash::hash(bytes));
-    let tag = HeaderValue::try_from(format!("\"{}\"", hash.get(..16)?)).ok()?;
+    // A weak tag, since the file and its gzip form have the same one.
+    let tag = HeaderValue::try_from(format!("W/\"{}\"", hash.get(..16)?)).ok()?;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind(name)?));
     headers.insert(ETAG, tag);
+    headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     // A browser asks each time whether the file has changed, so that page and server always fit together.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -162,7 +217,9 @@ fn kind(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{collections::BTreeSet, io::Read as _};
+
+    use flate2::read::GzDecoder;
 
     use super::*;
 
@@ -176,5 +233,15 @@ mod tests {
         assert_eq!(table, sent, "one line of FILES for each file of the folder");
         assert_eq!(table.len(), FILES.len());
         assert!(table.contains(PAGE));
+    }
+
+    #[test]
+    fn gzip_of_a_file_is_smaller_and_has_its_bytes() {
+        for (name, bytes) in FILES.iter().copied() {
+            let zipped = gzip(bytes).unwrap();
+            let mut whole = Vec::new();
+            GzDecoder::new(&zipped[..]).read_to_end(&mut whole).unwrap();
+            assert!(whole == bytes && zipped.len() < bytes.len(), "{name}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Result, bail};
 use archon::{
     Journal, RunId, SessionId, SystemClock,
-    store::InMemoryJournal,
+    store::JsonlJournal,
     types::{Clock, Durability, OpenMode, Record, RecordBody, Timestamp},
 };
 
@@ -16,7 +16,7 @@ const RECORDS: usize = 100_000;
 const STEP: u64 = 10;
 
 /// Writes the run into the journal, and returns its id. `short` is a run of three turns, of which the first is repeated.
-pub(crate) async fn write(journal: &InMemoryJournal, short: &RunId) -> Result<RunId> {
+pub(crate) async fn write(journal: &JsonlJournal, short: &RunId) -> Result<RunId> {
     let short = journal.read(short).await?;
     let starts: Vec<(usize, u64)> = short.iter().enumerate().filter_map(command_at).collect();
     let &[(first, from), (second, to), _] = &starts[..] else {
@@ -43,7 +43,9 @@ pub(crate) async fn write(journal: &InMemoryJournal, short: &RunId) -> Result<Ru
     }
     add(&short[second..], turns - 1);
     let mut opened = journal.open(&run, OpenMode::Create).await?;
-    opened.writer.append(&log, Durability::Buffered).await?;
+    for part in log.chunks(1_000) {
+        opened.writer.append(part, Durability::Buffered).await?;
+    }
     Ok(run)
 }
 

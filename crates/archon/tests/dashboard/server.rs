@@ -13,7 +13,7 @@ use archon::{
     server::{
         AccessToken, AllowedHosts, Role, Scope, ServeOptions, Server, ServerOptions, TokenLimits, serve,
     },
-    store::InMemoryJournal,
+    store::JsonlJournal,
     types::{CancellationToken, Clock, MemoryChange, MemoryEntry, MemoryStore, RunKind, StartRun, StartRuns},
 };
 use serde_json::json;
@@ -29,7 +29,9 @@ async fn main() -> Result<()> {
         Some("--long") => true,
         Some(other) => bail!("`{other}` is not understood; usage: dashboard_server [--long]"),
     };
-    let journal = InMemoryJournal::new();
+    // In files, as those of the command.
+    let folder = tempfile::tempdir()?;
+    let journal = JsonlJournal::open(folder.path())?;
     let runs = walker::runs(&journal)?;
     let plan = run_to_end(&runs, StartRun::new("Compare two towns").kind(RunKind::Plan)).await?;
     let mut long = None;

@@ -11,7 +11,7 @@ use std::{
 
 use archon::{
     Archon, ArchonBuilder, BuildError, Context, Runs, SubAgentTool, Tool, ToolContext, ToolError, ToolResult,
-    store::InMemoryJournal,
+    store::JsonlJournal,
     tool,
     tools::{Ask, EngineOptions},
     types::{
@@ -82,7 +82,7 @@ impl Tool for Reroute {
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let to = end_of_route(arguments);
         let mut change = FileChange::new("route.txt");
-        change.diff = Some(format!("@@ -1,2 +1,2 @@\n Amsterdam\n-Brussels\n+{to}\n"));
+        change.diff = Some(format!("@@ -1,3 +1,3 @@\n Night train 40\n Amsterdam\n-Brussels\n+{to}\n"));
         (change.added, change.removed) = (1, 1);
         let mut preview = Preview::new(format!("Change the route to {to}"));
         preview.changes.push(change);
@@ -95,22 +95,30 @@ fn end_of_route(arguments: &Json) -> &str {
 }
 
 /// Returns the service: its own agent `walker`, which can hand tasks to another one, and a plan.
-pub(crate) fn runs(journal: &InMemoryJournal) -> Result<Runs, BuildError> {
+pub(crate) fn runs(journal: &JsonlJournal) -> Result<Runs, BuildError> {
     let clerk = SubAgentTool::new("clerk", builder("clerk", journal).build()?);
     let walker = builder("walker", journal).tool(clerk).build()?;
     let planning = walker.planning(FnPlanner::new(|goal, _| async move {
         let look = |id: &str, town: &str| {
             SubTask::new(id, format!("Look at {town}")).with_tool("look", Some(json!({ "at": town })))
         };
-        let compare = SubTask::new("compare", "Compare both").after(["lyon", "london"]);
-        let steps = vec![look("lyon", "Lyon"), look("london", "London"), compare];
+        let think =
+            |id: &str, does: &str, before: &[&str]| SubTask::new(id, does).after(before.iter().copied());
+        let steps = vec![
+            look("lyon", "Lyon"),
+            look("london", "London"),
+            think("prices", "List the prices", &["lyon", "london"]),
+            think("trips", "Plan a day in each", &["lyon", "london"]),
+            think("compare", "Compare both", &["prices", "trips"]),
+            think("report", "Write the report", &["compare"]),
+        ];
         Ok(Task::new("task", goal).with_subtasks(steps))
     }));
     Ok(Runs::new(walker).with_agent(planning.run_agent()))
 }
 
 /// Returns the settings of an agent that asks before changes.
-fn builder(id: &str, journal: &InMemoryJournal) -> ArchonBuilder {
+fn builder(id: &str, journal: &JsonlJournal) -> ArchonBuilder {
     let tries = AtomicUsize::new(0);
     let mut retry = RetryConfig::default();
     retry.initial_delay_ms = 300;

@@ -215,6 +215,36 @@ async fn page_is_served_without_a_token_and_may_load_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
+async fn files_are_compressed_for_browsers_that_accept_it() {
+    let site = with_dashboard();
+    let ask = || anyone("/dashboard/app.js");
+    let zipped = site.send(ask().with("accept-encoding", "br, GZIP;q=0.8")).await;
+    assert_eq!(zipped.headers["content-encoding"], "gzip");
+    assert_eq!(zipped.headers["vary"], "accept-encoding");
+    let tag = zipped.headers["etag"].to_str().unwrap().to_owned();
+    for accepted in ["", "br", "gzip;q=0", "gzip; q=0.0, identity", "x-gzipped"] {
+        let plain = site.send(ask().with("accept-encoding", accepted)).await;
+        assert!(!plain.headers.contains_key("content-encoding"), "{accepted}");
+        assert_eq!(plain.headers["etag"], tag);
+        assert_eq!(plain.headers["vary"], "accept-encoding");
+    }
+    let strong = tag.strip_prefix("W/").unwrap();
+    for (known, status) in [
+        (tag.clone(), StatusCode::NOT_MODIFIED),
+        (strong.to_owned(), StatusCode::NOT_MODIFIED),
+        (format!("\"other\", {tag}"), StatusCode::NOT_MODIFIED),
+        ("*".to_owned(), StatusCode::NOT_MODIFIED),
+        ("\"other\"".to_owned(), StatusCode::OK),
+    ] {
+        let again = site.send(ask().with("accept-encoding", "gzip").with("if-none-match", &known)).await;
+        assert_eq!(again.status, status, "{known}");
+        assert_eq!(again.headers["etag"], tag);
+        assert_eq!(again.headers["vary"], "accept-encoding");
+        assert_eq!(again.headers.contains_key("content-encoding"), status == StatusCode::OK);
+    }
+}
+
+#[tokio::test]
 async fn page_is_refused_to_pages_of_other_sites_and_at_foreign_hosts() {
     let site = with_dashboard();
     for (ask, rule) in [

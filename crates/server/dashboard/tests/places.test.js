@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diffLines, editOf, runsOf, sourceText, waysOf } from "../answers.js";
+import { diffLines, editOf, hasUnreadSources, runsOf, sourceText, sourcesOf, waysOf } from "../answers.js";
 import { ago, clock, duration, money, oneLine, percent, short } from "../format.js";
 import { link, parse, runLink } from "../route.js";
 
@@ -67,4 +67,9 @@ test("sourceText says every source in words", () => {
 
 test("diffLines tells the kind of each line", () => {
   assert.deepEqual(diffLines("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z\n").map((line) => line.kind), ["place", "place", "place", "removed", "added", "same"]);
+});
+
+test("hasUnreadSources tells sources that could not be read from none, and from those not there yet", () => {
+  assert.deepEqual([null, [], undefined].map((provenance) => hasUnreadSources({ provenance })), [true, false, false]);
+  assert.deepEqual([null, [], undefined].map((provenance) => sourcesOf({ provenance }, "a")), [[], [], []]);
 });

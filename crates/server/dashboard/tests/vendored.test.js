@@ -30,7 +30,7 @@ test("vendored files are the published ones but for the changes of the list", ()
   }
 });
 
-test("all files together are small", () => {
+test("all files together are small, as they are sent to a browser", () => {
   const size = served.reduce((sum, name) => sum + gzipSync(read(name), { level: 9 }).length, 0);
   assert.ok(size <= 150 * 1024, `${size} bytes`);
 });
