@@ -37,11 +37,31 @@ use super::{
 };
 
 /// The complete run service. Every type that implements the three parts implements this trait.
+///
+/// ```
+/// use archon_types::{AnswerRuns, RunError, RunFilter, RunService, RunStatus, StartRuns};
+///
+/// async fn stop_all(runs: &dyn RunService) -> Result<(), RunError> {
+///     for head in runs.list(&RunFilter::all().status([RunStatus::Running])).await? {
+///         runs.cancel(&head.run_id, "the service ends").await?;
+///     }
+///     Ok(())
+/// }
+/// ```
 pub trait RunService: StartRuns + AnswerRuns + ManageRuns {}
 
 impl<T: StartRuns + AnswerRuns + ManageRuns + ?Sized> RunService for T {}
 
 /// Starts, resumes, lists and watches runs.
+///
+/// ```
+/// use archon_types::{RunError, StartRun, StartRuns};
+///
+/// async fn ask(runs: &dyn StartRuns, question: &str) -> Result<String, RunError> {
+///     let started = runs.start(StartRun::new(question)).await?;
+///     runs.reply(&started.run).await?.into_text()
+/// }
+/// ```
 pub trait StartRuns: Send + Sync {
     /// Starts a run in the background. Returns once the first records of the run are in the journal.
     ///
@@ -154,6 +174,18 @@ pub trait StartRuns: Send + Sync {
 }
 
 /// Steers, cancels and answers runs, in whichever process they work.
+///
+/// ```
+/// use archon_types::{Answer, AnswerRuns, RunError};
+///
+/// async fn refuse_all(runs: &dyn AnswerRuns) -> Result<(), RunError> {
+///     for question in runs.questions(None).await? {
+///         let no = Answer::Cancel { reason: "We are closed.".to_owned() };
+///         runs.answer(&question.request.request_id, no).await?;
+///     }
+///     Ok(())
+/// }
+/// ```
 pub trait AnswerRuns: Send + Sync {
     /// Posts a message for the model's next request. Tool calls that have not started are skipped.
     ///
@@ -200,6 +232,14 @@ pub trait AnswerRuns: Send + Sync {
 }
 
 /// Forks and deletes runs.
+///
+/// ```
+/// use archon_types::{ManageRuns, RunError, Timestamp};
+///
+/// async fn tidy(runs: &dyn ManageRuns, before: Timestamp) -> Result<usize, RunError> {
+///     Ok(runs.prune(before).await?.runs.len())
+/// }
+/// ```
 pub trait ManageRuns: Send + Sync {
     /// Forks a run: the new run begins with the records of `run` up to a place, so no effect of a tool before
     /// it is repeated. Then resume the fork, or send a prompt to its session, depending on
@@ -253,6 +293,31 @@ impl AgentHead {
 }
 
 /// A request to start a run.
+///
+/// ```
+/// use archon_types::{
+///     ExecutionLimits, Message, MessagePlace, RunKind, SessionMode, StartRun, Timestamp, WhenBusy,
+/// };
+///
+/// let request = StartRun::new("Are there chairs?")
+///     .agent("desk")
+///     .kind(RunKind::Loop)
+///     .key("request-7")
+///     .session("anna")
+///     .tenant("chair-shop")
+///     .when_busy(WhenBusy::Queue)
+///     .limits(ExecutionLimits::default().with_max_turns(5))
+///     .system("Answer in one sentence.")
+///     .tools(["stock"])
+///     .mode(SessionMode::Plan);
+///
+/// // Another message takes the place of an earlier one.
+/// let again = StartRun::new("Are there tables?").session("anna").instead_of(MessagePlace::new("run_1", 3));
+///
+/// // The conversation began in another program.
+/// let earlier = vec![Message::user("I am Anna.", Timestamp::default())];
+/// let moved = StartRun::new("Who am I?").restored(earlier);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StartRun {
@@ -531,6 +596,48 @@ pub type Watch = Pin<Box<dyn Stream<Item = Result<Event, RunError>> + Send>>;
 ///
 /// The log of a run has all data that the agent needs to resume the run. These methods return a failed run as
 /// an outcome, since its log has the outcome; the service turns it into an error.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{
+///     AgentId, AgentMessage, BoxFuture, Context, MoreLimits, Origin, Outcome, RunAgent, RunError, RunKind,
+///     RunSettings,
+/// };
+///
+/// /// Prints the runs of another agent. The methods with a default should be passed on too.
+/// struct Printed(Arc<dyn RunAgent>);
+///
+/// impl RunAgent for Printed {
+///     fn kind(&self) -> RunKind {
+///         self.0.kind()
+///     }
+///
+///     fn id(&self) -> AgentId {
+///         self.0.id()
+///     }
+///
+///     fn begin<'a>(
+///         &'a self,
+///         prompts: Vec<AgentMessage>,
+///         origin: Origin,
+///         settings: RunSettings,
+///         context: &'a Context,
+///     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+///         println!("{} begins", context.run);
+///         self.0.begin(prompts, origin, settings, context)
+///     }
+///
+///     fn resume<'a>(
+///         &'a self,
+///         more: &'a MoreLimits,
+///         context: &'a Context,
+///     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+///         println!("{} is resumed", context.run);
+///         self.0.resume(more, context)
+///     }
+/// }
+/// ```
 pub trait RunAgent: Send + Sync {
     /// Returns the kind of the agent's runs.
     fn kind(&self) -> RunKind;
