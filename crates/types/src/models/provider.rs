@@ -34,7 +34,7 @@ use super::{failure_kind::ModelErrorCode, price::ModelPrice};
 /// }
 ///
 /// impl Provider for Printed {
-///     provider_methods_of!(inner: id, capabilities, secrets);
+///     provider_methods_of!(inner: id, secrets, capabilities);
 ///
 ///     fn stream(
 ///         &self,
