@@ -17,7 +17,7 @@ use crate::request_log::RequestLog;
 /// fn options(log: RequestLog, end: CancellationToken) -> ServerOptions {
 ///     ServerOptions::default()
 ///         .with_dashboard()
-///         .with_home("https://agents.example.com")
+///         .with_home("../chat")
 ///         .with_secure_cookie()
 ///         .with_max_body(1 << 20) // bytes
 ///         .with_heartbeat(Duration::from_secs(10))
