@@ -10,6 +10,21 @@ use archon_types::{
 use crate::{Archon, RunError, RunOptions, SystemClock};
 
 /// The open questions of all runs in a journal. This type needs no model and no tools.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), archon::RunError> {
+/// use std::sync::Arc;
+///
+/// use archon::{Approvals, store::InMemoryJournal};
+///
+/// let approvals = Approvals::new(Arc::new(InMemoryJournal::new()));
+/// for question in approvals.list(None).await? {
+///     println!("{} of {}", question.request.action_summary, question.run);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Approvals {
     journal: Arc<dyn Journal>,

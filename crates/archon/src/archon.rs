@@ -13,6 +13,21 @@ use archon_types::{
 use crate::{ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving};
 
 /// An agent with all its parts. Cloning is cheap, and clones share all parts.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon::{Archon, providers::ScriptedProvider};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), archon::RunError> {
+/// // A program names a model instead: `.model("ollama:qwen3")`.
+/// let model = Arc::new(ScriptedProvider::texts(["42"]));
+/// let agent = Archon::builder().provider(model, "scripted").build()?;
+/// assert_eq!(agent.run("What is 6 * 7?").await?.into_text()?, "42");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Archon {
     pub(crate) agent: ReactAgent,

@@ -15,6 +15,13 @@ impl Archon {
     /// Returns the pool of this agent's runs that wait for people, for an
     /// [`Assistant`](archon_assistant::Assistant). The index finds these runs; after a restart
     /// [`AgentPool::restore`] fills an empty index.
+    ///
+    /// ```
+    /// # fn example(agent: archon::Archon) {
+    /// use archon::orchestrator::InMemoryPoolIndex;
+    /// let pool = agent.pool(std::sync::Arc::new(InMemoryPoolIndex::default()));
+    /// # }
+    /// ```
     pub fn pool(&self, index: Arc<dyn PoolIndex>) -> AgentPool {
         AgentPool::new(index, self.journal.clone(), self.clock.clone(), self.ids.clone())
     }

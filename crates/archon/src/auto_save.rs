@@ -19,6 +19,17 @@ use tokio::sync::Notify;
 /// Saves the session of a run while the run works, and when the run ends. After a new message or summary, the
 /// saver waits for a [pause](Self::with_pause) and then saves all changes together. A session without
 /// messages is not saved. Clones share one saver.
+///
+/// ```
+/// # #[cfg(feature = "jsonl")] {
+/// use std::{sync::Arc, time::Duration};
+///
+/// use archon::{AutoSave, store::FileSystemSessionStore};
+///
+/// let store = Arc::new(FileSystemSessionStore::new("data/sessions"));
+/// let saver = AutoSave::new(store).with_pause(Duration::from_millis(200));
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct AutoSave {
     store: Arc<dyn SessionStore>,

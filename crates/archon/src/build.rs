@@ -16,6 +16,10 @@ use crate::{
 
 impl Archon {
     /// Returns a builder without parts.
+    ///
+    /// ```
+    /// let agent = archon::Archon::builder().model("ollama:qwen3").system("You answer customers.").build();
+    /// ```
     pub fn builder() -> ArchonBuilder {
         ArchonBuilder::default()
     }

@@ -102,26 +102,60 @@ impl ArchonBuilder {
     /// Sets the model as `provider:name`, for instance `ollama:qwen3`, or
     /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
     /// environment variable that the provider's own tools use.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().model("ollama:qwen3");
+    /// ```
     #[cfg(feature = "named-models")]
     pub fn model(self, name: impl Into<String>) -> Self { self.model = Some(Model::Named(name.into())) }
 
     /// Sets the HTTP options of models that are set by [name](Self::model): time limits, a proxy,
     /// certificates. All models of an agent share one connection pool, and so do agents with clones of the
     /// same options: use one value per process.
+    ///
+    /// ```
+    /// use archon::{Archon, providers::HttpOptions};
+    /// let http = HttpOptions::default().with_proxy("http://proxy.example:3128");
+    /// let builder = Archon::builder().model("openai:gpt-5-mini").http(http);
+    /// ```
     #[cfg(feature = "named-models")]
     pub fn http(self, http: HttpOptions) -> Self { self.http = Some(http) }
 
     /// Replaces the tool registry and its guards by another toolbox, which has its own tools and options.
+    ///
+    /// ```
+    /// use archon::{Archon, ToolEngine, ToolRegistry};
+    /// let tools = ToolRegistry::new();
+    /// let builder = Archon::builder().toolbox(std::sync::Arc::new(ToolEngine::new(tools)));
+    /// ```
     pub fn toolbox(self, toolbox: Arc<dyn Toolbox>) -> Self { self.toolbox = Some(toolbox) }
 
     /// Sets the credential store for the accounts that tools use, separate for each tenant. Tools get the
     /// credentials from [`ToolContext::credentials`](archon_types::ToolContext::credentials). Default none.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use archon::{Archon, SystemClock, store::InMemoryCredentials};
+    /// let store = InMemoryCredentials::new(Arc::new(SystemClock));
+    /// let builder = Archon::builder().credentials(Arc::new(store));
+    /// ```
     pub fn credentials(self, store: Arc<dyn CredentialStore>) -> Self { self.credentials = Some(store) }
 
     /// Sets the journal, which stores the logs of runs. Default: in memory.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use archon::{Archon, store::InMemoryJournal};
+    /// let journal = Arc::new(InMemoryJournal::new());
+    /// let (desk, stock) = (Archon::builder().journal(journal.clone()), Archon::builder().journal(journal));
+    /// ```
     pub fn journal(self, journal: Arc<dyn Journal>) -> Self { self.journal = Some(Runs::Given(journal)) }
 
     /// Stores runs in files in this directory, which [`build`](Self::build) creates.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().data_dir("data");
+    /// ```
     #[cfg(feature = "jsonl")]
     pub fn data_dir(self, dir: impl AsRef<std::path::Path>) -> Self {
         self.journal =
@@ -131,6 +165,10 @@ impl ArchonBuilder {
     /// Stores runs in the SQLite database at this path, which [`build`](Self::build) creates. Agents from
     /// clones of this builder share the database. Agents from other builders share it if each gets a clone of
     /// one [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().sqlite("data/runs.db");
+    /// ```
     #[cfg(feature = "sqlite")]
     pub fn sqlite(self, path: impl AsRef<std::path::Path>) -> Self {
         self.journal =
@@ -139,23 +177,43 @@ impl ArchonBuilder {
 
     /// Sets the name of the agent for people, which questions show
     /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().name("Refund desk");
+    /// ```
     pub fn name(self, name: impl Into<String>) -> Self { self.options.name = name.into() }
 
     /// Sets the id of the agent, which must stay the same for its whole lifetime. Default: a new id. Set the
     /// id of an agent that outlives the process.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().agent_id("desk");
+    /// ```
     pub fn agent_id(self, id: impl Into<AgentId>) -> Self { self.agent_id = Some(id.into()) }
 
     /// Sets the name of this configuration in the display names of runs, `{session}.{config}.{n}`. By default
     /// the name is made from the model and its thinking level.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().config_id("desk-v2");
+    /// ```
     pub fn config_id(self, id: impl Into<String>) -> Self { self.options.config_id = Some(id.into()) }
 
     /// Sets the standing instructions (the system text).
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().system("You answer customers of the chair shop.");
+    /// ```
     pub fn system(self, instructions: impl Into<String>) -> Self {
         self.options.system = Some(instructions.into())
     }
 
     /// Sets the folder that the tools work in. The log of each run has it: permission rules that a person
     /// trusts for a session apply only in this folder, and a resume can find the folder.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().workspace("projects/shop");
+    /// ```
     pub fn workspace(self, folder: impl AsRef<std::path::Path>) -> Self {
         self.options.workspace = Some(folder.as_ref().display().to_string())
     }
@@ -163,64 +221,149 @@ impl ArchonBuilder {
     /// Sets the source of snapshots of the workspace, with which the changes of runs can be undone: with the
     /// feature `undo`, `Undo`. A run takes a snapshot before the first call of a turn that may change something,
     /// and after the last one. By default runs take no snapshots.
+    ///
+    /// ```
+    /// # #[cfg(all(unix, feature = "undo"))]
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use archon::{Archon, Undo};
+    /// let undo = Undo::open("data/snapshots", "projects/shop")?;
+    /// let builder = Archon::builder().workspace("projects/shop").snapshots(std::sync::Arc::new(undo));
+    /// # Ok(()) }
+    /// ```
     pub fn snapshots(self, source: Arc<dyn WorkspaceSnapshots>) -> Self { self.snapshots = Some(source) }
 
     /// Sets the limits of a run.
+    ///
+    /// ```
+    /// use archon::{Archon, types::ExecutionLimits};
+    /// let limits = ExecutionLimits::default().with_max_turns(10).with_max_total_tokens(50_000);
+    /// let builder = Archon::builder().limits(limits);
+    /// ```
     pub fn limits(self, limits: ExecutionLimits) -> Self { self.options.limits = limits }
 
     /// Sets the retries of failed model calls.
+    ///
+    /// ```
+    /// use archon::{Archon, types::RetryConfig};
+    /// let mut retry = RetryConfig::default();
+    /// (retry.max_retries, retry.max_delay_ms) = (5, 30_000);
+    /// let builder = Archon::builder().retry(retry);
+    /// ```
     pub fn retry(self, retry: RetryConfig) -> Self { self.options.retry = retry }
 
     /// Sets the retries of tool calls that may be repeated, after a failure that may pass: a timeout, or a
     /// failure of a network tool. Default 2 retries, and 1 after a timeout.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().tool_retry(archon::types::RetryConfig::none());
+    /// ```
     pub fn tool_retry(self, retry: RetryConfig) -> Self { self.options.tool_retry = retry }
 
     /// Sets the circuit breaker, which stops the execution of a tool that keeps failing for a while; `None`
     /// disables it. Default: 60 s after 5 failures in a row.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use archon::{Archon, types::CircuitBreaker};
+    /// let builder = Archon::builder().circuit_breaker(CircuitBreaker::new(3, Duration::from_secs(120)));
+    /// ```
     pub fn circuit_breaker(self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
         self.options.breaker = breaker.into()
     }
 
     /// Sets the behaviour of a run whose journal fails when the run begins. By default the run does not
     /// begin.
+    ///
+    /// ```
+    /// use archon::{Archon, types::OnStorageFailure};
+    /// let builder = Archon::builder().on_storage_failure(OnStorageFailure::Ephemeral);
+    /// ```
     pub fn on_storage_failure(self, what: OnStorageFailure) -> Self { self.options.on_storage_failure = what }
 
     /// Sets the format in which tools are described to the model. By default the format that the model
     /// supports.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().tool_mode(archon::types::ToolMode::Text);
+    /// ```
     pub fn tool_mode(self, mode: ToolMode) -> Self { self.options.tool_mode = Some(mode) }
 
     /// Sets the options of model requests: sampling, output length and others.
+    ///
+    /// ```
+    /// use archon::{Archon, types::RequestOptions};
+    /// let options = RequestOptions::default().with_max_tokens(2_000).with_temperature(0.2);
+    /// let builder = Archon::builder().request_options(options);
+    /// ```
     pub fn request_options(self, options: RequestOptions) -> Self { self.options.request = options }
 
     /// Sets a description of the expected answer.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().expected_output("One sentence with a price in euros.");
+    /// ```
     pub fn expected_output(self, expected: impl Into<String>) -> Self {
         self.options.expected_output = Some(expected.into())
     }
 
     /// Checks answers against the expected output, and sends back answers that do not meet it. Disabled by
     /// default.
+    ///
+    /// ```
+    /// use archon::{Archon, types::GoalCheck};
+    /// let builder = Archon::builder().expected_output("A price in euros.").goal_check(GoalCheck::Model);
+    /// ```
     pub fn goal_check(self, check: GoalCheck) -> Self { self.options.goal_check = Some(check) }
 
     /// Sets the context window and its compaction; `None` disables compaction. Default: the window that the
     /// provider reports, or 100,000 tokens.
+    ///
+    /// ```
+    /// use archon::{Archon, types::ContextConfig};
+    /// let builder = Archon::builder().context(ContextConfig::new(32_768)); // tokens
+    /// ```
     pub fn context(self, context: impl Into<Option<ContextConfig>>) -> Self {
         self.context = Some(context.into())
     }
 
     /// Sets a token counter or a compaction strategy of your own.
+    ///
+    /// ```
+    /// use archon::{Archon, react_loop::ContextParts, types::TokenEstimate};
+    /// let mut parts = ContextParts::default();
+    /// parts.counter = Some(std::sync::Arc::new(TokenEstimate)); // or your own `TokenCounter`
+    /// let builder = Archon::builder().context_parts(parts);
+    /// ```
     pub fn context_parts(self, parts: ContextParts) -> Self { self.context_parts = Some(parts) }
 
     /// Sets the price of the model's tokens. Outcomes then have a cost, and
     /// [`ExecutionLimits::max_cost_micros`] can be set.
+    ///
+    /// ```
+    /// use archon::{Archon, types::ModelPrice};
+    /// // Millionths of a dollar for a million tokens: 0.25 dollars of input, 2 dollars of output.
+    /// let builder = Archon::builder().price(ModelPrice::new(250_000, 2_000_000));
+    /// ```
     pub fn price(self, price: ModelPrice) -> Self { self.options.price = Some(price) }
 
     /// Sets the strategy for the tool calls of one turn. By default all calls whose tools allow it run in
     /// parallel.
+    ///
+    /// ```
+    /// use archon::{Archon, types::ToolExecutionStrategy};
+    /// let builder = Archon::builder().tool_execution(ToolExecutionStrategy::Sequential);
+    /// ```
     pub fn tool_execution(self, strategy: ToolExecutionStrategy) -> Self {
         self.options.tool_execution = strategy
     }
 
     /// Sets hooks, which are the program's own code at fixed points of every run.
+    ///
+    /// ```
+    /// use archon::{Archon, types::FnHooks};
+    /// let hooks = FnHooks::new().on_error(|error| async move { eprintln!("{error}") });
+    /// let builder = Archon::builder().hooks(hooks);
+    /// ```
     pub fn hooks(self, hooks: impl Hooks + 'static) -> Self { self.hooks = Some(Arc::new(hooks)) }
 
     /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
@@ -229,6 +372,11 @@ impl ArchonBuilder {
     /// [`Decision::Later`](archon_types::Decision::Later) suspends the run: see
     /// [`Archon::approvals`](crate::Archon::approvals). A question waits for 30 minutes, unless the
     /// [settings](Self::approval_settings) differ.
+    ///
+    /// ```
+    /// use archon::{Archon, types::AskLater};
+    /// let builder = Archon::builder().approver(AskLater); // each question suspends its run
+    /// ```
     pub fn approver(self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver))
     }
@@ -236,26 +384,70 @@ impl ArchonBuilder {
     /// Sets the time that questions wait for people, by default 30 minutes, and the consequence of a refusal.
     /// An expired question takes no answer. Its run goes on without the call when it is resumed, which
     /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) do.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use archon::{Archon, types::ApprovalSettings};
+    /// let settings = ApprovalSettings::default().with_timeout(Duration::from_secs(24 * 60 * 60));
+    /// let builder = Archon::builder().approval_settings(settings);
+    /// ```
     pub fn approval_settings(self, settings: ApprovalSettings) -> Self { self.options.approvals = settings }
 
     /// Sets the permissions of tools, and which calls need an approval. A [`toolbox`](Self::toolbox) has its
     /// own options.
+    ///
+    /// ```
+    /// use archon::{Archon, tools::{Ask, EngineOptions}};
+    /// let builder = Archon::builder().engine_options(EngineOptions::default().asking(Ask::BeforeChanges));
+    /// ```
     pub fn engine_options(self, options: EngineOptions) -> Self { self.engine = Some(options) }
 
     /// Sets the clock, for tests.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// let clock = Arc::new(archon_testkit::VirtualClock::new());
+    /// let builder = archon::Archon::builder().clock(clock);
+    /// ```
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self { self.clock = Some(clock) }
 
     /// Sets the source of new ids, for tests.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().ids(std::sync::Arc::new(archon_testkit::SeededIds::new(1)));
+    /// ```
     pub fn ids(self, ids: Arc<dyn Ids>) -> Self { self.ids = Some(ids) }
 
     /// Refuses new runs while the process uses more memory than this limit.
+    ///
+    /// ```
+    /// use archon::{Archon, ProcessMemoryLimit};
+    /// let builder = Archon::builder().process_memory_limit(ProcessMemoryLimit::new(2 << 30)); // 2 GiB
+    /// ```
     pub fn process_memory_limit(self, limit: ProcessMemoryLimit) -> Self { self.memory_limit = Some(limit) }
 
     /// Saves the session of every run into a store while the run works; see [`AutoSave`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "jsonl")] {
+    /// # use std::sync::Arc;
+    /// use archon::{Archon, AutoSave, store::FileSystemSessionStore};
+    /// let saver = AutoSave::new(Arc::new(FileSystemSessionStore::new("data/sessions")));
+    /// let builder = Archon::builder().save_sessions(saver);
+    /// # }
+    /// ```
     pub fn save_sessions(self, saver: AutoSave) -> Self { self.auto_save = Some(saver) }
 
     /// Sets the long-term memory. Memories that match are added to each prompt, and messages are stored at
     /// the latest before they leave the context window.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use archon::{Archon, RandomIds, SystemClock, memory::{InMemoryStore, Memory}};
+    /// let store = Arc::new(InMemoryStore::new());
+    /// let memory = Memory::new(store, Arc::new(SystemClock), Arc::new(RandomIds));
+    /// let builder = Archon::builder().memory(memory);
+    /// ```
     #[cfg(feature = "memory")]
     pub fn memory(self, memory: impl Into<archon_memory::AgentMemory>) -> Self {
         self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())))
@@ -265,12 +457,26 @@ impl ArchonBuilder {
 
 impl ArchonBuilder {
     /// Sets a provider, and the model by the name that the provider uses.
+    ///
+    /// ```
+    /// use archon::{Archon, providers::ScriptedProvider};
+    /// let model = std::sync::Arc::new(ScriptedProvider::texts(["Hello."]));
+    /// let builder = Archon::builder().provider(model, "scripted");
+    /// ```
     pub fn provider(self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         self.provider_with_keys(provider, [], model)
     }
 
     /// Sets a provider, the same provider with further keys in the order in which to try them, and the model.
     /// When a key is refused or has reached its quota, the run goes on with the next key.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use archon::{Archon, ArchonBuilder, Provider};
+    /// fn desk(first: Arc<dyn Provider>, second: Arc<dyn Provider>) -> ArchonBuilder {
+    ///     Archon::builder().provider_with_keys(first, [second], "gpt-5-mini")
+    /// }
+    /// ```
     pub fn provider_with_keys(
         mut self,
         provider: Arc<dyn Provider>,
@@ -284,6 +490,11 @@ impl ArchonBuilder {
 
     /// Sets the keys of a model that is set by [name](Self::model), in the order in which to try them. They
     /// replace the key in the environment. A [`provider`](Self::provider) has its own keys.
+    ///
+    /// ```
+    /// let keys = ["sk-first", "sk-second"]; // from your store of secrets
+    /// let builder = archon::Archon::builder().model("openai:gpt-5-mini").api_keys(keys);
+    /// ```
     #[cfg(feature = "named-models")]
     pub fn api_keys<K: Into<Secret>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.keys = keys.into_iter().map(Into::into).collect();
@@ -292,6 +503,10 @@ impl ArchonBuilder {
 
     /// Adds a fallback model by [name](Self::model), for a run in which the models before it cannot answer.
     /// The run then keeps the fallback model.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().model("openai:gpt-5-mini").fallback("ollama:qwen3");
+    /// ```
     #[cfg(feature = "named-models")]
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.fallbacks.push(FallbackChoice::Named(name.into()));
@@ -300,6 +515,12 @@ impl ArchonBuilder {
 
     /// Adds a fallback model with any provider, several keys or a price; otherwise the same as
     /// [`fallback`](Self::fallback).
+    ///
+    /// ```
+    /// use archon::{Archon, providers::ScriptedProvider, react_loop::Fallback};
+    /// let local = std::sync::Arc::new(ScriptedProvider::texts(["Hello."]));
+    /// let builder = Archon::builder().fallback_provider(Fallback::new(local, "scripted"));
+    /// ```
     pub fn fallback_provider(mut self, fallback: Fallback) -> Self {
         self.fallbacks.push(FallbackChoice::Given(fallback));
         self
@@ -307,12 +528,30 @@ impl ArchonBuilder {
 
     /// Adds a tool: a function with [`#[tool]`](macro@crate::tool), such a function with its state, or an
     /// implementation of [`Tool`].
+    ///
+    /// ```
+    /// /// Adds two numbers.
+    /// #[archon::tool(read_only)]
+    /// fn add(left: f64, right: f64) -> f64 {
+    ///     left + right
+    /// }
+    ///
+    /// let builder = archon::Archon::builder().tool(add);
+    /// ```
     pub fn tool<How>(mut self, tool: impl IntoTool<How>) -> Self {
         self.tools.push(tool.into_tool());
         self
     }
 
     /// Adds several tools.
+    ///
+    /// ```
+    /// # #[cfg(feature = "files")]
+    /// # fn example() -> Result<(), archon::tools::ToolSetupError> {
+    /// use archon::{Archon, tools::{Workspace, builtin::file_tools}};
+    /// let builder = Archon::builder().tools(file_tools(&Workspace::new("projects/shop")?));
+    /// # Ok(()) }
+    /// ```
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
@@ -324,6 +563,18 @@ impl ArchonBuilder {
     ///
     /// Start all servers of an agent with one [`McpServers::start`](archon_mcp::McpServers::start): two
     /// `McpServers` that offer resources have tools of the same names, and [`build`](Self::build) refuses them.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Duration};
+    /// # async fn example() -> Result<(), archon::mcp::McpError> {
+    /// use archon::{Archon, SystemClock, mcp::{FilePins, McpOptions, McpServer, McpServers}};
+    /// let options = McpOptions::new(Arc::new(SystemClock), Arc::new(FilePins::new("data/pins")));
+    /// let time = McpServer::stdio("uvx", ["mcp-server-time"]);
+    /// let servers = McpServers::start([("time".to_owned(), time)], &options)?;
+    /// let builder = Archon::builder().mcp(&servers, Duration::from_secs(10)).await;
+    /// # drop(servers);
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "mcp")]
     pub async fn mcp(self, servers: &archon_mcp::McpServers, limit: std::time::Duration) -> Self {
         self.tools(servers.tools(limit).await)
@@ -336,6 +587,10 @@ impl ArchonBuilder {
     /// tools of servers that are not known yet are deferred.
     ///
     /// A run whose tools are named ([`RunOptions::tools`](crate::RunOptions::tools)) defers none of them.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().definition_budget(4_000); // tokens
+    /// ```
     #[cfg(feature = "tool-search")]
     pub fn definition_budget(mut self, tokens: u64) -> Self {
         self.definition_budget = Some(tokens);
@@ -343,6 +598,10 @@ impl ArchonBuilder {
     }
 
     /// Names tools that are never deferred, although they are deferrable.
+    ///
+    /// ```
+    /// let builder = archon::Archon::builder().always_defined(["github__search_issues"]);
+    /// ```
     #[cfg(feature = "tool-search")]
     pub fn always_defined<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.always_defined = names.into_iter().map(Into::into).collect();
@@ -352,6 +611,13 @@ impl ArchonBuilder {
     /// Sets the embedder with which deferred tools are also found by meaning, not only by words. The vectors must
     /// have the length 1. A search compares the query with at most 50 tools: those that share words with it, then
     /// others. It embeds the query, and the definitions among them that have no vector yet.
+    ///
+    /// ```
+    /// # use archon::{Archon, ArchonBuilder, types::Embedder};
+    /// fn by_meaning(embedder: std::sync::Arc<dyn Embedder>) -> ArchonBuilder {
+    ///     Archon::builder().tool_embedder(embedder)
+    /// }
+    /// ```
     #[cfg(feature = "tool-search")]
     pub fn tool_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.tool_embedder = Some(embedder);
@@ -360,12 +626,24 @@ impl ArchonBuilder {
 
     /// Sets the number of waiting steering messages and follow-ups that the model reads at once: one or all.
     /// Default one.
+    ///
+    /// ```
+    /// use archon::{Archon, types::QueueMode};
+    /// let builder = Archon::builder().queue_modes(QueueMode::All, QueueMode::OneAtATime);
+    /// ```
     pub fn queue_modes(mut self, steers: QueueMode, follow_ups: QueueMode) -> Self {
         (self.options.steers, self.options.follow_ups) = (steers, follow_ups);
         self
     }
 
     /// Adds a filter of the prompt of a run, after the filters added before.
+    ///
+    /// ```
+    /// # use archon::{Archon, ArchonBuilder, types::InputFilter};
+    /// fn guarded(filter: std::sync::Arc<dyn InputFilter>) -> ArchonBuilder {
+    ///     Archon::builder().input_filter(filter)
+    /// }
+    /// ```
     pub fn input_filter(mut self, filter: Arc<dyn InputFilter>) -> Self {
         self.filters.push(filter);
         self

@@ -13,6 +13,21 @@ use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start
 /// A session with one run at a time; each run continues the previous one.
 ///
 /// Dropping the handle of a run cancels it; dropping the conversation does not.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon::{Archon, providers::ScriptedProvider};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), archon::RunError> {
+/// let model = Arc::new(ScriptedProvider::texts(["Hello, Anna.", "Anna."]));
+/// let chat = Archon::builder().provider(model, "scripted").build()?.conversation();
+/// chat.prompt("I am Anna.").await?.text().await?;
+/// assert_eq!(chat.prompt("What is my name?").await?.text().await?, "Anna.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Conversation {
     archon: Archon,

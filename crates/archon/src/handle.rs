@@ -16,6 +16,22 @@ use crate::{
 };
 
 /// A run under way, as a stream of its events. Dropping the handle cancels the run.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon::{Archon, RunOptions, providers::ScriptedProvider};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), archon::RunError> {
+/// let model = Arc::new(ScriptedProvider::texts(["Done."]));
+/// let agent = Archon::builder().provider(model, "scripted").build()?;
+/// let run = agent.start("Tidy up", RunOptions::default()).await?;
+/// println!("{} works", run.run_id());
+/// assert_eq!(run.text().await?, "Done.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct RunHandle {
     pub(crate) archon: Archon,

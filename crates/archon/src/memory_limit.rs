@@ -6,6 +6,13 @@ use std::sync::Arc;
 type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
 
 /// The maximum memory of the process when a run starts. Runs under way go on, and a resume is always allowed.
+///
+/// ```
+/// use archon::ProcessMemoryLimit;
+///
+/// // 512 MiB, compared with what the program measures itself, in bytes.
+/// let limit = ProcessMemoryLimit::new(512 << 20).with_gauge(|| Some(100 << 20));
+/// ```
 #[derive(Clone)]
 pub struct ProcessMemoryLimit {
     pub(crate) max: u64,

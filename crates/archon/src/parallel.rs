@@ -38,6 +38,23 @@ impl ParallelReply {
 }
 
 /// A parallel loop, which [`Archon::parallel`] creates.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon::{Archon, providers::ScriptedProvider, react_loop::PickFirst};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), archon::RunError> {
+/// let model = |text| Arc::new(ScriptedProvider::texts([text]));
+/// let short = Archon::builder().provider(model("42"), "scripted").build()?;
+/// let long = Archon::builder().provider(model("It is 42."), "scripted").build()?;
+/// let both = short.parallel([short.clone(), long], Arc::new(PickFirst))?;
+/// let found = both.run("What is 6 * 7?").await?;
+/// assert_eq!(found.branches.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Parallel {
     archon: Archon,

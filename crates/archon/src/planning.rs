@@ -16,6 +16,15 @@ use archon_types::{
 use crate::{Archon, RunError, RunHandle, RunOptions, several::runs_of_several};
 
 /// An agent that makes and executes plans, which [`Archon::planning`] creates. Cloning is cheap.
+///
+/// ```
+/// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+/// let planning = agent.planning(agent.planner());
+/// let draft = planning.draft("Compare the rivers of Paris and London").await?;
+/// println!("{} subtasks", draft.task.subtasks.len());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Planning {
     archon: Archon,
@@ -139,6 +148,15 @@ runs_of_several!(Planning, agent, RunKind::Plan);
 impl Planning {
     /// Changes the agent that plans and does the work: sets, for instance, its control, with which a program
     /// pauses the run, or its conclusion, which writes the answer.
+    ///
+    /// ```
+    /// # fn example(agent: archon::Archon) {
+    /// use archon::planner::PlanControl;
+    /// let control = PlanControl::new();
+    /// let planning = agent.planning(agent.planner()).with(|plan| plan.with_control(control.clone()));
+    /// control.pause("wait for the morning");
+    /// # }
+    /// ```
     pub fn with(mut self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self {
         self.agent = change(self.agent);
         self

@@ -13,6 +13,12 @@ use crate::ArchonBuilder;
 /// The instructions of a project in a file. The file is read again before each model call, so an edit takes
 /// effect in the next turn. A missing file adds nothing; if the file cannot be read, its last text stays in
 /// effect.
+///
+/// ```
+/// use archon::{Archon, ProjectFile};
+///
+/// let builder = Archon::builder().project_file(ProjectFile::in_folder("projects/shop"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct ProjectFile {
     candidates: Vec<PathBuf>,
@@ -81,6 +87,11 @@ impl Instructions for ProjectFile {
 impl ArchonBuilder {
     /// Sets the file with the project's instructions, which the model reads after the system text. Agents
     /// that this agent calls do not read the file.
+    ///
+    /// ```
+    /// use archon::{Archon, ProjectFile};
+    /// let builder = Archon::builder().project_file(ProjectFile::new("projects/shop/RULES.txt"));
+    /// ```
     pub fn project_file(self, file: ProjectFile) -> Self {
         self.instructions(Arc::new(file))
     }
@@ -89,6 +100,12 @@ impl ArchonBuilder {
 archon_types::setters! {
 impl ArchonBuilder {
     /// Sets the project's instructions from any other source.
+    ///
+    /// ```
+    /// use archon::{Archon, ProjectFile};
+    /// let files = ProjectFile::first_of(["projects/shop/RULES.txt", "RULES.txt"]);
+    /// let builder = Archon::builder().instructions(std::sync::Arc::new(files));
+    /// ```
     pub fn instructions(self, source: Arc<dyn Instructions>) -> Self { self.instructions = Some(source) }
 }
 }

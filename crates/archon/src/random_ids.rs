@@ -8,6 +8,12 @@ use std::{
 use archon_types::Ids;
 
 /// Random ids that sort by time: version 7 UUIDs.
+///
+/// ```
+/// use archon::{RandomIds, types::Ids};
+///
+/// assert!(RandomIds.fresh("run").starts_with("run_"));
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomIds;
 

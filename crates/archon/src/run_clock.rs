@@ -16,6 +16,12 @@ use archon_types::{BoxFuture, Clock, Timestamp};
 /// in which its process could work. If the clock is set, the computer sleeps, or the process is stopped for
 /// more than ten seconds, the run neither reaches its time limit nor waits because of that. Later times in
 /// its log then differ from the wall clock.
+///
+/// ```
+/// use archon::{SystemClock, types::Clock};
+///
+/// assert!(SystemClock.now().as_millis() > 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

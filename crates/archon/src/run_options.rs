@@ -66,21 +66,51 @@ pub struct RunOptions {
 archon_types::setters! {
 impl RunOptions {
     /// Sets the sink for the run's events.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use archon::{Event, RunOptions};
+    /// let options = RunOptions::default().watched_by(Arc::new(|event: Event| println!("{event:?}")));
+    /// ```
     pub fn watched_by(self, sink: Arc<dyn Sink>) -> Self { self.sink = Some(sink) }
 
     /// Sets the id of the run.
+    ///
+    /// ```
+    /// let options = archon::RunOptions::default().with_run("run_7".into());
+    /// ```
     pub fn with_run(self, run: RunId) -> Self { self.run = Some(run) }
 
     /// Sets the tenant.
+    ///
+    /// ```
+    /// let options = archon::RunOptions::default().with_tenant("anna");
+    /// ```
     pub fn with_tenant(self, tenant: impl Into<TenantId>) -> Self { self.tenant = Some(tenant.into()) }
 
     /// Sets the token that cancels the run.
+    ///
+    /// ```
+    /// use archon::{RunOptions, types::CancellationToken};
+    /// let cancel = CancellationToken::new();
+    /// let options = RunOptions::default().with_cancel(cancel.clone());
+    /// cancel.cancel(); // the run ends as cancelled
+    /// ```
     pub fn with_cancel(self, cancel: CancellationToken) -> Self { self.cancel = Some(cancel) }
 
     /// Sets the limits of this run.
+    ///
+    /// ```
+    /// use archon::{RunOptions, types::ExecutionLimits};
+    /// let options = RunOptions::default().with_limits(ExecutionLimits::default().with_max_turns(3));
+    /// ```
     pub fn with_limits(self, limits: ExecutionLimits) -> Self { self.limits = Some(limits) }
 
     /// Sets the system text of this run.
+    ///
+    /// ```
+    /// let options = archon::RunOptions::default().with_system("Answer in one sentence.");
+    /// ```
     pub fn with_system(self, text: impl Into<String>) -> Self { self.system = Some(text.into()) }
 }
 }
@@ -88,23 +118,39 @@ impl RunOptions {
 impl RunOptions {
     /// Creates options for the next prompt of a session, or for its first prompt. Tenants do not share
     /// sessions.
+    ///
+    /// ```
+    /// let options = archon::RunOptions::in_session("anna".into());
+    /// ```
     pub fn in_session(session: SessionId) -> Self {
         Self { session: Some(session), ..Self::default() }
     }
 
     /// Makes the run a branch of the session, in parallel to the session's run at work.
+    ///
+    /// ```
+    /// let options = archon::RunOptions::in_session("anna".into()).branch();
+    /// ```
     pub fn branch(mut self) -> Self {
         self.branch = true;
         self
     }
 
     /// Sets the names of the agent's tools that this run may use.
+    ///
+    /// ```
+    /// let options = archon::RunOptions::default().with_tools(["stock", "prices"]);
+    /// ```
     pub fn with_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
     /// Gives the run none of the agent's tools.
+    ///
+    /// ```
+    /// let options = archon::RunOptions::default().without_tools();
+    /// ```
     pub fn without_tools(mut self) -> Self {
         self.tools = Some(Vec::new());
         self

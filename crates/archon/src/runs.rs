@@ -100,6 +100,28 @@ impl Inner {
 /// Builds the agent of a run that no registered agent started, from the log of the run and from settings. The
 /// first record has the configuration of the agent; for a team,
 /// [`TeamRecord::Inputs`](archon_types::TeamRecord::Inputs) has the configuration of each member.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon::{AgentSource, Archon, RunError, types::{BoxFuture, Record, RunAgent}};
+///
+/// /// Builds an agent with the model that the log names.
+/// struct SameModel;
+///
+/// impl AgentSource for SameModel {
+///     fn agent_of<'a>(
+///         &'a self,
+///         records: &'a [Arc<Record>],
+///     ) -> BoxFuture<'a, Result<Arc<dyn RunAgent>, RunError>> {
+///         Box::pin(async move {
+///             let started = archon::types::RunStarted::of(records);
+///             let model = started.map_or("qwen3", |started| &started.config.model);
+///             Ok(Archon::builder().model(format!("ollama:{model}")).build()?.run_agent())
+///         })
+///     }
+/// }
+/// ```
 pub trait AgentSource: Send + Sync {
     /// Returns the agent for the run with this log.
     ///
@@ -113,6 +135,12 @@ pub trait AgentSource: Send + Sync {
 
 impl Runs {
     /// Creates a service over the journal of `agent`, which is registered under its id for loops.
+    ///
+    /// ```
+    /// # fn example(desk: archon::Archon) {
+    /// let runs = archon::Runs::new(desk);
+    /// # }
+    /// ```
     pub fn new(agent: Archon) -> Self {
         let own = agent.run_agent();
         let agents = BTreeMap::from([((own.kind(), own.id()), own)]);
@@ -121,6 +149,12 @@ impl Runs {
 
     /// Creates a service over a journal without an agent of its own, for example to manage runs, or with an
     /// [`AgentSource`].
+    ///
+    /// ```
+    /// use archon::{Runs, store::InMemoryJournal};
+    /// let runs = Runs::over(std::sync::Arc::new(InMemoryJournal::new()))?;
+    /// # Ok::<(), archon::BuildError>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of building an agent; the journal is not used.
@@ -132,6 +166,13 @@ impl Runs {
     }
 
     /// Registers an agent for runs of its kind and id. It replaces an agent of the same kind and id.
+    ///
+    /// ```
+    /// # use archon::{Archon, Runs};
+    /// fn both(desk: Archon, stock: Archon) -> Runs {
+    ///     Runs::new(desk).with_agent(stock.run_agent())
+    /// }
+    /// ```
     pub fn with_agent(self, agent: Arc<dyn RunAgent>) -> Self {
         self.with(|inner| {
             inner.agents.insert((agent.kind(), agent.id()), agent);
@@ -139,6 +180,13 @@ impl Runs {
     }
 
     /// Sets the source of agents for runs that no registered agent started.
+    ///
+    /// ```
+    /// # use archon::{AgentSource, Archon, Runs};
+    /// fn with_others(desk: Archon, others: std::sync::Arc<dyn AgentSource>) -> Runs {
+    ///     Runs::new(desk).with_source(others)
+    /// }
+    /// ```
     pub fn with_source(self, source: Arc<dyn AgentSource>) -> Self {
         self.with(|inner| inner.source = Some(source))
     }

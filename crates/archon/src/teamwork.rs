@@ -16,6 +16,13 @@ use crate::{Archon, RunHandle, RunOptions, several::runs_of_several};
 /// The team itself asks people only if its lead has an approver
 /// ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)). Without an approver the team goes on, or
 /// stops, as if its question had expired.
+///
+/// ```
+/// # async fn example(team: archon::Teamwork) -> Result<(), archon::RunError> {
+/// println!("{}", team.run("Compare the rivers of Paris and London").await?.into_text()?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Teamwork {
     archon: Archon,
@@ -69,6 +76,14 @@ runs_of_several!(Teamwork, team, RunKind::Team);
 
 impl Teamwork {
     /// Changes the team, for instance its bus or its limits.
+    ///
+    /// ```
+    /// # fn example(lead: archon::Archon, planner: impl archon::types::Planner + 'static) {
+    /// use archon::types::ExecutionLimits;
+    /// let limits = ExecutionLimits::default().with_max_total_tokens(500_000); // of all members together
+    /// let team = lead.team(planner).with(|team| team.with_limits(limits));
+    /// # }
+    /// ```
     pub fn with(mut self, change: impl FnOnce(Team) -> Team) -> Self {
         self.team = change(self.team);
         self
@@ -139,6 +154,13 @@ impl Teamwork {
     }
 
     /// Adds a member, which may be any agent.
+    ///
+    /// ```
+    /// # use archon::{Archon, Teamwork, types::Member};
+    /// fn hire(team: Teamwork, researcher: Archon) -> Teamwork {
+    ///     team.member(Member::new("ada", "researcher"), std::sync::Arc::new(researcher))
+    /// }
+    /// ```
     pub fn member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
         self.with(|team| team.with_member(member, agent))
     }

@@ -12,6 +12,16 @@ use serde_json::{Map, json};
 use crate::{Archon, ParallelReply, RunError, RunHandle, RunOptions};
 
 /// The JSON schema that answers must match, for [`Archon::answering`].
+///
+/// ```
+/// use archon::OutputSchema;
+///
+/// # #[derive(schemars::JsonSchema)]
+/// # struct City { name: String }
+/// let by_type = OutputSchema::of::<City>().with_retries(3);
+/// let schema = serde_json::json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+/// let written = OutputSchema::new("City", schema);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputSchema {
     pub(crate) format: ResponseFormat,

@@ -55,6 +55,14 @@ impl Undo {
     }
 
     /// Leaves a folder out of all snapshots, such as the one with the logs of runs.
+    ///
+    /// ```
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use archon::Undo;
+    /// let undo = Undo::open("data/snapshots", "projects/shop")?.without("projects/shop/data");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn without(mut self, folder: impl AsRef<Path>) -> Self {
         self.snapshots = self.snapshots.without(folder.as_ref());

@@ -27,6 +27,30 @@ const HEADERS: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A place at which clients connect: an address, or a Unix socket.
+///
+/// ```
+/// use std::{io, net::SocketAddr};
+///
+/// use archon_http_access::Listener;
+/// use tokio::net::{TcpListener, TcpStream};
+///
+/// /// Sends small packets at once.
+/// struct Quick(TcpListener);
+///
+/// impl Listener for Quick {
+///     type Stream = TcpStream;
+///
+///     async fn accept_client(&self) -> io::Result<TcpStream> {
+///         let (stream, _) = self.0.accept().await?;
+///         stream.set_nodelay(true)?;
+///         Ok(stream)
+///     }
+///
+///     fn address(&self) -> io::Result<Option<SocketAddr>> {
+///         self.0.local_addr().map(Some)
+///     }
+/// }
+/// ```
 pub trait Listener: Send + Sync {
     /// The connection with a client.
     type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
@@ -72,6 +96,17 @@ impl Listener for UnixListener {
 }
 
 /// The limits of the connections of a server.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_http_access::ConnectionOptions;
+///
+/// let options = ConnectionOptions::default()
+///     .with_max_connections(1_000)
+///     .with_handshake(Duration::from_secs(5))
+///     .with_grace(Duration::from_secs(30));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionOptions {

@@ -5,6 +5,13 @@ use std::net::SocketAddr;
 /// The hosts by which clients reach a server: `HOST:PORT`, or `HOST` for every port. Clients leave out the ports 80 and
 /// 443, so `HOST:80` and `HOST:443` also admit `HOST` without a port. A request for another host is
 /// foreign: its page may have rebound its own name to this machine.
+///
+/// ```
+/// use archon_http_access::AllowedHosts;
+///
+/// let hosts = AllowedHosts::new(["agents.example.com", "localhost:8080"]);
+/// assert!(hosts.admits("localhost:8080"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHosts(Vec<String>);
 

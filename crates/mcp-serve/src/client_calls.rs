@@ -11,6 +11,13 @@ use serde_json::json;
 /// arguments; the provider answers with that call, and ends the run after its result.
 ///
 /// So a call of a client is journaled, guarded, asked about and resumed as the calls of a model are.
+///
+/// ```
+/// use archon_mcp_serve::ClientCalls;
+/// use archon_types::Provider;
+///
+/// assert_eq!(ClientCalls.id(), ClientCalls::ID);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientCalls;
 

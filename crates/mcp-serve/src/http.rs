@@ -36,6 +36,14 @@ const PATH: &str = "/mcp";
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
 /// Options of a server over HTTP.
+///
+/// ```
+/// use archon_mcp_serve::HttpServerOptions;
+///
+/// let options = HttpServerOptions::default()
+///     .with_token("a-long-random-text")
+///     .with_hosts(["agents.example.com"]);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpServerOptions {

@@ -10,6 +10,13 @@ use serde_json::json;
 ///
 /// A client may read, answer and cancel every run of the agent's id that was not started by another run. So
 /// register the agent in the run service under an id of its own, which nothing else uses.
+///
+/// ```
+/// use archon_mcp_serve::OfferedAgent;
+/// use archon_types::RunKind;
+///
+/// let planner = OfferedAgent::new("trips", "Plans a trip.", "trip-planner").with_kind(RunKind::Plan);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OfferedAgent {

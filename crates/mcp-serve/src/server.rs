@@ -17,6 +17,20 @@ use crate::{
 ///
 /// The server is an [`rmcp::ServerHandler`]. A program that also offers resources or prompts passes the
 /// requests for tools and tasks on to the server from a handler of its own.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_mcp_serve::{OfferedAgent, Questions, Server};
+/// use archon_types::{Ids, RunService, Toolbox};
+///
+/// fn server(runs: Arc<dyn RunService>, tools: Arc<dyn Toolbox>, ids: Arc<dyn Ids>) -> Server {
+///     Server::new(runs, ids)
+///         .with_tools("mcp-tools", tools)
+///         .with_agent(OfferedAgent::new("reviewer", "Reviews a change.", "mcp-reviewer"))
+///         .with_questions(Questions::Here)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Server {
     pub(crate) runs: Arc<dyn RunService>,

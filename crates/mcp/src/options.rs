@@ -7,6 +7,18 @@ use archon_types::Clock;
 use crate::{FirstUse, Pins, TokenStore};
 
 /// Options of [`McpServers`](crate::McpServers).
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_mcp::{FilePins, McpOptions, TokenStore};
+/// use archon_types::Clock;
+///
+/// fn options(clock: Arc<dyn Clock>, tokens: TokenStore) -> McpOptions {
+///     let pins = Arc::new(FilePins::new("settings/mcp-pins"));
+///     McpOptions::new(clock, pins).with_tokens(tokens).with_questions_during_calls()
+/// }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct McpOptions {

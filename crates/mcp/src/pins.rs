@@ -14,6 +14,27 @@ use serde::{Deserialize, Serialize};
 use crate::Definition;
 
 /// Stores the pins of servers.
+///
+/// ```
+/// use std::{collections::BTreeMap, sync::Mutex};
+///
+/// use archon_mcp::{PinError, Pins, ServerPins};
+///
+/// /// Pins that end with the process.
+/// #[derive(Default)]
+/// struct Table(Mutex<BTreeMap<String, ServerPins>>);
+///
+/// impl Pins for Table {
+///     fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError> {
+///         Ok(self.0.lock().expect("no panic").get(server).cloned())
+///     }
+///
+///     fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError> {
+///         self.0.lock().expect("no panic").insert(server.to_owned(), pins.clone());
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Pins: Send + Sync {
     /// Returns the pins of a server; `None` if the server has no pins yet.
     ///

@@ -8,6 +8,23 @@ use archon_types::{Redactor, Secret};
 use crate::{McpProblem, SignIn};
 
 /// A server: its transport, its time limits, and the effects of its tools as a person declares them.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_mcp::{McpServer, McpTimeouts, SignIn};
+///
+/// let mut timeouts = McpTimeouts::default();
+/// timeouts.call = Duration::from_secs(30);
+/// let tickets = McpServer::stdio("tickets-mcp", ["--key", "key-12345678"])
+///     .with_secret("TICKETS_TOKEN", "token-12345678")
+///     .with_variable("TICKETS_PROJECT", "shop")
+///     .with_hidden("key-12345678")
+///     .with_identity("tickets")
+///     .with_read_only(["find_ticket"])
+///     .with_timeouts(timeouts);
+/// let reports = McpServer::http("https://reports.example.com/mcp").with_sign_in(SignIn::person());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServer {
@@ -129,6 +146,15 @@ impl McpServer {
     /// Starts the server's process in a sandbox, for instance `sandbox::ServerSandbox` of `archon-tools`. A
     /// server that cannot be sandboxed is not started. A server at a web address has no process, so it fails.
     /// Default: the server's process can do what this process can do.
+    ///
+    /// ```
+    /// use archon_mcp::McpServer;
+    /// use archon_process::ProcessSandbox;
+    ///
+    /// fn held(sandbox: impl ProcessSandbox + 'static) -> McpServer {
+    ///     McpServer::stdio("tickets-mcp", ["--stdio"]).with_sandbox(sandbox)
+    /// }
+    /// ```
     pub fn with_sandbox(mut self, sandbox: impl ProcessSandbox + 'static) -> Self {
         self.sandbox = Some(Sandbox(Arc::new(sandbox)));
         self

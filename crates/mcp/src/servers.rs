@@ -19,6 +19,19 @@ use crate::{
 /// Each server is connected in the background by a task of its own, so a slow server delays no other server
 /// and no prompt. Dropping the value ends all servers; [`close`](Self::close) also waits for their
 /// processes.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_mcp::{McpError, McpOptions, McpServer, McpServers};
+///
+/// async fn start(options: &McpOptions) -> Result<McpServers, McpError> {
+///     let time = McpServer::stdio("uvx", ["mcp-server-time"]);
+///     let servers = McpServers::start([("time".to_owned(), time)], options)?;
+///     println!("{} tools", servers.tools(Duration::from_secs(10)).await.len());
+///     Ok(servers)
+/// }
+/// ```
 pub struct McpServers {
     pub(crate) servers: Vec<Arc<Server>>,
     tasks: Vec<JoinHandle<()>>,

@@ -63,6 +63,11 @@ impl SignIn {
     }
 
     /// Sets a client that somebody registered at the authorization server, with its secret if it has one.
+    ///
+    /// ```
+    /// use archon_mcp::SignIn;
+    /// let sign_in = SignIn::person().with_client("archon-desk", None);
+    /// ```
     pub fn with_client(mut self, id: impl Into<String>, secret: Option<Secret>) -> Self {
         self.client_id = Some(id.into());
         self.client_secret = secret;
@@ -70,18 +75,31 @@ impl SignIn {
     }
 
     /// Sets the address of a client ID metadata document.
+    ///
+    /// ```
+    /// use archon_mcp::SignIn;
+    /// let sign_in = SignIn::person().with_client_document("https://desk.example.com/client.json");
+    /// ```
     pub fn with_client_document(mut self, address: impl Into<String>) -> Self {
         self.client_document = Some(address.into());
         self
     }
 
     /// Sets the scopes that are asked for.
+    ///
+    /// ```
+    /// let sign_in = archon_mcp::SignIn::person().with_scopes(["tickets:read"]);
+    /// ```
     pub fn with_scopes<T: Into<String>>(mut self, scopes: impl IntoIterator<Item = T>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
     /// Sets the authorization server, by its issuer address.
+    ///
+    /// ```
+    /// let sign_in = archon_mcp::SignIn::person().with_issuer("https://login.example.com");
+    /// ```
     pub fn with_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self

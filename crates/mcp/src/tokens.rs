@@ -10,6 +10,17 @@ use crate::McpServer;
 ///
 /// The name of an account is the server's address, a blank, and the issuer of the authorization server. So a
 /// server that names another authorization server one day does not get the tokens of the first one.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_mcp::TokenStore;
+/// use archon_types::CredentialStore;
+///
+/// fn tokens_of_anna(store: Arc<dyn CredentialStore>) -> TokenStore {
+///     TokenStore::new(store, "anna".into())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct TokenStore {
     store: Arc<dyn CredentialStore>,

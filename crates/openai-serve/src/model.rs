@@ -32,6 +32,10 @@ impl AgentModel {
     }
 
     /// Sends the final answer alone, for clients that read nothing else.
+    ///
+    /// ```
+    /// let writer = archon_openai_serve::AgentModel::new("writer").with_final_answer_only();
+    /// ```
     pub fn with_final_answer_only(mut self) -> Self {
         self.final_answer_only = true;
         self

@@ -5,6 +5,18 @@ use std::time::Duration;
 use archon_types::CancellationToken;
 
 /// The options of a [`Server`](crate::Server).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_openai_serve::ServerOptions;
+/// use archon_types::CancellationToken;
+///
+/// let options = ServerOptions::default()
+///     .with_max_body(1 << 20) // bytes
+///     .with_heartbeat(Duration::from_secs(10))
+///     .with_end(CancellationToken::new());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {

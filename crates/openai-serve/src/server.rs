@@ -21,6 +21,17 @@ use crate::{
 ///
 /// The server checks no token, no host and no origin: mount its router behind checks. One server works with one run
 /// service; for customers that have runs of their own, create one for each, over the service of that customer.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_openai_serve::{AgentModel, Server, ServerOptions};
+/// use archon_types::{Clock, RunService};
+///
+/// fn models(runs: Arc<dyn RunService>, clock: Arc<dyn Clock>) -> Server {
+///     Server::new(runs, [AgentModel::new("desk")], clock, ServerOptions::default())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,

@@ -8,6 +8,26 @@ use std::{any::Any, ffi::OsString, fmt, io, process::Command};
 /// Implement this trait to limit a process of
 /// [`ServerProcess::spawn_sandboxed`](crate::ServerProcess::spawn_sandboxed). The crate `archon-tools` has an
 /// implementation for Linux, `sandbox::ServerSandbox`.
+///
+/// ```
+/// use std::{io, process::Command};
+///
+/// use archon_process::{ProcessSandbox, SandboxedStart};
+///
+/// /// Hides the home folder from programs that look for it by its variable.
+/// #[derive(Debug)]
+/// struct NoHome;
+///
+/// impl ProcessSandbox for NoHome {
+///     fn prepare(&self, _command: &Command, _group: u32) -> io::Result<SandboxedStart> {
+///         Ok(SandboxedStart {
+///             variables: vec![("HOME".into(), "/var/empty".into())],
+///             restrict: Box::new(|_command| Ok(())),
+///             resources: Box::new(()),
+///         })
+///     }
+/// }
+/// ```
 pub trait ProcessSandbox: fmt::Debug + Send + Sync {
     /// Prepares the start of `command` in the process group `group`.
     ///

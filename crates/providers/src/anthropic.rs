@@ -36,6 +36,15 @@ const BETA: &str = "anthropic-beta";
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 /// Options of [`Anthropic`].
+///
+/// ```
+/// use archon_providers::{AnthropicOptions, AnthropicTraits};
+///
+/// // A service that wants a bearer token, with models whose names tell nothing.
+/// fn options(token: &str, traits: AnthropicTraits) -> AnthropicOptions {
+///     AnthropicOptions::default().with_bearer_token(token).with_traits(traits)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicOptions {
@@ -117,6 +126,13 @@ impl AnthropicOptions {
 }
 
 /// A provider for services with Anthropic's Messages API. Clones share one pool of connections.
+///
+/// ```no_run
+/// use archon_providers::{ANTHROPIC_URL, Anthropic, AnthropicOptions};
+///
+/// let provider = Anthropic::new(ANTHROPIC_URL, AnthropicOptions::default().with_api_key("sk-secret"))?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Anthropic(Arc<Inner>);
 

@@ -24,6 +24,18 @@ use crate::{
 
 /// Options of [`AzureOpenAi`]. Price and abilities of a deployment are known if it is named like its model,
 /// for instance `gpt-5-mini`.
+///
+/// ```
+/// use archon_providers::{AzureApi, AzureAuth, AzureOptions, Compat, ResponsesCompat};
+///
+/// let chat = AzureOptions::default()
+///     .with_api_key("the-key-of-the-resource")
+///     .with_auth(AzureAuth::Bearer)
+///     .with_api(AzureApi::ChatCompletions)
+///     .with_api_version("2024-10-21")
+///     .with_chat(Compat::default());
+/// let responses = AzureOptions::default().with_responses(ResponsesCompat::default());
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AzureOptions {
@@ -116,6 +128,14 @@ impl AzureOptions {
 }
 
 /// A provider for OpenAI's models on Azure. Clones share one pool of connections.
+///
+/// ```no_run
+/// use archon_providers::{AzureOpenAi, AzureOptions};
+///
+/// let options = AzureOptions::default().with_api_key("the-key-of-the-resource");
+/// let provider = AzureOpenAi::new("https://my-resource.openai.azure.com", options)?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct AzureOpenAi(Arc<Inner>);
 

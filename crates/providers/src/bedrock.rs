@@ -33,6 +33,18 @@ use decode::ConverseDecoder;
 use encode::Encoder;
 
 /// Options of [`Bedrock`].
+///
+/// ```
+/// use archon_providers::{AwsCredentials, BedrockAuth, BedrockOptions, ModelFamily, StructuredOutput};
+///
+/// let credentials = AwsCredentials::new("AKIDEXAMPLE", "secret").with_session_token("token");
+/// let options = BedrockOptions::default()
+///     .with_auth(BedrockAuth::Signed(credentials))
+///     .with_region("eu-central-1")
+///     .with_family(ModelFamily::Nova)
+///     .with_structured(StructuredOutput::Native)
+///     .with_additional_fields(serde_json::json!({ "top_k": 20 }));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BedrockOptions {
@@ -117,6 +129,14 @@ impl BedrockOptions {
 }
 
 /// A provider for Amazon Bedrock. Clones share one pool of connections.
+///
+/// ```no_run
+/// use archon_providers::{Bedrock, BedrockOptions};
+///
+/// let options = BedrockOptions::from_variables(|name| std::env::var(name).ok())?;
+/// let provider = Bedrock::in_region("eu-central-1", options)?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Bedrock(Arc<Inner>);
 

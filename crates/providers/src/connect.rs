@@ -11,6 +11,22 @@ use crate::{
 };
 
 /// Options of the connection to a service, for every protocol. Each option has a default.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_providers::{ConnectOptions, HttpOptions};
+/// use archon_types::Clock;
+///
+/// fn options(clock: Arc<dyn Clock>) -> ConnectOptions {
+///     ConnectOptions::default()
+///         .with_id("gateway")
+///         .with_api_key("sk-secret")
+///         .with_header("x-team", "search")
+///         .with_http(HttpOptions::default().with_plain_http())
+///         .with_clock(clock)
+/// }
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {

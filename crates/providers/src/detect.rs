@@ -59,6 +59,20 @@ pub enum ServerAnswer {
 /// A port without a server refuses the connection at once, so only a slow server takes the full time. A
 /// caller that cannot wait long can use a short timeout and ask the servers with [`ServerAnswer::Late`]
 /// again.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_providers::{LocalServer, ServerAnswer, ask_local_servers};
+///
+/// # async fn example() {
+/// for (server, answer) in ask_local_servers(LocalServer::defaults(), Duration::from_millis(300)).await {
+///     if let ServerAnswer::Models(models) = answer {
+///         println!("{}: {}", server.profile, models.join(", "));
+///     }
+/// }
+/// # }
+/// ```
 pub async fn ask_local_servers(
     servers: Vec<LocalServer>,
     timeout: Duration,

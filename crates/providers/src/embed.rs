@@ -21,6 +21,12 @@ use crate::{
 };
 
 /// Options of an embedder.
+///
+/// ```
+/// use archon_providers::EmbedderOptions;
+///
+/// let options = EmbedderOptions::default().with_api_key("sk-secret").asking_for_dimensions();
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbedderOptions {

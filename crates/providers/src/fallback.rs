@@ -17,6 +17,16 @@ use crate::{
 /// failure the next provider is asked, except after a cancel, a content filter or a context overflow:
 /// these would most likely stop the next provider too. A failure after the beginning of an answer goes to
 /// the caller. The message names the provider that answered.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_providers::{FallbackProvider, ScriptedProvider};
+///
+/// let service = Arc::new(ScriptedProvider::texts(["Hello."]));
+/// let local = Arc::new(ScriptedProvider::texts(["Hi."]));
+/// let provider = FallbackProvider::new(service, vec![(local, "qwen3".to_owned())]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct FallbackProvider {
     first: Arc<dyn Provider>,

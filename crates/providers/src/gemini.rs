@@ -30,6 +30,14 @@ pub const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 pub(crate) const GEMINI_KEY: SentAs = SentAs::Header("x-goog-api-key");
 
 /// Options of [`Gemini`].
+///
+/// ```
+/// use archon_providers::GeminiOptions;
+///
+/// let options = GeminiOptions::default()
+///     .with_api_key("secret")
+///     .with_safety("HARM_CATEGORY_HARASSMENT", "BLOCK_ONLY_HIGH");
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GeminiOptions {
@@ -59,6 +67,13 @@ impl GeminiOptions {
 }
 
 /// A provider for Gemini's models at Google. Clones share one pool of connections.
+///
+/// ```no_run
+/// use archon_providers::{GEMINI_URL, Gemini, GeminiOptions};
+///
+/// let provider = Gemini::new(GEMINI_URL, GeminiOptions::default().with_api_key("secret"))?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Gemini(Arc<Contents>);
 

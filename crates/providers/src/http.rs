@@ -22,6 +22,25 @@ use client::ClientPool;
 use crate::{answer_limits::AnswerLimits, error::SetupError};
 
 /// HTTP options of a provider. Providers that get clones of one value share one pool of connections.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_providers::{AnswerLimits, HttpOptions, Timeouts};
+///
+/// fn of_company(certificates: &[u8]) -> HttpOptions {
+///     let mut timeouts = Timeouts::default();
+///     timeouts.first_byte = Duration::from_secs(300);
+///     let mut limits = AnswerLimits::default();
+///     limits.text_bytes = 1 << 20;
+///     HttpOptions::default()
+///         .with_timeouts(timeouts)
+///         .with_limits(limits)
+///         .with_plain_http()
+///         .with_proxy("http://proxy.example:3128")
+///         .with_ca_certificates(certificates)
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HttpOptions {

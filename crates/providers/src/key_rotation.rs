@@ -21,6 +21,15 @@ use crate::{
 ///
 /// When a key is refused, has no credit or meets a rate limit, the next key is used, also for later calls;
 /// after the last key comes the first one. A call tries each key once. Clones share the current key.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_providers::{KeyRotationProvider, ScriptedProvider};
+///
+/// let (first, second) = (ScriptedProvider::texts(["Hello."]), ScriptedProvider::texts(["Hello."]));
+/// let provider = KeyRotationProvider::new(Arc::new(first), vec![Arc::new(second)]);
+/// ```
 #[derive(Clone)]
 pub struct KeyRotationProvider {
     /// The same service with each key; never empty.

@@ -26,6 +26,14 @@ use decode::ChatDecoder;
 pub use read_stream::read_chat_stream;
 
 /// Options of [`OpenAiCompatible`].
+///
+/// ```
+/// use archon_providers::{Compat, OpenAiOptions, SystemRole};
+///
+/// let mut compat = Compat::default();
+/// compat.system_role = SystemRole::System;
+/// let options = OpenAiOptions::default().with_api_key("sk-secret").with_compat(compat);
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenAiOptions {
@@ -51,6 +59,13 @@ impl OpenAiOptions {
 }
 
 /// A provider for a service with chat completions. Clones share one pool of connections.
+///
+/// ```no_run
+/// use archon_providers::{OpenAiCompatible, OpenAiOptions};
+///
+/// let provider = OpenAiCompatible::new("http://localhost:11434/v1", OpenAiOptions::default())?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OpenAiCompatible(Arc<Inner>);
 

@@ -67,6 +67,14 @@ pub enum ReasoningSummary {
 }
 
 /// Options of [`OpenAiResponses`].
+///
+/// ```
+/// use archon_providers::{ReasoningSummary, ResponsesCompat, ResponsesOptions};
+///
+/// let mut compat = ResponsesCompat::default();
+/// compat.reasoning_summary = ReasoningSummary::Concise;
+/// let options = ResponsesOptions::default().with_api_key("sk-secret").with_compat(compat);
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ResponsesOptions {
@@ -87,6 +95,14 @@ impl ResponsesOptions {
 }
 
 /// A provider for a service with the Responses API. Clones share one pool of connections.
+///
+/// ```no_run
+/// use archon_providers::{OpenAiResponses, ResponsesOptions};
+///
+/// let options = ResponsesOptions::default().with_api_key("sk-secret");
+/// let provider = OpenAiResponses::new("https://api.openai.com/v1", options)?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OpenAiResponses(Arc<Inner>);
 

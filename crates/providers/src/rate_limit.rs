@@ -50,6 +50,16 @@ impl RateLimiter {
 archon_types::debug_fields!(RateLimiter: tokens = 0.tokens);
 
 /// A provider whose calls wait for a [`RateLimiter`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_providers::{RateLimitProvider, RateLimiter, ScriptedProvider};
+/// use archon_testkit::VirtualClock;
+///
+/// let limiter = RateLimiter::per_minute(60, Arc::new(VirtualClock::new()));
+/// let provider = RateLimitProvider::new(Arc::new(ScriptedProvider::texts(["Hello."])), limiter);
+/// ```
 #[derive(Clone, Debug)]
 pub struct RateLimitProvider {
     inner: Arc<dyn Provider>,

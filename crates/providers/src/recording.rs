@@ -86,6 +86,14 @@ impl RecordingProvider {
     }
 
     /// Replaces this secret by `****` wherever it occurs.
+    ///
+    /// ```
+    /// use archon_providers::RecordingProvider;
+    ///
+    /// fn without(recording: RecordingProvider, password: &str) -> RecordingProvider {
+    ///     recording.hide(password)
+    /// }
+    /// ```
     pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
         self.scrubber.add(secret.into());
         self

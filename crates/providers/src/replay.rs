@@ -29,6 +29,16 @@ use crate::{
 /// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each call;
 /// for a model with abilities other than the default, also `"can":{…}`. Requests are compared in their
 /// recorded form, with secrets replaced by `****`.
+///
+/// ```
+/// use archon_providers::{ReplayProvider, SetupError};
+/// use archon_types::Capabilities;
+///
+/// fn recorded(password: &str) -> Result<ReplayProvider, SetupError> {
+///     let replay = ReplayProvider::open("tests/calls.jsonl")?;
+///     Ok(replay.with_id("openai").with_capabilities(Capabilities::default()).hide(password))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ReplayProvider {
     id: String,

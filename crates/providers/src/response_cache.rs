@@ -23,6 +23,15 @@ const CAPACITY: usize = 256;
 /// Two requests are equal if both send the same to the model; times and ids of messages are ignored. Only
 /// complete answers are cached. A cached answer reports no tokens, because none were paid for. When the
 /// cache is full, the least recently used answer is dropped. Clones share the cache.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_providers::{CachingProvider, ScriptedProvider};
+///
+/// let model = Arc::new(ScriptedProvider::texts(["Hello."]));
+/// let provider = CachingProvider::new(model).with_capacity(1_000); // answers
+/// ```
 #[derive(Clone)]
 pub struct CachingProvider {
     inner: Arc<dyn Provider>,

@@ -50,6 +50,15 @@ impl RetryProvider {
     }
 
     /// Sets the number of retries and their delays.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use archon_providers::{RetryProvider, ScriptedProvider};
+    /// # let model = Arc::new(ScriptedProvider::texts(["hi"]));
+    /// # let clock = Arc::new(archon_testkit::VirtualClock::new());
+    /// use archon_types::RetryConfig;
+    /// let provider = RetryProvider::new(model, clock).with_config(RetryConfig::none());
+    /// ```
     pub fn with_config(mut self, config: RetryConfig) -> Self {
         self.config = config;
         self
@@ -57,6 +66,15 @@ impl RetryProvider {
 
     /// Adds a random part to the delays, so that clients that failed together do not retry together. `draw`
     /// returns a random number from -1.0 to 1.0 for each delay.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use archon_providers::{RetryProvider, ScriptedProvider};
+    /// # let model = Arc::new(ScriptedProvider::texts(["hi"]));
+    /// # let clock = Arc::new(archon_testkit::VirtualClock::new());
+    /// // A program draws a random number here.
+    /// let provider = RetryProvider::new(model, clock).with_jitter(|| 0.25);
+    /// ```
     pub fn with_jitter(mut self, draw: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.jitter = Arc::new(draw);
         self

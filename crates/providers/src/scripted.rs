@@ -21,6 +21,19 @@ use crate::Events;
 type Script = VecDeque<Result<ModelEvent, ProviderError>>;
 
 /// One step in the script of a [`ScriptedProvider`]: an answer or a failure.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_providers::Step;
+/// use archon_types::{StopReason, Usage};
+///
+/// let call = Step::call("call_1", "add", serde_json::json!({ "a": 19, "b": 23 }));
+/// let answer = Step::text("It is 4")
+///     .after(Duration::from_secs(2))
+///     .with_usage(Usage { input: 100, output: 20, ..Usage::default() })
+///     .with_stop_reason(StopReason::Length);
+/// ```
 #[derive(Clone)]
 pub struct Step {
     kind: Kind,
@@ -157,18 +170,42 @@ impl ScriptedProvider {
     }
 
     /// Sets the text that answers all requests after the end of the script.
+    ///
+    /// ```
+    /// use archon_providers::ScriptedProvider;
+    ///
+    /// let model = ScriptedProvider::texts(["Hello."]).when_exhausted("I have nothing to add.");
+    /// ```
     pub fn when_exhausted(mut self, text: impl Into<String>) -> Self {
         self.when_exhausted = Some(Step::text(text));
         self
     }
 
     /// Sets the clock, which steps with a delay need and which gives the times of messages.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_providers::ScriptedProvider;
+    /// use archon_testkit::VirtualClock;
+    ///
+    /// let model = ScriptedProvider::texts(["Hello."]).with_clock(Arc::new(VirtualClock::new()));
+    /// ```
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
     /// Sets the abilities of the model.
+    ///
+    /// ```
+    /// use archon_providers::ScriptedProvider;
+    /// use archon_types::Capabilities;
+    ///
+    /// let mut small = Capabilities::default();
+    /// small.context_window = Some(8_192); // tokens
+    /// let model = ScriptedProvider::texts(["Hello."]).with_capabilities(small);
+    /// ```
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self

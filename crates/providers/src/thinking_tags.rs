@@ -23,6 +23,15 @@ use crate::{
 /// [`OpenAiCompatible`](crate::OpenAiCompatible) does this itself if the service's [`Compat`](crate::Compat)
 /// sets `think_tags`; this wrapper does it for other providers. If the provider reports thinking itself,
 /// thinking between tags is dropped.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_providers::{ScriptedProvider, ThinkingTagsProvider};
+///
+/// let model = Arc::new(ScriptedProvider::texts(["<think>Hm.</think>Hello."]));
+/// let provider = ThinkingTagsProvider::new(model);
+/// ```
 #[derive(Clone, Debug)]
 pub struct ThinkingTagsProvider {
     inner: Arc<dyn Provider>,

@@ -58,6 +58,12 @@ impl VertexPlace {
 }
 
 /// Options of [`Vertex`].
+///
+/// ```
+/// use archon_providers::VertexOptions;
+///
+/// let options = VertexOptions::default().with_base_url("https://gateway.example.com/vertex");
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VertexOptions {
@@ -80,6 +86,14 @@ impl VertexOptions {
 }
 
 /// A provider for Gemini's models on Google Cloud. Clones share one pool of connections.
+///
+/// ```
+/// use archon_providers::{SetupError, TokenSource, Vertex, VertexOptions, VertexPlace};
+///
+/// fn gemini(token: TokenSource) -> Result<Vertex, SetupError> {
+///     Vertex::new(&VertexPlace::new("my-project", "europe-west4"), token, VertexOptions::default())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Vertex {
     contents: Arc<Contents>,

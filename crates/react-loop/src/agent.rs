@@ -31,6 +31,19 @@ use crate::{
 };
 
 /// An agent in which a model and its tools take turns, with every step in a journal.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_react_loop::{ReactAgent, ReactAgentOptions};
+/// use archon_types::{Journal, Provider};
+///
+/// fn desk(model: Arc<dyn Provider>, journal: Arc<dyn Journal>) -> ReactAgent {
+///     let mut options = ReactAgentOptions::new("gpt-5-mini");
+///     options.name = "Refund desk".to_owned();
+///     ReactAgent::new(model, journal, options).with_system("You answer customers of the chair shop.")
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ReactAgent {
     pub(crate) driver: Driver,

@@ -14,6 +14,19 @@ use serde::{Deserialize, Serialize};
 use crate::retry;
 
 /// A fallback model, which is asked if the models before it cannot answer.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_react_loop::Fallback;
+/// use archon_types::{ModelPrice, Provider};
+///
+/// fn cheaper(provider: Arc<dyn Provider>, second_key: Arc<dyn Provider>) -> Fallback {
+///     // 0.25 dollars of input and 2 dollars of output for a million tokens.
+///     let price = ModelPrice::new(250_000, 2_000_000);
+///     Fallback::new(provider, "gpt-5-mini").with_keys(vec![second_key]).with_price(price)
+/// }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Fallback {

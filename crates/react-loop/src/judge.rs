@@ -26,6 +26,20 @@ use crate::{
 use material::{Material, fit};
 
 /// An evaluation strategy that asks a model which branch is best.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_react_loop::{ContextParts, Fallback, LlmJudge, ReactAgentOptions};
+/// use archon_types::Provider;
+///
+/// fn judge(model: Arc<dyn Provider>, second_key: Arc<dyn Provider>, local: Arc<dyn Provider>) -> LlmJudge {
+///     LlmJudge::new(model, ReactAgentOptions::new("gpt-5-mini"))
+///         .with_keys(vec![second_key])
+///         .with_fallbacks(vec![Fallback::new(local, "qwen3")])
+///         .with_context_parts(ContextParts::default())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct LlmJudge {
     provider: Arc<dyn Provider>,

@@ -28,6 +28,18 @@ pub use origin::continuation_point;
 use crate::{EarlierRuns, History, LoopError, Opening, ReactAgent, fold_before, fold_chain, resume::started};
 
 /// Several agents that work on the same task, and the strategy that chooses among their answers.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_react_loop::{LoopError, ParallelLoop, PickFirst, ReactAgent};
+/// use archon_types::{ExecutionLimits, Journal};
+///
+/// fn both(journal: Arc<dyn Journal>, branches: Vec<ReactAgent>) -> Result<ParallelLoop, LoopError> {
+///     let limits = ExecutionLimits::default().with_max_total_tokens(200_000); // of all branches together
+///     Ok(ParallelLoop::new(journal, branches, Arc::new(PickFirst))?.with_limits(limits))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ParallelLoop {
     journal: Arc<dyn Journal>,

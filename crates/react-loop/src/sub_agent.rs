@@ -17,6 +17,19 @@ use serde_json::json;
 ///
 /// The model writes the task into `task`. The arguments of other systems, `prompt` with `description` and
 /// `subagent_type`, are accepted too.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_react_loop::{ReactAgent, SubAgentTool};
+///
+/// fn as_tool(researcher: ReactAgent) -> SubAgentTool {
+///     SubAgentTool::new("research", researcher)
+///         .with_description("Finds sources for a question. Give it the whole question.")
+///         .with_max_turns(8)
+///         .with_time_limit(Duration::from_secs(60))
+/// }
+/// ```
 pub struct SubAgentTool {
     spec: ToolSpec,
     agent: Arc<dyn Agent>,

@@ -19,6 +19,18 @@ use crate::{
 };
 
 /// The runs and memories that a token reaches.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_server::Scope;
+/// use archon_types::{MemoryStore, RunService};
+///
+/// /// The scope of a customer: the service and the store have nothing of others.
+/// fn scope(runs: Arc<dyn RunService>, memories: Arc<dyn MemoryStore>) -> Scope {
+///     Scope::new(runs).with_memories(memories).with_description("desk", "Answers questions about orders.")
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Scope {
     pub(crate) runs: Arc<dyn RunService>,
@@ -63,6 +75,15 @@ impl std::fmt::Debug for Scope {
 }
 
 /// The limits of one token.
+///
+/// ```
+/// use archon_server::TokenLimits;
+///
+/// let limits = TokenLimits::default()
+///     .with_requests_per_minute(120)
+///     .with_starts_per_hour(30)
+///     .with_watchers(4);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TokenLimits {
@@ -96,6 +117,15 @@ impl TokenLimits {
 }
 
 /// A token: a program sends it as `Authorization: Bearer TOKEN`, and a browser gets a cookie for it by a one-time link.
+///
+/// ```
+/// use archon_server::{AccessToken, Role, Scope, ServeError, TokenLimits};
+///
+/// fn token(scope: Scope) -> Result<AccessToken, ServeError> {
+///     let token = AccessToken::random("ann", Role::Operator, scope)?;
+///     Ok(token.with_limits(TokenLimits::default().with_starts_per_hour(30)))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct AccessToken {
     name: String,

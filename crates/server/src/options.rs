@@ -7,6 +7,24 @@ use archon_types::CancellationToken;
 use crate::request_log::RequestLog;
 
 /// The options of a server.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_server::{RequestLog, ServerOptions};
+/// use archon_types::CancellationToken;
+///
+/// fn options(log: RequestLog, end: CancellationToken) -> ServerOptions {
+///     ServerOptions::default()
+///         .with_dashboard()
+///         .with_home("../chat")
+///         .with_secure_cookie()
+///         .with_max_body(1 << 20) // bytes
+///         .with_heartbeat(Duration::from_secs(10))
+///         .with_request_log(log)
+///         .with_end(end)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {

@@ -12,6 +12,15 @@ use hyper_util::service::TowerToHyperService;
 use crate::cookie::Channel;
 
 /// The options of serving.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_server::{ConnectionOptions, ServeOptions};
+///
+/// let connections = ConnectionOptions::default().with_grace(Duration::from_secs(30));
+/// let behind_proxy = ServeOptions::default().with_connections(connections).with_proxy();
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServeOptions {
@@ -41,6 +50,14 @@ impl ServeOptions {
 
     /// Encrypts the connections with this certificate, which also allows an address beyond the loopback interface. The
     /// cookies of browsers get the attribute `Secure`.
+    ///
+    /// ```
+    /// use archon_server::{ServeOptions, TlsError, TlsIdentity};
+    ///
+    /// fn encrypted(certificate: &[u8], key: &[u8]) -> Result<ServeOptions, TlsError> {
+    ///     Ok(ServeOptions::default().with_tls(TlsIdentity::from_pem(certificate, key)?))
+    /// }
+    /// ```
     #[cfg(feature = "tls")]
     pub fn with_tls(mut self, identity: TlsIdentity) -> Self {
         self.tls = Some(identity);

@@ -19,6 +19,18 @@ use crate::{
 };
 
 /// Runs over HTTP. Cloning is cheap, and clones share everything.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_server::{AccessToken, AllowedHosts, Server, ServerOptions};
+/// use archon_types::Clock;
+///
+/// fn server(tokens: Vec<AccessToken>, clock: Arc<dyn Clock>) -> Server {
+///     let hosts = AllowedHosts::new(["agents.example.com"]);
+///     Server::new(hosts, tokens, clock, ServerOptions::default().with_dashboard())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Server {
     state: Arc<State>,

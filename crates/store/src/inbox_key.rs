@@ -23,6 +23,10 @@ use crate::{
 /// The key that seals messages to runs, so that a forged message is rejected: 32 random bytes. With the key,
 /// anyone can answer in a person's name, so keep it where no tool of an agent can read or write. Clones share
 /// the key.
+///
+/// ```
+/// let key = archon_store::InboxKey::in_file("keys/inbox");
+/// ```
 #[derive(Clone)]
 pub struct InboxKey(Arc<Source>);
 

@@ -44,6 +44,16 @@ use crate::{
 use blobs::BlobFiles;
 
 /// A journal that keeps each run in a file in one directory. Clones share the directory.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_store::{InboxKey, JsonlJournal};
+///
+/// let journal = JsonlJournal::new("data")
+///     .with_inbox_key(InboxKey::in_file("keys/inbox"))
+///     .with_lock_wait(Duration::from_secs(1));
+/// ```
 #[derive(Clone, Debug)]
 pub struct JsonlJournal {
     runs: PathBuf,

@@ -22,6 +22,15 @@ type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
 /// A journal that keeps logs in memory. Clones share the same logs.
 ///
 /// Both levels of durability are the same in this journal: nothing survives the process.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_store::InMemoryJournal;
+/// use archon_types::Journal;
+///
+/// let journal: Arc<dyn Journal> = Arc::new(InMemoryJournal::new());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct InMemoryJournal {
     runs: Runs,

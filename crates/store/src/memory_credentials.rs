@@ -13,6 +13,23 @@ use archon_types::{
 type Entries = BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>;
 
 /// A store that keeps credentials in memory. Clones share the credentials.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_store::InMemoryCredentials;
+/// use archon_testkit::VirtualClock;
+/// use archon_types::{CredentialKey, CredentialStore, Secret};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), archon_types::CredentialError> {
+/// let store = InMemoryCredentials::new(Arc::new(VirtualClock::new()));
+/// let key = CredentialKey::primary("anna".into(), "mail");
+/// store.save(&key, Secret::new(serde_json::json!({ "password": "secret" }))).await?;
+/// assert!(store.get(&key).await?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct InMemoryCredentials {
     entries: Arc<Mutex<Entries>>,

@@ -24,6 +24,16 @@ use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
 
 /// A store of memories in one schema of a PostgreSQL database, restricted to a collection. Clones share the
 /// connections.
+///
+/// ```
+/// use archon_store::PostgresMemory;
+/// use archon_types::{Collection, MemoryError};
+///
+/// async fn memories_of_anna() -> Result<PostgresMemory, MemoryError> {
+///     let all = PostgresMemory::connect("host=localhost user=archon dbname=archon", "memories").await?;
+///     all.collection(Collection::new("user:anna")?)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct PostgresMemory {
     pool: Arc<Pool>,

@@ -21,6 +21,10 @@ use crate::{
 };
 
 /// A store that keeps each session in a file in one directory. Clones share the directory.
+///
+/// ```
+/// let store = archon_store::FileSystemSessionStore::new("data/sessions");
+/// ```
 #[derive(Clone, Debug)]
 pub struct FileSystemSessionStore {
     dir: PathBuf,

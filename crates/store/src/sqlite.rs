@@ -52,6 +52,17 @@ pub use pool_index::SqlitePoolIndex;
 /// A journal that keeps all runs in one SQLite database. Clones share it.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use archon_store::{InboxKey, SqliteJournal};
+///
+/// let journal = SqliteJournal::open("data/runs.db")?
+///     .with_inbox_key(InboxKey::in_file("keys/inbox"))
+///     .with_lock_wait(Duration::from_secs(1));
+/// # Ok::<(), archon_types::JournalError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SqliteJournal {
     database: Arc<Database>,

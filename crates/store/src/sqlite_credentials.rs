@@ -31,6 +31,17 @@ pub use seal::SealingKey;
 use crate::{blocking::blocking_or, database_file};
 
 /// A store that keeps credentials in one SQLite database. Clones share it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_store::SqliteCredentials;
+/// use archon_types::{Clock, CredentialError};
+///
+/// fn open(clock: Arc<dyn Clock>) -> Result<SqliteCredentials, CredentialError> {
+///     SqliteCredentials::open("data/credentials.db", clock)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct SqliteCredentials {
     database: Arc<Database>,

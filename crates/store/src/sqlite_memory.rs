@@ -34,6 +34,14 @@ use database::Database;
 /// A store of memories in one SQLite database, restricted to a collection. Clones share it.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
+///
+/// ```no_run
+/// use archon_store::SqliteMemory;
+/// use archon_types::Collection;
+///
+/// let of_anna = SqliteMemory::open("data/memories.db")?.collection(Collection::new("user:anna")?)?;
+/// # Ok::<(), archon_types::MemoryError>(())
+/// ```
 #[derive(Clone)]
 pub struct SqliteMemory {
     database: Arc<Database>,

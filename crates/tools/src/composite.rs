@@ -115,6 +115,11 @@ impl Composite {
 
     /// Sets the calls that the composite begins with: their open parameters become the composite's
     /// parameters. Default: the calls that wait for no other call.
+    ///
+    /// ```
+    /// use archon_tools::Composite;
+    /// let research = Composite::new("research", "Finds pages and sums them up.").with_inputs(["search"]);
+    /// ```
     pub fn with_inputs<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.inputs = nodes.into_iter().map(Into::into).collect();
         self
@@ -122,6 +127,11 @@ impl Composite {
 
     /// Sets the calls whose results become the composite's result. Default: the calls that no other call
     /// waits for.
+    ///
+    /// ```
+    /// use archon_tools::Composite;
+    /// let research = Composite::new("research", "Finds pages and sums them up.").with_outputs(["read"]);
+    /// ```
     pub fn with_outputs<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.outputs = nodes.into_iter().map(Into::into).collect();
         self

@@ -176,6 +176,13 @@ impl ToolEngine {
     }
 
     /// Sets the options.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use archon_tools::{EngineOptions, ToolEngine, ToolRegistry};
+    /// let options = EngineOptions::default().with_timeout(Duration::from_secs(60));
+    /// let engine = ToolEngine::new(ToolRegistry::new()).with_options(options);
+    /// ```
     pub fn with_options(mut self, options: EngineOptions) -> Self {
         self.rates = Rates::new(&options.rates);
         self.options = options;
@@ -183,12 +190,25 @@ impl ToolEngine {
     }
 
     /// Sets the approver, which asks a person.
+    ///
+    /// ```
+    /// use archon_tools::{ToolEngine, ToolRegistry};
+    /// let engine = ToolEngine::new(ToolRegistry::new()).with_approver(archon_types::AskLater);
+    /// ```
     pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
     /// Adds guards of the application; they run after the guards that were added before.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use archon_tools::{CallGuard, ToolEngine, ToolRegistry};
+    /// fn guarded(tools: ToolRegistry, guard: Arc<dyn CallGuard>) -> ToolEngine {
+    ///     ToolEngine::new(tools).with_guards([guard])
+    /// }
+    /// ```
     pub fn with_guards(mut self, guards: impl IntoIterator<Item = Arc<dyn CallGuard>>) -> Self {
         self.guards = self.guards.iter().cloned().chain(guards).collect();
         self
@@ -196,6 +216,11 @@ impl ToolEngine {
 
     /// Sets the function that returns the used share of a run's context window, from 0 to 1. Above 0.8
     /// results are `Brief` unless the caller or the tool sets another level of detail.
+    ///
+    /// ```
+    /// use archon_tools::{ToolEngine, ToolRegistry};
+    /// let engine = ToolEngine::new(ToolRegistry::new()).with_context_usage(|_run| 0.9);
+    /// ```
     pub fn with_context_usage(mut self, usage: impl Fn(&RunId) -> f64 + Send + Sync + 'static) -> Self {
         self.context_usage = Some(Arc::new(usage));
         self
@@ -203,6 +228,13 @@ impl ToolEngine {
 
     /// Sets a summarizer for texts that are stored in a file. Without it the model reads the beginning of
     /// such a text.
+    ///
+    /// ```
+    /// use archon_tools::{Summarizer, ToolEngine, ToolRegistry};
+    /// fn brief(tools: ToolRegistry, summarizer: std::sync::Arc<dyn Summarizer>) -> ToolEngine {
+    ///     ToolEngine::new(tools).with_summarizer(summarizer)
+    /// }
+    /// ```
     pub fn with_summarizer(mut self, summarizer: Arc<dyn Summarizer>) -> Self {
         self.summarizer = Some(summarizer);
         self
@@ -210,6 +242,13 @@ impl ToolEngine {
 
     /// Sets an analyzer of tool use. Its advice is added to results; the same advice is given once in a
     /// run.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use archon_tools::{SingleCalls, ToolEngine, ToolRegistry};
+    /// let analyzer = Arc::new(SingleCalls::of(["read_file", "search"]));
+    /// let engine = ToolEngine::new(ToolRegistry::new()).with_pattern_analyzer(analyzer);
+    /// ```
     pub fn with_pattern_analyzer(mut self, analyzer: Arc<dyn PatternAnalyzer>) -> Self {
         self.patterns = Some(Patterns::new(analyzer));
         self
@@ -238,6 +277,12 @@ impl ToolEngine {
 
     /// Returns an engine whose results are read by programs or other tools instead of a model. Levels of
     /// detail, files for large results, corrections, advice and the neutralising of chat tokens are off.
+    ///
+    /// ```
+    /// use archon_tools::{ToolEngine, ToolRegistry};
+    /// let engine = ToolEngine::new(ToolRegistry::new());
+    /// let for_programs = engine.clone().for_parts();
+    /// ```
     pub fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
         self.options.corrections.clear();

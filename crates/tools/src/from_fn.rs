@@ -76,6 +76,15 @@ where
     /// Sets the line that a person reads in an approval request, in place of the tool's name and arguments:
     /// `Refund {cents} cents of order {order}`. Arguments are shortened, and quoted if they are more than
     /// one word.
+    ///
+    /// ```
+    /// use archon_tools::FnTool;
+    /// use archon_types::ToolSpec;
+    ///
+    /// let spec = ToolSpec::new("refund", "Refunds cents.", serde_json::json!({ "type": "object" }));
+    /// let tool = FnTool::new(spec, |_, _| async { Ok("Refunded.".into()) });
+    /// let tool = tool.with_summary("Refund {cents} cents of order {order}");
+    /// ```
     pub fn with_summary(mut self, template: impl Into<String>) -> Self {
         self.summary = Some(template.into());
         self

@@ -11,6 +11,30 @@ use archon_types::OutputLevel;
 use crate::{Permissions, ToolRetryPolicy};
 
 /// Options of the tool engine.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_tools::{Ask, CallRate, EngineOptions, ErrorStyle, Permissions, ToolRetryPolicy};
+/// use archon_types::OutputLevel;
+///
+/// let options = EngineOptions::for_agent_tools()
+///     .with_timeout(Duration::from_secs(60))
+///     .with_max_arguments(1 << 20, 32) // bytes, levels
+///     .with_permissions(Permissions::parse(["bash"], [], ["read_file"])?)
+///     .asking(Ask::BeforeChanges)
+///     .granting(["fs_read", "fs_write"])
+///     .with_level("reviewer", ["fs_read"])
+///     .limiting("web_search", CallRate::per_minute(10))
+///     .with_output_level(OutputLevel::Brief)
+///     .with_error_text(ErrorStyle::Standard)
+///     .with_storage_dir("data")
+///     .stripping_tags(["system-reminder"])
+///     .correcting(["replace_all"])
+///     .with_retry(ToolRetryPolicy::never())
+///     .without_plan_mode();
+/// # Ok::<(), archon_tools::ToolSetupError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EngineOptions {

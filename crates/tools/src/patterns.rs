@@ -34,6 +34,24 @@ pub struct Suggestion {
 }
 
 /// Analyses how a run uses its tools. A panic of the analyzer counts as no advice.
+///
+/// ```
+/// use archon_tools::{CallMade, PatternAnalyzer, Suggestion};
+///
+/// /// Advises against many searches.
+/// struct FewSearches;
+///
+/// impl PatternAnalyzer for FewSearches {
+///     fn analyze(&self, calls: &[CallMade]) -> Vec<Suggestion> {
+///         let searches = calls.iter().filter(|made| made.call.name == "web_search").count();
+///         if searches <= 10 {
+///             return Vec::new();
+///         }
+///         let message = "Read the pages that you found.".to_owned();
+///         vec![Suggestion { pattern: "many searches".to_owned(), message }]
+///     }
+/// }
+/// ```
 pub trait PatternAnalyzer: Send + Sync {
     /// Returns advice on the latest calls of a run; `calls` begins with the oldest.
     fn analyze(&self, calls: &[CallMade]) -> Vec<Suggestion>;

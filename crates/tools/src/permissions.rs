@@ -162,6 +162,14 @@ impl fmt::Display for Rule {
 }
 
 /// The permission rules of an engine.
+///
+/// ```
+/// use archon_tools::Permissions;
+///
+/// // Denied, asked about, and allowed without a question.
+/// let rules = Permissions::parse(["bash"], ["web_fetch"], ["read_file", "search"])?;
+/// # Ok::<(), archon_tools::ToolSetupError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Permissions {

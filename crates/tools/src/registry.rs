@@ -16,6 +16,15 @@ use crate::{IntoTool, ToolSetupError, dialect, lint};
 /// A clone is another handle to the same tools. Tools can be added and removed while runs use them: a
 /// prepared call keeps its tool. The order is by name and not by registration, so that two processes with the
 /// same tools send the same request, byte for byte.
+///
+/// ```
+/// use archon_tools::{ToolRegistry, builtin::Calculator};
+///
+/// let tools = ToolRegistry::new();
+/// tools.register(Calculator::new())?;
+/// assert_eq!(tools.names(), ["calculator"]);
+/// # Ok::<(), archon_tools::ToolSetupError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct ToolRegistry {
     shared: Arc<RwLock<Shared>>,

@@ -8,6 +8,25 @@ use futures_util::future::{Either, select};
 use crate::{arguments::clip, output};
 
 /// Summarizes a text for a model that reads the summary in its place.
+///
+/// ```
+/// use archon_tools::Summarizer;
+/// use archon_types::{BoxFuture, ToolContext};
+///
+/// /// Keeps the first line.
+/// struct FirstLine;
+///
+/// impl Summarizer for FirstLine {
+///     fn sum_up<'a>(
+///         &'a self,
+///         text: &'a str,
+///         _context: &'a ToolContext,
+///     ) -> BoxFuture<'a, Result<String, String>> {
+///         let line = text.lines().next().unwrap_or_default().to_owned();
+///         Box::pin(std::future::ready(Ok(line)))
+///     }
+/// }
+/// ```
 pub trait Summarizer: Send + Sync {
     /// Returns the summary, or the reason why there is none. The future is dropped when the call is
     /// cancelled, or after 30 seconds.

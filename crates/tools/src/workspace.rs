@@ -59,6 +59,12 @@ impl Workspace {
 
     /// Adds a folder; paths in it must be absolute.
     ///
+    /// ```no_run
+    /// use archon_tools::Workspace;
+    /// let workspace = Workspace::new("projects/shop")?.and("/srv/pictures")?;
+    /// # Ok::<(), archon_tools::ToolSetupError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn and(self, root: impl AsRef<Path>) -> Result<Self, ToolSetupError> {
@@ -72,6 +78,12 @@ impl Workspace {
     ///
     /// File tools refuse paths within the folder. Commands do not see it; if it is within a granted folder
     /// and the kernel cannot hide it, commands are refused.
+    ///
+    /// ```no_run
+    /// use archon_tools::Workspace;
+    /// let workspace = Workspace::new("projects/shop")?.without("projects/shop/keys", "the shop's keys");
+    /// # Ok::<(), archon_tools::ToolSetupError>(())
+    /// ```
     pub fn without(self, folder: impl AsRef<Path>, what: impl Into<String>) -> Self {
         let folder = std::path::absolute(folder.as_ref()).unwrap_or_else(|_| folder.as_ref().to_owned());
         let folder = crate::permissions::resolved(Path::new("/"), &folder).unwrap_or(folder);

@@ -15,6 +15,16 @@ use futures_util::StreamExt;
 use super::{MOST_COMPARED, Runs, nearest};
 
 /// A handle for the runs of one tenant; see [`Runs::for_tenant`]. Cloning is cheap.
+///
+/// ```
+/// use archon::{RunError, Runs, types::{StartRun, StartRuns}};
+///
+/// async fn ask(runs: &Runs, customer: &str, question: &str) -> Result<String, RunError> {
+///     let theirs = runs.for_tenant(customer);
+///     let started = theirs.start(StartRun::new(question)).await?;
+///     theirs.reply(&started.run).await?.into_text()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TenantRuns {
     runs: Runs,

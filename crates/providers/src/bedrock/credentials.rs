@@ -24,6 +24,12 @@ pub enum BedrockAuth {
 }
 
 /// Credentials of an Amazon account or role.
+///
+/// ```
+/// use archon_providers::AwsCredentials;
+///
+/// let credentials = AwsCredentials::new("AKIDEXAMPLE", "secret").with_session_token("token");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AwsCredentials {

@@ -47,6 +47,14 @@ impl Catalogue {
     /// Adds these lines, whose values take precedence over those of earlier lines; `source` names their
     /// source for people. Blank lines are skipped.
     ///
+    /// ```
+    /// use archon_providers::Catalogue;
+    ///
+    /// let line = r#"{"model":"ollama:qwen3:8b","context_window":32768}"#; // tokens
+    /// let catalogue = Catalogue::default().with_lines(line, "my settings")?;
+    /// # Ok::<(), archon_providers::SetupError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`SetupError::Catalogue`] if a line is not valid, names no provider, or has a price below zero.
     pub fn with_lines(mut self, lines: &str, source: &str) -> Result<Self, SetupError> {
@@ -56,6 +64,14 @@ impl Catalogue {
 
     /// Adds the lines of a whole file, like [`with_lines`](Self::with_lines), in the format of the built-in
     /// file: the first line has source and date.
+    ///
+    /// ```
+    /// use archon_providers::Catalogue;
+    ///
+    /// fn read(path: &str) -> Result<Catalogue, Box<dyn std::error::Error>> {
+    ///     Ok(Catalogue::default().with_file(&std::fs::read_to_string(path)?)?)
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`SetupError::Catalogue`] if the first line has no `source` and `date`, or as for
@@ -168,6 +184,15 @@ fn read(text: &str) -> Result<Line, String> {
 /// A provider with a person's own facts about its models: context windows, prices, tool support.
 ///
 /// Only the own lines of the [`Catalogue`] are used; they win over the facts of the wrapped provider.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_providers::{Catalogue, CatalogueProvider, ScriptedProvider};
+///
+/// let model = Arc::new(ScriptedProvider::texts(["Hello."]));
+/// let provider = CatalogueProvider::new(model, Arc::new(Catalogue::default()));
+/// ```
 #[derive(Clone)]
 pub struct CatalogueProvider {
     inner: Arc<dyn Provider>,

@@ -12,6 +12,14 @@ use crate::{
 };
 
 /// An embedder with one of Gemini's models.
+///
+/// ```no_run
+/// use archon_providers::{EmbedderOptions, GEMINI_URL, GeminiEmbedder};
+///
+/// let options = EmbedderOptions::default().with_api_key("secret");
+/// let embedder = GeminiEmbedder::new(GEMINI_URL, "gemini-embedding-001", 3_072, options)?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 pub struct GeminiEmbedder(Remote);
 
 impl GeminiEmbedder {

@@ -8,6 +8,14 @@ use super::{EmbedderOptions, Remote, Wire, embedder, sent};
 use crate::{connect::SentAs, error::SetupError};
 
 /// An embedder with a model of any service or server with OpenAI's protocol.
+///
+/// ```no_run
+/// use archon_providers::{EmbedderOptions, OpenAiEmbedder};
+///
+/// let options = EmbedderOptions::default();
+/// let embedder = OpenAiEmbedder::new("http://localhost:11434/v1", "nomic-embed-text", 768, options)?;
+/// # Ok::<(), archon_providers::SetupError>(())
+/// ```
 pub struct OpenAiEmbedder(Remote);
 
 impl OpenAiEmbedder {

@@ -3,6 +3,8 @@
 use archon_run::{GrantedLease, Ledger};
 use archon_types::{CallId, Lease, RecordBody, Spending};
 
+use crate::CallState;
+
 use super::{Phase, ReactMachine};
 
 impl ReactMachine {

@@ -11,6 +11,17 @@ use super::tiers;
 ///
 /// Neither part is stored with a run: a process that resumes the run must set them again. Their decisions
 /// are in the log.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_react_loop::{ContextParts, Tiered};
+/// use archon_types::TokenEstimate;
+///
+/// let mut parts = ContextParts::default();
+/// parts.counter = Some(Arc::new(TokenEstimate)); // or your own `TokenCounter`
+/// parts.strategy = Some(Arc::new(Tiered)); // or your own `CompactionStrategy`
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ContextParts {

@@ -40,6 +40,11 @@ const TABLES: &str = "
 /// An index of suspended runs in one SQLite database, for several processes. Clones share it.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
+///
+/// ```no_run
+/// let index = archon_store::SqlitePoolIndex::open("data/waiting.db")?;
+/// # Ok::<(), archon_types::JournalError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SqlitePoolIndex(Arc<Database>);
 

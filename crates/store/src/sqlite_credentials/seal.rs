@@ -67,6 +67,17 @@ mod sealing_key {
 
     /// The key that encrypts credentials: 32 random bytes, which the application keeps outside of the
     /// database.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_store::{SealingKey, SqliteCredentials};
+    /// use archon_types::{Clock, CredentialError};
+    ///
+    /// fn open(hex: &str, clock: Arc<dyn Clock>) -> Result<SqliteCredentials, CredentialError> {
+    ///     SqliteCredentials::open_sealed("data/credentials.db", &SealingKey::from_hex(hex)?, clock)
+    /// }
+    /// ```
     #[derive(Clone, Debug)]
     pub struct SealingKey(Secret<[u8; 32]>);
 

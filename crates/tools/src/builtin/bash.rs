@@ -21,6 +21,16 @@ use crate::{
 const SLACK: Duration = Duration::from_secs(5);
 
 /// Options of the shell tools.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_tools::builtin::BashOptions;
+///
+/// let mut options = BashOptions::default();
+/// options.timeout = Duration::from_secs(30);
+/// options.deny.push("git push".to_owned());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BashOptions {
@@ -66,6 +76,15 @@ impl Default for BashOptions {
 /// [`sandbox`](crate::sandbox) describes the limits. The command's standard input is empty. A command that
 /// fails gives an ordinary result with its exit code. Processes that the command left running are ended
 /// when the call ends.
+///
+/// ```no_run
+/// use archon_tools::{Workspace, builtin::{Bash, BashOptions}};
+///
+/// let workspace = Workspace::new("projects/shop")?;
+/// let tool = Bash::new(workspace.clone(), BashOptions::default());
+/// let only_reads = Bash::read_only(workspace, BashOptions::default());
+/// # Ok::<(), archon_tools::ToolSetupError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Bash {
     spec: ToolSpec,

@@ -57,6 +57,16 @@ impl EditFile {
     }
 
     /// Sets the options of the diffs in previews and results.
+    ///
+    /// ```
+    /// use archon_tools::{DiffOptions, Workspace, builtin::EditFile};
+    ///
+    /// fn edit_file(workspace: Workspace) -> EditFile {
+    ///     let mut diff = DiffOptions::default();
+    ///     diff.context_lines = 1;
+    ///     EditFile::new(workspace).with_diff(diff)
+    /// }
+    /// ```
     pub fn with_diff(mut self, diff: DiffOptions) -> Self {
         self.diff = diff;
         self

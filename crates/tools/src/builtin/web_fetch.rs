@@ -56,6 +56,11 @@ impl WebFetch {
 
     /// Makes each fetch count as a change, so that a person must approve it unless a rule allows the
     /// address. An address can carry secrets out of the machine.
+    ///
+    /// ```
+    /// use archon_tools::{WebOptions, builtin::WebFetch};
+    /// let tool = WebFetch::new(WebOptions::default()).asking();
+    /// ```
     #[must_use]
     pub fn asking(mut self) -> Self {
         self.spec.annotations.effect = Effect::Idempotent;

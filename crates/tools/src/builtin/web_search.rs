@@ -16,6 +16,29 @@ use crate::{WebOptions, arguments::clip, web::Web};
 const HIGHEST: usize = 5;
 
 /// A web search service.
+///
+/// ```
+/// use archon_tools::builtin::{SearchBackend, SearchHit};
+/// use archon_types::{BoxFuture, ToolError};
+///
+/// /// Finds the one page of a handbook.
+/// struct Handbook;
+///
+/// impl SearchBackend for Handbook {
+///     fn search<'a>(
+///         &'a self,
+///         query: &'a str,
+///         _count: usize,
+///     ) -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>> {
+///         let hit = SearchHit {
+///             title: "Handbook".to_owned(),
+///             snippet: format!("All about {query}"),
+///             url: "https://handbook.example.com".to_owned(),
+///         };
+///         Box::pin(std::future::ready(Ok(vec![hit])))
+///     }
+/// }
+/// ```
 pub trait SearchBackend: Send + Sync {
     /// Returns up to `count` pages for a query, best first.
     fn search<'a>(&'a self, query: &'a str, count: usize)
@@ -40,6 +63,16 @@ pub struct SearchHit {
 }
 
 /// Searches the web. It needs the permission `network`.
+///
+/// ```
+/// use archon_tools::builtin::{OfflineSearch, SearchHit, WebSearch};
+///
+/// let tool = WebSearch::new(OfflineSearch::new([SearchHit {
+///     title: "Opening hours".to_owned(),
+///     snippet: "We are open from 9 to 17 o'clock.".to_owned(),
+///     url: "https://shop.example.com/hours".to_owned(),
+/// }]));
+/// ```
 #[derive(Clone)]
 pub struct WebSearch {
     spec: ToolSpec,

@@ -39,6 +39,16 @@ impl WriteFile {
     }
 
     /// Sets the options of the diffs in previews and results.
+    ///
+    /// ```
+    /// use archon_tools::{DiffOptions, Workspace, builtin::WriteFile};
+    ///
+    /// fn write_file(workspace: Workspace) -> WriteFile {
+    ///     let mut diff = DiffOptions::default();
+    ///     diff.context_lines = 1;
+    ///     WriteFile::new(workspace).with_diff(diff)
+    /// }
+    /// ```
     pub fn with_diff(mut self, diff: DiffOptions) -> Self {
         self.diff = diff;
         self

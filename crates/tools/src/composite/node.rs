@@ -5,6 +5,16 @@ use std::collections::BTreeMap;
 use archon_types::Json;
 
 /// One call of a composite.
+///
+/// ```
+/// use archon_tools::{OnNodeFailure, ToolNode};
+///
+/// let search = ToolNode::new("search", "web_search")
+///     .constant("num_results", 3)
+///     .parameter("query", "topic")
+///     .gives("/results", "read", "url");
+/// let read = ToolNode::new("read", "web_fetch").for_each("url", "/url").on_failure(OnNodeFailure::Continue);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolNode {

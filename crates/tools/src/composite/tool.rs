@@ -89,6 +89,14 @@ impl CompositeTool {
     }
 
     /// Sets the time limit of a call of the composite. Default 300 s.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use archon_tools::CompositeTool;
+    /// fn quick(research: CompositeTool) -> CompositeTool {
+    ///     research.with_time_limit(Duration::from_secs(60))
+    /// }
+    /// ```
     pub fn with_time_limit(mut self, limit: std::time::Duration) -> Self {
         self.spec.annotations = self.spec.annotations.with_timeout(limit);
         self

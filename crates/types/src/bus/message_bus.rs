@@ -23,6 +23,33 @@ pub const REQUEST_WAIT: Duration = Duration::from_secs(60);
 /// Carries messages between agents.
 ///
 /// Each subscription gets every message that matches it once, in the order of publication.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+///
+/// use archon_types::{AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, MessageType};
+///
+/// /// Counts the messages of another bus.
+/// struct Counted {
+///     bus: Arc<dyn Bus>,
+///     messages: AtomicU64,
+/// }
+///
+/// impl Bus for Counted {
+///     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
+///         self.messages.fetch_add(1, Ordering::Relaxed);
+///         self.bus.publish(message)
+///     }
+///
+///     fn subscribe<'a>(
+///         &'a self,
+///         agent: &'a AgentId,
+///         also: &'a [MessageType],
+///     ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
+///         self.bus.subscribe(agent, also)
+///     }
+/// }
+/// ```
 pub trait Bus: Send + Sync {
     /// Publishes a message.
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>>;
@@ -91,6 +118,16 @@ pub enum Echo {
 }
 
 /// A message of one agent to another agent, or to all agents.
+///
+/// ```
+/// use archon_types::{BusMessage, Ids, MessageType, RunId, Timestamp};
+///
+/// /// The question of `ann` to `bob`, from her run.
+/// fn question(run: RunId, ids: &dyn Ids, now: Timestamp) -> BusMessage {
+///     let content = serde_json::Map::from_iter([("text".to_owned(), "Is there tea?".into())]);
+///     BusMessage::new("ann", "bob", MessageType::HelpRequest, content, now).of_run(run).into_request(ids)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

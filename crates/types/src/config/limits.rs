@@ -5,6 +5,24 @@ use std::{fmt, time::Duration};
 use serde::{Deserialize, Serialize};
 
 /// The limits of a run. By default a run that reaches a limit stops without an error; see [`OnLimit`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_types::{ExecutionLimits, OnLimit};
+///
+/// let limits = ExecutionLimits::default()
+///     .with_max_turns(10)
+///     .with_max_total_tokens(50_000)
+///     .with_max_duration(Duration::from_secs(120))
+///     .with_max_cost_micros(50_000) // five cents
+///     .with_max_depth(2)
+///     .with_max_repeats(2)
+///     .with_max_parse_failures(2)
+///     .with_stuck_after(4)
+///     .with_on_limit(OnLimit::ForceSummary);
+/// assert_eq!(limits.max_duration_ms, 120_000);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -129,6 +147,19 @@ impl ExecutionLimits {
 
 /// Larger limits for a run that is resumed. Each limit is for the whole run, including what the run used
 /// before. A limit that is not set, or is smaller than the run's own, changes nothing.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_types::{ExecutionLimits, MoreLimits};
+///
+/// let more = MoreLimits::default().with_max_turns(20).with_max_total_tokens(9_000_000);
+/// let more = more.with_max_duration(Duration::from_secs(3_600)).with_max_cost_micros(90_000);
+/// let mut limits = ExecutionLimits::default().with_max_turns(10).with_max_cost_micros(50_000);
+/// limits.raise(&more);
+/// assert_eq!((limits.max_turns, limits.max_total_tokens), (20, 9_000_000));
+/// assert_eq!((limits.max_duration_ms, limits.max_cost_micros), (3_600_000, Some(90_000)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -158,19 +189,6 @@ impl MoreLimits {
 crate::setters! {
 impl MoreLimits {
     /// Sets a larger maximum number of turns.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use archon_types::{ExecutionLimits, MoreLimits};
-    ///
-    /// let more = MoreLimits::default().with_max_turns(20).with_max_total_tokens(9_000_000);
-    /// let more = more.with_max_duration(Duration::from_secs(3_600)).with_max_cost_micros(90_000);
-    /// let mut limits = ExecutionLimits::default().with_max_turns(10).with_max_cost_micros(50_000);
-    /// limits.raise(&more);
-    /// assert_eq!((limits.max_turns, limits.max_total_tokens), (20, 9_000_000));
-    /// assert_eq!((limits.max_duration_ms, limits.max_cost_micros), (3_600_000, Some(90_000)));
-    /// ```
     pub fn with_max_turns(self, turns: u32) -> Self { self.max_turns = Some(turns) }
 
     /// Sets a larger maximum number of tokens.

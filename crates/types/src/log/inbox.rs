@@ -22,6 +22,34 @@ use super::{
 };
 
 /// Stores messages to runs until they are moved into the log.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{BoxFuture, Inbox, InboxEntry, JournalError, RunId};
+///
+/// /// Prints the messages of another inbox.
+/// struct Printed(Arc<dyn Inbox>);
+///
+/// impl Inbox for Printed {
+///     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
+///         println!("to {run}: {:?}", entry.request);
+///         self.0.post(run, entry)
+///     }
+///
+///     fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
+///         self.0.waiting(run)
+///     }
+///
+///     fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
+///         self.0.remove(run, ids)
+///     }
+///
+///     fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
+///         self.0.changed(run)
+///     }
+/// }
+/// ```
 pub trait Inbox: Send + Sync {
     /// Stores a message to a run. The message is on the storage medium once this returns.
     ///

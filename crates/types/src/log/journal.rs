@@ -16,6 +16,39 @@ use super::{
 };
 
 /// Stores the logs of runs.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{
+///     BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunFilter, RunHead, RunId,
+/// };
+///
+/// /// Refuses new runs, for instance before a restart. The methods with a default should be passed on too.
+/// struct Closing(Arc<dyn Journal>);
+///
+/// impl Journal for Closing {
+///     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+///         if mode == OpenMode::Create {
+///             let closed = JournalError::Unsupported { action: "start runs before the restart" };
+///             return Box::pin(std::future::ready(Err(closed)));
+///         }
+///         self.0.open(run, mode)
+///     }
+///
+///     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+///         self.0.read(run)
+///     }
+///
+///     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+///         self.0.list(filter)
+///     }
+///
+///     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+///         self.0.inbox()
+///     }
+/// }
+/// ```
 pub trait Journal: Send + Sync {
     /// Opens a run for writing: takes its writer lock and reads its log.
     ///
@@ -142,6 +175,16 @@ impl Salvaged {
 
     /// Returns the last `most` records, or the last `most` before the record with the sequence number `before`. Damage
     /// behind these records is left out if `before` is one of the records.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_types::{Record, Salvaged};
+    ///
+    /// fn newest(log: Salvaged) -> Vec<Arc<Record>> {
+    ///     log.before(None, 100).records
+    /// }
+    /// ```
     pub fn before(mut self, before: Option<u64>, most: usize) -> Self {
         let end = before
             .map_or(self.records.len(), |before| self.records.partition_point(|record| record.seq < before));
@@ -155,6 +198,26 @@ impl Salvaged {
 }
 
 /// Appends records to the log of one run. Dropping the writer releases the writer lock of the run.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{BoxFuture, Durability, JournalError, Record, RunWriter};
+///
+/// /// Keeps records in memory.
+/// struct Kept(Vec<Arc<Record>>);
+///
+/// impl RunWriter for Kept {
+///     fn append<'a>(
+///         &'a mut self,
+///         records: &'a [Arc<Record>],
+///         _durability: Durability,
+///     ) -> BoxFuture<'a, Result<(), JournalError>> {
+///         self.0.extend_from_slice(records);
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+/// }
+/// ```
 pub trait RunWriter: Send {
     /// Appends records in order. Once this returns, records that are [`Durability::Synced`] survive a power
     /// failure.

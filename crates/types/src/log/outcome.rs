@@ -72,6 +72,13 @@ impl Outcome {
     }
 
     /// Sets the answer, or a partial answer, and returns the outcome.
+    ///
+    /// ```
+    /// use archon_types::{Outcome, OutcomeStatus};
+    ///
+    /// let outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished).with_answer("42");
+    /// assert_eq!(outcome.answer(), Some("42"));
+    /// ```
     pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
         self.answer = answer.into();
         self

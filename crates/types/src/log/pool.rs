@@ -21,6 +21,38 @@ use super::{
 /// An index of suspended runs.
 ///
 /// An entry is an open question of a suspended run, as [`pending_approvals`] reads it from the run's log.
+///
+/// ```
+/// use std::{collections::BTreeMap, sync::Mutex};
+///
+/// use archon_types::{BoxFuture, JournalError, PendingApproval, PoolFilter, PoolIndex, RunId};
+///
+/// /// An index in memory.
+/// #[derive(Default)]
+/// struct Index(Mutex<BTreeMap<RunId, Vec<PendingApproval>>>);
+///
+/// impl PoolIndex for Index {
+///     fn put<'a>(
+///         &'a self,
+///         run: &'a RunId,
+///         waiting: Vec<PendingApproval>,
+///     ) -> BoxFuture<'a, Result<(), JournalError>> {
+///         self.0.lock().expect("no panic").insert(run.clone(), waiting);
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+///
+///     fn find<'a>(
+///         &'a self,
+///         filter: &'a PoolFilter,
+///     ) -> BoxFuture<'a, Result<Vec<PendingApproval>, JournalError>> {
+///         let runs = self.0.lock().expect("no panic");
+///         let found = runs.values().flatten().filter(|entry| filter.fits(entry));
+///         let mut found: Vec<PendingApproval> = found.cloned().collect();
+///         found.sort_by_key(|entry| entry.created_at);
+///         Box::pin(std::future::ready(Ok(found)))
+///     }
+/// }
+/// ```
 pub trait PoolIndex: Send + Sync {
     /// Replaces the entries of a run. Without entries, the run is removed from the index.
     fn put<'a>(

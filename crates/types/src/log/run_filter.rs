@@ -8,6 +8,16 @@ use super::{
 };
 
 /// A filter for lists of runs. The default matches all runs.
+///
+/// ```
+/// use archon_types::{RunFilter, RunPlace, RunStatus};
+///
+/// /// A page of the runs of a customer that wait for a person.
+/// fn page(after: RunPlace) -> RunFilter {
+///     let filter = RunFilter::all().tenant("anna".into()).status([RunStatus::Suspended]);
+///     filter.top_level().limit(50).after(after)
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only runs of this session.

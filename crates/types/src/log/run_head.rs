@@ -111,6 +111,14 @@ impl RunHead {
 
     /// Corrects the head of a run that no process works on: replaces the status
     /// [`Running`](RunStatus::Running) by [`Interrupted`](RunStatus::Interrupted).
+    ///
+    /// ```
+    /// use archon_types::{RunHead, RunStatus};
+    ///
+    /// let mut head = RunHead::of("run_1".into(), &[]);
+    /// head.status = RunStatus::Running;
+    /// assert_eq!(head.not_worked_on().status, RunStatus::Interrupted);
+    /// ```
     pub fn not_worked_on(mut self) -> Self {
         if self.status == RunStatus::Running {
             self.status = RunStatus::Interrupted;
@@ -120,6 +128,13 @@ impl RunHead {
 
     /// Marks the head as that of an unreadable log: the log is damaged after the records from which the head
     /// was made.
+    ///
+    /// ```
+    /// use archon_types::{RunHead, RunStatus};
+    ///
+    /// let head = RunHead::of("run_1".into(), &[]).damaged("the checksum of record 3 is wrong");
+    /// assert_eq!(head.status, RunStatus::Unreadable);
+    /// ```
     pub fn damaged(mut self, problem: impl Into<String>) -> Self {
         (self.status, self.problem) = (RunStatus::Unreadable, Some(problem.into()));
         self

@@ -17,6 +17,39 @@ use crate::{
 use super::collection::{Collection, MemoryError};
 
 /// The memory of a conversation: its entries in order.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use archon_types::{BoxFuture, Episodic, MemoryEntry, MemoryError};
+///
+/// /// A conversation in memory.
+/// #[derive(Default)]
+/// struct Turns(Mutex<Vec<MemoryEntry>>);
+///
+/// impl Episodic for Turns {
+///     fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>> {
+///         self.0.lock().expect("no panic").push(entry);
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+///
+///     fn get_messages(
+///         &self,
+///         limit: Option<usize>,
+///         since: usize,
+///     ) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>> {
+///         let turns = self.0.lock().expect("no panic");
+///         let newest = turns.len().saturating_sub(limit.unwrap_or(usize::MAX));
+///         let found: Vec<MemoryEntry> = turns.iter().skip(newest.max(since)).cloned().collect();
+///         Box::pin(std::future::ready(Ok(found)))
+///     }
+///
+///     fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>> {
+///         self.0.lock().expect("no panic").clear();
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+/// }
+/// ```
 pub trait Episodic: Send + Sync {
     /// Appends an entry.
     fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>>;
@@ -56,6 +89,34 @@ pub trait Episodic: Send + Sync {
 }
 
 /// The memory of an agent's current task: named values.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use archon_types::{BoxFuture, Json, MemoryError, Working};
+/// use serde_json::Map;
+///
+/// /// Values in memory.
+/// #[derive(Default)]
+/// struct Values(Mutex<Map<String, Json>>);
+///
+/// impl Working for Values {
+///     fn update(&self, values: Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>> {
+///         self.0.lock().expect("no panic").extend(values);
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+///
+///     fn to_map(&self) -> BoxFuture<'_, Result<Map<String, Json>, MemoryError>> {
+///         let values = self.0.lock().expect("no panic").clone();
+///         Box::pin(std::future::ready(Ok(values)))
+///     }
+///
+///     fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>> {
+///         self.0.lock().expect("no panic").clear();
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+/// }
+/// ```
 pub trait Working: Send + Sync {
     /// Sets all of these values, or none.
     fn update(&self, values: serde_json::Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>>;
@@ -79,6 +140,33 @@ pub trait Working: Send + Sync {
 
 /// Long-term memory, which is searched by meaning. The methods return boxed futures, so that a memory can be
 /// an `Arc<dyn LongTerm>` and one memory can wrap another.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{BoxFuture, Json, LongTerm, MemoryError, MemoryQuery, Recalled};
+///
+/// /// A memory that nobody can change.
+/// struct ReadOnly(Arc<dyn LongTerm>);
+///
+/// impl LongTerm for ReadOnly {
+///     fn store<'a>(
+///         &'a self,
+///         _content: &'a str,
+///         _metadata: serde_json::Map<String, Json>,
+///     ) -> BoxFuture<'a, Result<String, MemoryError>> {
+///         Box::pin(std::future::ready(Err(MemoryError::Unsupported { what: "storing entries" })))
+///     }
+///
+///     fn query<'a>(&'a self, query: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>> {
+///         self.0.query(query)
+///     }
+///
+///     fn delete<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>> {
+///         Box::pin(std::future::ready(Err(MemoryError::Unsupported { what: "deleting entries" })))
+///     }
+/// }
+/// ```
 pub trait LongTerm: Send + Sync {
     /// Stores a text and returns its id.
     fn store<'a>(
@@ -256,6 +344,13 @@ impl MemoryEntry {
     }
 
     /// Sets the vector and the id of the embedder that made it.
+    ///
+    /// ```
+    /// use archon_types::{MemoryEntry, Timestamp};
+    ///
+    /// let entry = MemoryEntry::new("mem_1", "Anna drinks tea.", Timestamp::from_millis(0));
+    /// let entry = entry.with_vector("my-embedder", vec![0.6, 0.8]);
+    /// ```
     pub fn with_vector(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
         (self.embedder, self.embedding) = (Some(embedder.into()), Some(vector));
         self
@@ -334,6 +429,14 @@ impl MemoryEntry {
 
     /// Sets a new id if the entry has no id, and the time `now` if it has no time, for instance because the
     /// entry was read from JSON.
+    ///
+    /// ```
+    /// use archon_types::{Ids, MemoryEntry, Timestamp};
+    ///
+    /// fn stored(entry: MemoryEntry, ids: &dyn Ids, now: Timestamp) -> MemoryEntry {
+    ///     entry.with_missing_filled(ids, now)
+    /// }
+    /// ```
     pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
         if self.id.is_empty() {
             self.id = ids.fresh("mem");

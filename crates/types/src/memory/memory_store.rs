@@ -16,6 +16,39 @@ use super::{
 
 /// Stores the entries of one collection and of all collections within it. The store cannot reach other
 /// collections: the collection is part of every query, not a filter of its results.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{
+///     BoxFuture, Collection, Listing, MemoryCandidates, MemoryChange, MemoryError, MemoryPage, MemorySearch,
+///     MemoryStore,
+/// };
+///
+/// /// A store that nobody can change.
+/// struct ReadOnly(Arc<dyn MemoryStore>);
+///
+/// impl MemoryStore for ReadOnly {
+///     fn scope(&self) -> &Collection {
+///         self.0.scope()
+///     }
+///
+///     fn apply(&self, _changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+///         Box::pin(std::future::ready(Err(MemoryError::Unsupported { what: "changing entries" })))
+///     }
+///
+///     fn candidates<'a>(
+///         &'a self,
+///         search: &'a MemorySearch,
+///     ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
+///         self.0.candidates(search)
+///     }
+///
+///     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+///         self.0.list(listing)
+///     }
+/// }
+/// ```
 pub trait MemoryStore: Send + Sync {
     /// Returns the collection that the store is bound to; the root if it is bound to none.
     fn scope(&self) -> &Collection;
@@ -126,6 +159,14 @@ impl MemoryChange {
 }
 
 /// A filter of entries. Default: all entries that have no end of validity.
+///
+/// ```
+/// use archon_types::{Collection, MemoryFilter, MemoryKind};
+///
+/// let anna = Collection::new("user:anna")?;
+/// let filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(&anna);
+/// # Ok::<(), archon_types::MemoryError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryFilter {
@@ -222,6 +263,12 @@ pub enum Validity {
 }
 
 /// A search for candidates.
+///
+/// ```
+/// use archon_types::MemorySearch;
+///
+/// let search = MemorySearch::words("tea or coffee", 10).near("my-embedder", vec![0.6, 0.8]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemorySearch {
@@ -314,6 +361,13 @@ impl Damaged {
 }
 
 /// A request for a page of entries.
+///
+/// ```
+/// use archon_types::{Listing, MemoryFilter, MemoryOrder};
+///
+/// // The page after the entry with the position 120, of 50 entries.
+/// let listing = Listing::new(MemoryFilter::all(), MemoryOrder::Latest, 50).after(120);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Listing {

@@ -166,6 +166,22 @@ impl<'a> CompactionInput<'a> {
 /// each tool call that it keeps. A view that breaks a rule is not used, and the built-in strategy decides
 /// instead. The result should depend on the input alone. Replay does not need the strategy, because the log
 /// has the view.
+///
+/// ```
+/// use archon_types::{CompactionInput, CompactionLevel, CompactionStrategy, ViewPart};
+///
+/// /// Keeps the newest 20 messages and the pinned ones.
+/// struct NewestOnly;
+///
+/// impl CompactionStrategy for NewestOnly {
+///     fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)> {
+///         let first = input.items.len().checked_sub(20)?;
+///         let items = input.items.iter().enumerate();
+///         let kept = items.filter(|(place, item)| *place >= first || item.pinned);
+///         Some((CompactionLevel::Trim, kept.map(|(_, item)| item.part.clone()).collect()))
+///     }
+/// }
+/// ```
 pub trait CompactionStrategy: Send + Sync {
     /// Returns the new view and its level, or `None` to change nothing.
     fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)>;

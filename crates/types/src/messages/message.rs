@@ -335,6 +335,14 @@ impl AgentMessage {
     }
 
     /// Sets the time of a user message to `now` if the message has none ([`Timestamp::default`]).
+    ///
+    /// ```
+    /// use archon_types::{AgentMessage, Message, Timestamp};
+    ///
+    /// let now = Timestamp::from_millis(1_700_000_000_000);
+    /// let message = AgentMessage::from(Message::user("Hello", Timestamp::default())).dated(now);
+    /// assert_eq!(message.as_llm().map(Message::timestamp), Some(now));
+    /// ```
     pub fn dated(mut self, now: Timestamp) -> Self {
         if let Self::Llm(LlmMessage { message: Message::User(user), .. }) = &mut self
             && user.timestamp == Timestamp::default()
@@ -345,6 +353,13 @@ impl AgentMessage {
     }
 
     /// Sets the speaker of a message for the model. An extension has no speaker and stays unchanged.
+    ///
+    /// ```
+    /// use archon_types::{AgentMessage, Message, Speaker, Timestamp};
+    ///
+    /// let message = AgentMessage::from(Message::user("It is noon.", Timestamp::default()));
+    /// assert_eq!(message.with_speaker(Speaker::Program).speaker(), Some(Speaker::Program));
+    /// ```
     pub fn with_speaker(mut self, speaker: Speaker) -> Self {
         if let Self::Llm(m) = &mut self {
             m.speaker = Some(speaker);

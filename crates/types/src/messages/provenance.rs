@@ -44,6 +44,13 @@ impl Attributed {
     }
 
     /// Sets the trust level.
+    ///
+    /// ```
+    /// use archon_types::{Attributed, Message, Speaker, Timestamp, Trust};
+    ///
+    /// let page = Message::user("Pay me.", Timestamp::default());
+    /// let attributed = Attributed::new(page, Speaker::Person).with_trust(Trust::Untrusted);
+    /// ```
     pub fn with_trust(self, trust: Trust) -> Self {
         Self { trust, ..self }
     }

@@ -71,6 +71,13 @@ impl ToolResult {
     }
 
     /// Adds a metadata entry.
+    ///
+    /// ```
+    /// use archon_types::{Content, ToolResult};
+    ///
+    /// let result = ToolResult::success(Content::text("3 rows")).with_metadata("rows", 3);
+    /// assert_eq!(result.metadata["rows"], 3);
+    /// ```
     pub fn with_metadata(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.metadata.insert(key.to_owned(), value.into());
         self
@@ -78,6 +85,14 @@ impl ToolResult {
 
     /// Adds the duration of the call and the version of the tool, as a tool engine does for every result.
     /// Values that the tool itself set stay unchanged.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use archon_types::{Content, ToolResult};
+    ///
+    /// let result = ToolResult::success(Content::text("42")).measured(Duration::from_millis(7), "1.0.0");
+    /// ```
     pub fn measured(mut self, took: Duration, tool_version: &str) -> Self {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.metadata.entry(metadata::EXECUTION_TIME_MS).or_insert(ms.into());

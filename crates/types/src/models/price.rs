@@ -57,6 +57,14 @@ impl ModelPrice {
     }
 
     /// Sets other prices for long prompts.
+    ///
+    /// ```
+    /// use archon_types::{LongPromptPrice, ModelPrice};
+    ///
+    /// // 3 and 15 dollars for a million tokens; twice as much for input above 200,000 tokens.
+    /// let price = ModelPrice::new(3_000_000, 15_000_000);
+    /// let price = price.with_long(LongPromptPrice::new(200_000, 6_000_000, 22_500_000));
+    /// ```
     pub fn with_long(mut self, long: LongPromptPrice) -> Self {
         self.long = Some(long);
         self

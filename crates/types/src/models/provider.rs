@@ -20,6 +20,32 @@ use super::{failure_kind::ModelErrorCode, price::ModelPrice};
 /// A wrapper (recorder, cache, limit) is itself a provider;
 /// [`provider_methods_of`](crate::provider_methods_of) writes the methods that the wrapper does not change.
 /// The stream is boxed because providers are passed as `Arc<dyn Provider>` everywhere.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{
+///     BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request, provider_methods_of,
+/// };
+///
+/// /// Prints the number of messages of each request to another provider.
+/// struct Printed {
+///     inner: Arc<dyn Provider>,
+/// }
+///
+/// impl Provider for Printed {
+///     provider_methods_of!(inner: id, secrets, capabilities);
+///
+///     fn stream(
+///         &self,
+///         request: Request,
+///         cancel: CancellationToken,
+///     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+///         println!("{}: {} messages", request.model, request.messages.len());
+///         self.inner.stream(request, cancel)
+///     }
+/// }
+/// ```
 pub trait Provider: Send + Sync {
     /// Returns the stable lower-case name of the provider, for instance `openai`.
     fn id(&self) -> &str;
@@ -112,6 +138,18 @@ impl Request {
 
 /// The options of a [`Request`]. Each option has a default. A service ignores options that it does not
 /// support, except for `response_format`.
+///
+/// ```
+/// use archon_types::{RequestOptions, ThinkingLevel, ToolChoice};
+///
+/// let options = RequestOptions::default()
+///     .with_max_tokens(2_000)
+///     .with_temperature(0.2)
+///     .with_seed(7)
+///     .with_stop(["END"])
+///     .with_tool_choice(ToolChoice::Required)
+///     .with_thinking(ThinkingLevel::Low);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -503,6 +541,15 @@ impl ProviderError {
     }
 
     /// Returns the error with its text replaced by the result of `change`.
+    ///
+    /// ```
+    /// use archon_types::{ApiErrorKind, ProviderError};
+    ///
+    /// let message = "no such model".to_owned();
+    /// let error = ProviderError::Api { status: 404, kind: ApiErrorKind::NotFound, message };
+    /// let error = error.with_text(|text| format!("{text}: qwen33"));
+    /// assert_eq!(error.text(), Some("no such model: qwen33"));
+    /// ```
     pub fn with_text(mut self, change: impl FnOnce(String) -> String) -> Self {
         match &mut self {
             Self::Overloaded { message, .. } | Self::Api { message, .. } => {
@@ -525,6 +572,14 @@ impl ProviderError {
     }
 
     /// Sets the HTTP status, unless the error already has one.
+    ///
+    /// ```
+    /// use archon_types::{ApiErrorKind, ProviderError};
+    ///
+    /// let message = "no such model".to_owned();
+    /// let error = ProviderError::Api { status: 0, kind: ApiErrorKind::NotFound, message };
+    /// assert_eq!(error.or_status(404).status(), Some(404));
+    /// ```
     pub fn or_status(mut self, http: u16) -> Self {
         match &mut self {
             Self::Overloaded { status, .. } | Self::Api { status, .. } if *status == 0 => *status = http,

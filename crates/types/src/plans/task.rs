@@ -13,6 +13,14 @@ use crate::{
 };
 
 /// A goal with its subtasks.
+///
+/// ```
+/// use archon_types::{SubTask, Task};
+///
+/// let task = Task::new("task_1", "Three days in Paris")
+///     .with_goal("A plan for each of three days")
+///     .with_subtasks(vec![SubTask::new("weather", "Find the forecast.")]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -75,6 +83,18 @@ impl Task {
 ///
 /// Status, result, dependencies and tool are private, because not every change is allowed: methods read and
 /// change them.
+///
+/// ```
+/// use archon_types::{OnFailure, SubTask, SubTaskRules};
+///
+/// let mut rules = SubTaskRules::default();
+/// rules.on_failure = OnFailure::Skip;
+/// let weather = SubTask::new("weather", "Find the forecast.")
+///     .with_tool("forecast", Some(serde_json::json!({ "city": "Paris" })))
+///     .with_rules(rules)
+///     .after(["dates"]);
+/// assert_eq!(weather.dependencies().len(), 1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "SubTaskJson")]

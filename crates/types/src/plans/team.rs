@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::{Json, bus::MessageType, values::AgentId};
 
 /// A role in a team: its purpose and its permissions.
+///
+/// ```
+/// use archon_types::Role;
+///
+/// let researcher = Role::new("researcher", "You find sources.").with_tools(["web_search"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -48,6 +54,12 @@ impl Role {
 }
 
 /// A member of a team, as the team sees it.
+///
+/// ```
+/// use archon_types::Member;
+///
+/// let ada = Member::new("ada", "researcher").with_tools(["web_search"]).with_authority(2).with_max_tasks(1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

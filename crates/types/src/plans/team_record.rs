@@ -235,6 +235,13 @@ impl Claim {
     }
 
     /// Sets the confidence.
+    ///
+    /// ```
+    /// use archon_types::{CallId, Claim, CommandId};
+    ///
+    /// let call = CallId::new(CommandId(3), 0);
+    /// let claim = Claim::new("ada".into(), call, 1969.into()).with_confidence(Some(0.8));
+    /// ```
     pub fn with_confidence(mut self, confidence: Option<f64>) -> Self {
         self.confidence = confidence;
         self

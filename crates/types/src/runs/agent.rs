@@ -14,6 +14,24 @@ use crate::{
 use super::context::Context;
 
 /// Works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
+///
+/// ```
+/// use archon_types::{Agent, BoxFuture, Context, Outcome, OutcomeStatus};
+///
+/// /// Answers every task with the same text.
+/// struct Always(&'static str);
+///
+/// impl Agent for Always {
+///     fn name(&self) -> &str {
+///         "always"
+///     }
+///
+///     fn run<'a>(&'a self, _task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+///         let outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished).with_answer(self.0);
+///         Box::pin(std::future::ready(outcome))
+///     }
+/// }
+/// ```
 pub trait Agent: Send + Sync {
     /// Returns the name of the agent, for people and for delegation.
     fn name(&self) -> &str;

@@ -226,6 +226,16 @@ impl Context {
     }
 
     /// Sets the log of the caller, in which a child run records that it has a log; see [`CallerLog`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_types::{CallerLog, Context};
+    ///
+    /// fn of_call(context: Context, log: Arc<dyn CallerLog>) -> Context {
+    ///     context.with_caller_log(log)
+    /// }
+    /// ```
     pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
         self.delegation = self.delegation.map(|by| Arc::new(Delegation::clone(&by).with_caller_log(log)));
         self

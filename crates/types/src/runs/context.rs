@@ -77,6 +77,22 @@ pub struct Context {
 }
 
 /// The permission bound of a run: the maximum that the run may do. A bound can only restrict.
+///
+/// ```
+/// use archon_types::{Context, PermissionBound, Permit, Subject, ToolSpec};
+///
+/// /// Keeps child runs from the network.
+/// struct Offline;
+///
+/// impl PermissionBound for Offline {
+///     fn verdict(&self, tool: &ToolSpec, _subject: &Subject, _run: &Context) -> Permit {
+///         match tool.annotations.network {
+///             true => Permit::Deny("this run has no network".to_owned()),
+///             false => Permit::Allow,
+///         }
+///     }
+/// }
+/// ```
 pub trait PermissionBound: Send + Sync {
     /// Returns the strictest decision of the runs above about a call of this tool.
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;

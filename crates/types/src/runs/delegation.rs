@@ -40,6 +40,20 @@ pub struct Delegation {
 }
 
 /// The access of child runs to the log of their caller.
+///
+/// ```
+/// use archon_types::{BoxFuture, CallId, CallerLog, RunId};
+///
+/// /// Prints child runs, for a caller without a log.
+/// struct Printed;
+///
+/// impl CallerLog for Printed {
+///     fn child_run_created<'a>(&'a self, call: CallId, child: &'a RunId) -> BoxFuture<'a, ()> {
+///         println!("call {call} started {child}");
+///         Box::pin(std::future::ready(()))
+///     }
+/// }
+/// ```
 pub trait CallerLog: Send + Sync {
     /// Appends [`RecordBody::ChildRunCreated`](crate::RecordBody::ChildRunCreated), unless the log already
     /// has one for this call. Returns when the record is in the log, or when no more records can be appended.
@@ -55,6 +69,16 @@ impl Delegation {
 
     /// Sets the caller's log, in which the child run records that it has a log before it does anything.
     /// Without the caller's log, a child run whose log is lost is started again after a crash.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_types::{CallerLog, Delegation};
+    ///
+    /// fn logged(delegation: Delegation, log: Arc<dyn CallerLog>) -> Delegation {
+    ///     delegation.with_caller_log(log)
+    /// }
+    /// ```
     pub fn with_caller_log(mut self, log: Arc<dyn CallerLog>) -> Self {
         self.caller_log = Some(log);
         self

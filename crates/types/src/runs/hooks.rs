@@ -182,7 +182,10 @@ impl<H: DynHooks + ?Sized> Hooks for Arc<H> {
 /// use archon_types::FnHooks;
 ///
 /// let hooks = FnHooks::new()
+///     .before_turn(|turn| async move { turn < 20 })
 ///     .before_tool(|call| async move { call.name != "delete" })
+///     .after_tool(|call, result| async move { println!("{}: {}", call.name, result.text()) })
+///     .on_error(|error| async move { eprintln!("{error}") })
 ///     .after_loop(|outcome| async move { println!("{}: {} turns", outcome.run, outcome.turns) });
 /// ```
 #[derive(Default)]

@@ -4,6 +4,19 @@
 use futures_core::future::BoxFuture;
 
 /// A source of a project's instructions, for instance a file.
+///
+/// ```
+/// use archon_types::{BoxFuture, Instructions};
+///
+/// /// The same rules for every run.
+/// struct Rules(String);
+///
+/// impl Instructions for Rules {
+///     fn read(&self) -> BoxFuture<'_, Result<Option<String>, String>> {
+///         Box::pin(std::future::ready(Ok(Some(self.0.clone()))))
+///     }
+/// }
+/// ```
 pub trait Instructions: Send + Sync {
     /// Returns the current text of the instructions; `None` if there are none.
     ///

@@ -224,6 +224,14 @@ impl PlanningContext {
     }
 
     /// Returns the context for a new plan after a failure.
+    ///
+    /// ```
+    /// use archon_types::{PlanningContext, Task};
+    ///
+    /// fn again(context: PlanningContext, failed: &Task) -> PlanningContext {
+    ///     context.after_failure(failed, "the forecast cannot be read")
+    /// }
+    /// ```
     pub fn after_failure(mut self, task: &Task, reason: impl Into<String>) -> Self {
         let completed = task.subtasks.iter().filter(|s| s.status() == SubTaskStatus::Completed);
         self.completed = completed.cloned().collect();

@@ -21,6 +21,48 @@ use super::{
 ///
 /// The log of a run has all data that the agent needs to resume the run. These methods return a failed run as
 /// an outcome, since its log has the outcome; the service turns it into an error.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{
+///     AgentId, AgentMessage, BoxFuture, Context, MoreLimits, Origin, Outcome, RunAgent, RunError, RunKind,
+///     RunSettings,
+/// };
+///
+/// /// Prints the runs of another agent. The methods with a default should be passed on too.
+/// struct Printed(Arc<dyn RunAgent>);
+///
+/// impl RunAgent for Printed {
+///     fn kind(&self) -> RunKind {
+///         self.0.kind()
+///     }
+///
+///     fn id(&self) -> AgentId {
+///         self.0.id()
+///     }
+///
+///     fn begin<'a>(
+///         &'a self,
+///         prompts: Vec<AgentMessage>,
+///         origin: Origin,
+///         settings: RunSettings,
+///         context: &'a Context,
+///     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+///         println!("{} begins", context.run);
+///         self.0.begin(prompts, origin, settings, context)
+///     }
+///
+///     fn resume<'a>(
+///         &'a self,
+///         more: &'a MoreLimits,
+///         context: &'a Context,
+///     ) -> BoxFuture<'a, Result<Outcome, RunError>> {
+///         println!("{} is resumed", context.run);
+///         self.0.resume(more, context)
+///     }
+/// }
+/// ```
 pub trait RunAgent: Send + Sync {
     /// Returns the kind of the agent's runs.
     fn kind(&self) -> RunKind;

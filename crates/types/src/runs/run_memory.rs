@@ -12,6 +12,25 @@ use super::context::Context;
 
 /// Stores the messages of a run before they leave the model's context window and at the end of the run, and
 /// recalls memories for prompts.
+///
+/// ```
+/// use archon_types::{Attributed, BoxFuture, Compaction, Context, RunMemory};
+///
+/// /// Prints the number of messages, and keeps none.
+/// struct Printed;
+///
+/// impl RunMemory for Printed {
+///     fn keep<'a>(
+///         &'a self,
+///         context: &'a Context,
+///         said: Vec<Attributed>,
+///         _compaction: Option<&'a Compaction>,
+///     ) -> BoxFuture<'a, ()> {
+///         println!("{}: {} messages", context.session, said.len());
+///         Box::pin(std::future::ready(()))
+///     }
+/// }
+/// ```
 pub trait RunMemory: Send + Sync {
     /// Stores all messages of the conversation so far, oldest first, each with its speaker and its trust
     /// level. Messages that were stored before are passed again with the same trust level, also by a later

@@ -37,11 +37,31 @@ use super::{
 };
 
 /// The complete run service. Every type that implements the three parts implements this trait.
+///
+/// ```
+/// use archon_types::{AnswerRuns, RunError, RunFilter, RunService, RunStatus, StartRuns};
+///
+/// async fn stop_all(runs: &dyn RunService) -> Result<(), RunError> {
+///     for head in runs.list(&RunFilter::all().status([RunStatus::Running])).await? {
+///         runs.cancel(&head.run_id, "the service ends").await?;
+///     }
+///     Ok(())
+/// }
+/// ```
 pub trait RunService: StartRuns + AnswerRuns + ManageRuns {}
 
 impl<T: StartRuns + AnswerRuns + ManageRuns + ?Sized> RunService for T {}
 
 /// Starts, resumes, lists and watches runs.
+///
+/// ```
+/// use archon_types::{RunError, StartRun, StartRuns};
+///
+/// async fn ask(runs: &dyn StartRuns, question: &str) -> Result<String, RunError> {
+///     let started = runs.start(StartRun::new(question)).await?;
+///     runs.reply(&started.run).await?.into_text()
+/// }
+/// ```
 pub trait StartRuns: Send + Sync {
     /// Starts a run in the background. Returns once the first records of the run are in the journal.
     ///
@@ -154,6 +174,18 @@ pub trait StartRuns: Send + Sync {
 }
 
 /// Steers, cancels and answers runs, in whichever process they work.
+///
+/// ```
+/// use archon_types::{Answer, AnswerRuns, RunError};
+///
+/// async fn refuse_all(runs: &dyn AnswerRuns) -> Result<(), RunError> {
+///     for question in runs.questions(None).await? {
+///         let no = Answer::Cancel { reason: "We are closed.".to_owned() };
+///         runs.answer(&question.request.request_id, no).await?;
+///     }
+///     Ok(())
+/// }
+/// ```
 pub trait AnswerRuns: Send + Sync {
     /// Posts a message for the model's next request. Tool calls that have not started are skipped.
     ///
@@ -200,6 +232,14 @@ pub trait AnswerRuns: Send + Sync {
 }
 
 /// Forks and deletes runs.
+///
+/// ```
+/// use archon_types::{ManageRuns, RunError, Timestamp};
+///
+/// async fn tidy(runs: &dyn ManageRuns, before: Timestamp) -> Result<usize, RunError> {
+///     Ok(runs.prune(before).await?.runs.len())
+/// }
+/// ```
 pub trait ManageRuns: Send + Sync {
     /// Forks a run: the new run begins with the records of `run` up to a place, so no effect of a tool before
     /// it is repeated. Then resume the fork, or send a prompt to its session, depending on

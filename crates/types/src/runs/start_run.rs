@@ -10,6 +10,31 @@ use crate::{
 use super::{earlier_message::MessagePlace, run_error::RunError};
 
 /// A request to start a run.
+///
+/// ```
+/// use archon_types::{
+///     ExecutionLimits, Message, MessagePlace, RunKind, SessionMode, StartRun, Timestamp, WhenBusy,
+/// };
+///
+/// let request = StartRun::new("Are there chairs?")
+///     .agent("desk")
+///     .kind(RunKind::Loop)
+///     .key("request-7")
+///     .session("anna")
+///     .tenant("chair-shop")
+///     .when_busy(WhenBusy::Queue)
+///     .limits(ExecutionLimits::default().with_max_turns(5))
+///     .system("Answer in one sentence.")
+///     .tools(["stock"])
+///     .mode(SessionMode::Plan);
+///
+/// // Another message takes the place of an earlier one.
+/// let again = StartRun::new("Are there tables?").session("anna").instead_of(MessagePlace::new("run_1", 3));
+///
+/// // The conversation began in another program.
+/// let earlier = vec![Message::user("I am Anna.", Timestamp::default())];
+/// let moved = StartRun::new("Who am I?").restored(earlier);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StartRun {

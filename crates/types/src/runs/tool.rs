@@ -120,6 +120,29 @@ pub trait Tool: Send + Sync {
 
 /// A source of tools that may not be known when an agent is built, for instance a server that is still
 /// starting. See [`Tool::source`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{BoxFuture, Tool, ToolSource};
+///
+/// /// Plugins that the program has already loaded.
+/// struct Plugins(Vec<Arc<dyn Tool>>);
+///
+/// impl ToolSource for Plugins {
+///     fn name(&self) -> &str {
+///         "plugins"
+///     }
+///
+///     fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
+///         Ok(self.0.clone())
+///     }
+///
+///     fn settled(&self) -> BoxFuture<'_, ()> {
+///         Box::pin(std::future::ready(()))
+///     }
+/// }
+/// ```
 pub trait ToolSource: Send + Sync {
     /// Returns the name of the source, for the model.
     fn name(&self) -> &str;

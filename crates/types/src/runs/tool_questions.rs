@@ -31,6 +31,15 @@ impl ToolQuestions {
     }
 
     /// Sets the approver of this process, and the name of the agent that asks it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_types::{AskLater, ToolQuestions};
+    ///
+    /// let questions = ToolQuestions::new("run_1".into(), true, []);
+    /// let questions = questions.with_approver(Some(Arc::new(AskLater)), "Refund desk");
+    /// ```
     pub fn with_approver(
         mut self,
         approver: Option<Arc<dyn DynApprover>>,

@@ -15,6 +15,32 @@ use super::context::Context;
 /// A set of tools whose calls pass guards: checks before and after each call.
 ///
 /// These methods never fail or panic: each error of a model or a tool becomes a result that the model reads.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{
+///     BoxFuture, CallId, Context, Encoded, Executed, Prepared, ReadyCall, ToolCall, ToolSpec, Toolbox,
+/// };
+///
+/// /// Prints the calls of another toolbox. The methods with a default should be passed on too.
+/// struct Printed(Arc<dyn Toolbox>);
+///
+/// impl Toolbox for Printed {
+///     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+///         self.0.specs()
+///     }
+///
+///     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {
+///         self.0.prepare(id, call, run)
+///     }
+///
+///     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
+///         println!("{}: {}", run.run, ready.call.name);
+///         self.0.execute(ready, run)
+///     }
+/// }
+/// ```
 pub trait Toolbox: Send + Sync {
     /// Returns the tools that can be called now, in a stable order.
     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>>;

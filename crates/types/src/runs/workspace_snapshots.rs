@@ -3,6 +3,24 @@
 use futures_core::future::BoxFuture;
 
 /// Takes snapshots of a workspace.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use archon_types::{BoxFuture, WorkspaceSnapshots};
+///
+/// /// Numbers the snapshots, and leaves the copying to a file system that keeps every version.
+/// #[derive(Default)]
+/// struct Numbered(Mutex<u64>);
+///
+/// impl WorkspaceSnapshots for Numbered {
+///     fn take(&self, _before: Option<String>) -> BoxFuture<'static, Result<String, String>> {
+///         let mut number = self.0.lock().expect("no panic");
+///         *number += 1;
+///         Box::pin(std::future::ready(Ok(format!("version-{number}"))))
+///     }
+/// }
+/// ```
 pub trait WorkspaceSnapshots: Send + Sync {
     /// Begins what makes the next snapshot quick, and returns at once. Called when a run begins. Default: does
     /// nothing.

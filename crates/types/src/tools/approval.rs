@@ -152,12 +152,27 @@ impl ApprovalRequest {
 
     /// Sets the summary of a question about a call in doubt: the words of the earlier question in which a
     /// person approved the call.
+    ///
+    /// ```
+    /// use archon_types::ApprovalRequest;
+    ///
+    /// let question = ApprovalRequest::in_doubt("approval_1", "refund", &serde_json::json!({ "cents": 40 }));
+    /// assert!(question.in_words("Refund 40 cents").action_summary.starts_with("Refund 40 cents, again?"));
+    /// ```
     pub fn in_words(mut self, summary: &str) -> Self {
         self.action_summary = format!("{summary}, again? {CUT_OFF}");
         self
     }
 
     /// Adds to the summary that the log of the child run is lost, for a call that started a child run.
+    ///
+    /// ```
+    /// use archon_types::ApprovalRequest;
+    ///
+    /// let question = ApprovalRequest::in_doubt("approval_1", "helper", &serde_json::json!({}));
+    /// let question = question.of_lost_run(&"run_7".into());
+    /// assert!(question.action_summary.starts_with("The log of run run_7 is lost."));
+    /// ```
     pub fn of_lost_run(mut self, child: &RunId) -> Self {
         self.action_summary = format!("The log of run {child} is lost. {}", self.action_summary);
         self
@@ -179,12 +194,30 @@ impl ApprovalRequest {
     }
 
     /// Pauses the question; it does not expire while it is paused.
+    ///
+    /// ```
+    /// use archon_types::{ApprovalRequest, Timestamp};
+    ///
+    /// let mut question = ApprovalRequest::new("approval_1", "Refund 40 cents", serde_json::json!({}));
+    /// question.expires_at = Some(Timestamp::from_millis(60_000));
+    /// let paused = question.pause(Timestamp::from_millis(50_000));
+    /// assert!(!paused.is_expired(Timestamp::from_millis(70_000)));
+    /// ```
     pub fn pause(mut self, now: Timestamp) -> Self {
         self.paused_at.get_or_insert(now);
         self
     }
 
     /// Resumes a paused question, and postpones its deadline by the length of the pause.
+    ///
+    /// ```
+    /// # use archon_types::{ApprovalRequest, Timestamp};
+    /// # let mut question = ApprovalRequest::new("approval_1", "Refund 40 cents", serde_json::json!({}));
+    /// # question.expires_at = Some(Timestamp::from_millis(60_000));
+    /// let paused = question.pause(Timestamp::from_millis(50_000));
+    /// let open = paused.unpause(Timestamp::from_millis(70_000));
+    /// assert_eq!(open.expires_at, Some(Timestamp::from_millis(80_000)));
+    /// ```
     pub fn unpause(mut self, now: Timestamp) -> Self {
         if let Some(since) = self.paused_at.take() {
             self.expires_at = self.expires_at.map(|end| end + now.since(since));
@@ -194,6 +227,14 @@ impl ApprovalRequest {
 
     /// Returns the question as the log of the calling run stores it. `call` is the call that started the run
     /// `child`.
+    ///
+    /// ```
+    /// use archon_types::{ApprovalRequest, CallId, CommandId};
+    ///
+    /// let question = ApprovalRequest::new("approval_1", "Refund 40 cents", serde_json::json!({}));
+    /// let question = question.from_below("run_1.2-0".into(), CallId::new(CommandId(2), 0));
+    /// assert_eq!(question.asker().map(|asker| asker.run.as_str()), Some("run_1.2-0"));
+    /// ```
     pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
         self.call_path.insert(0, AskingRun { run: child, call });
         // The child run has the data of its tool.
@@ -263,6 +304,17 @@ pub(crate) fn is_usual_wait(wait: &u64) -> bool {
 }
 
 /// The settings of a run for questions to people.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_types::{ApprovalSettings, OnDeny, OnExpiry};
+///
+/// let settings = ApprovalSettings::default()
+///     .with_timeout(Duration::from_secs(24 * 60 * 60))
+///     .with_on_deny(OnDeny::Abort)
+///     .with_on_expiry(OnExpiry::Escalate);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

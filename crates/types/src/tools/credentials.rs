@@ -30,6 +30,13 @@ impl CredentialKey {
     }
 
     /// Sets the name of the account.
+    ///
+    /// ```
+    /// use archon_types::CredentialKey;
+    ///
+    /// let key = CredentialKey::primary("anna".into(), "mail").named("work");
+    /// assert_eq!(key.account, "work");
+    /// ```
     pub fn named(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
         self
@@ -60,6 +67,43 @@ impl CredentialEntry {
 
 /// Stores credentials. The store does not interpret their content: the code that knows the service signs in,
 /// refreshes tokens and saves them again.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{
+///     BoxFuture, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId,
+/// };
+///
+/// /// A store that tools cannot change.
+/// struct ReadOnly(Arc<dyn CredentialStore>);
+///
+/// impl CredentialStore for ReadOnly {
+///     fn put<'a>(
+///         &'a self,
+///         _key: &'a CredentialKey,
+///         _credentials: Option<Secret<Json>>,
+///     ) -> BoxFuture<'a, Result<bool, CredentialError>> {
+///         let refused = CredentialError::Storage("the store is read-only".to_owned());
+///         Box::pin(std::future::ready(Err(refused)))
+///     }
+///
+///     fn get<'a>(
+///         &'a self,
+///         key: &'a CredentialKey,
+///     ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>> {
+///         self.0.get(key)
+///     }
+///
+///     fn list<'a>(
+///         &'a self,
+///         tenant: &'a TenantId,
+///         service: Option<&'a str>,
+///     ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>> {
+///         self.0.list(tenant, service)
+///     }
+/// }
+/// ```
 pub trait CredentialStore: Send + Sync {
     /// Replaces the stored credentials, or deletes them for `None`. Returns true if there were any before.
     fn put<'a>(

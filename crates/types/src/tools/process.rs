@@ -30,6 +30,20 @@ impl ProcessGroup {
 }
 
 /// Registers the processes of one tool call: logs them, and ends them when the call ends.
+///
+/// ```
+/// use archon_types::{BoxFuture, Processes, ToolError};
+///
+/// /// Prints process groups, for a tool that runs without a log.
+/// struct Printed;
+///
+/// impl Processes for Printed {
+///     fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>> {
+///         println!("process group {leader}");
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+/// }
+/// ```
 pub trait Processes: Send + Sync {
     /// Registers the process group with the leader `leader`. Once this returns, the group is in the log.
     fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>>;
@@ -44,6 +58,20 @@ pub trait Processes: Send + Sync {
 }
 
 /// Logs the process groups that the calls of a run start.
+///
+/// ```
+/// use archon_types::{BoxFuture, CallId, ProcessGroup, ProcessLog};
+///
+/// /// Prints process groups, for a run without a log.
+/// struct Printed;
+///
+/// impl ProcessLog for Printed {
+///     fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
+///         println!("call {call} started process group {}", group.id);
+///         Box::pin(std::future::ready(true))
+///     }
+/// }
+/// ```
 pub trait ProcessLog: Send + Sync {
     /// Appends [`RecordBody::ProcessStarted`](crate::RecordBody::ProcessStarted). Returns false, without
     /// appending, if the call has ended.

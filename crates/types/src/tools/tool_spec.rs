@@ -10,6 +10,15 @@ use crate::{
 };
 
 /// The description of a tool: for the model, for people and for the engine.
+///
+/// ```
+/// use archon_types::{ToolAnnotations, ToolSpec};
+///
+/// let parameters = serde_json::json!({ "type": "object", "properties": { "query": { "type": "string" } } });
+/// let spec = ToolSpec::new("web_search", "Searches the web.", parameters)
+///     .with_annotations(ToolAnnotations::read_only())
+///     .with_alternatives(["web_fetch"]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -92,6 +101,14 @@ fn default_version() -> String {
 }
 
 /// The effects of a tool and its requirements for execution. The defaults assume the worst case.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_types::ToolAnnotations;
+///
+/// let harmful = ToolAnnotations::destructive().with_confirmation().with_timeout(Duration::from_secs(30));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
