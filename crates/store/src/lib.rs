@@ -36,7 +36,7 @@
 //! The index of suspended runs, which is built from logs, can be shared by several processes in a
 //! [`SqlitePoolIndex`] (feature `sqlite`).
 //!
-//! Sessions, which are folds over logs, can be written to files for other programs by a
+//! Sessions, which are computed from logs, can be written to files for other programs by a
 //! [`FileSystemSessionStore`] (feature `jsonl`).
 //!
 //! | concept | file |
