@@ -141,8 +141,8 @@ impl ArchonBuilder {
     /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
     pub fn name(self, name: impl Into<String>) -> Self { self.options.name = name.into() }
 
-    /// Sets the id of the agent, which must stay the same for its whole lifetime. Default: a new id. Set the
-    /// id of an agent that outlives the process.
+    /// Sets the id of the agent. The log of a run names it, and a later process needs an agent with the same id to
+    /// resume the run. Default: a new id.
     pub fn agent_id(self, id: impl Into<AgentId>) -> Self { self.agent_id = Some(id.into()) }
 
     /// Sets the name of this configuration in the display names of runs, `{session}.{config}.{n}`. By default

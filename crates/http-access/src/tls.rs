@@ -134,7 +134,7 @@ pub async fn serve_tls_connections<L, S, B>(
 fn problem(error: &PemError) -> &'static str {
     match error {
         PemError::MissingSectionEnd { .. } => "a section has no line `-----END …-----`",
-        PemError::IllegalSectionStart { .. } => "a line that begins a section is damaged",
+        PemError::IllegalSectionStart { .. } => "a line `-----BEGIN …-----` is damaged",
         PemError::Base64Decode(_) => "a section is not base64",
         _ => "it is no PEM file",
     }

@@ -313,7 +313,7 @@ pub(crate) struct Tries {
 
 const MOST_TRIES: u32 = 256;
 
-/// The text of the marker that takes the place of a forgotten entry. It contains no word, so that no search
+/// The text of the marker that replaces a forgotten entry. It contains no word, so that no search
 /// finds the marker.
 const NOTHING: &str = "-";
 
