@@ -151,7 +151,7 @@ pub(crate) async fn serve_with_handshake<L, O, F, T, S, B>(
                 http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
                 let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
                 if let Err(error) = connection.await {
-                    tracing::debug!(target: "archon::http", %error, "a connection broke off");
+                    tracing::debug!(target: "archon::http", %error, "a connection failed");
                 }
             }
             drop(permit);

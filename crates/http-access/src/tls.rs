@@ -112,7 +112,8 @@ pub enum TlsError {
 }
 
 /// Serves clients as [`serve_connections`](crate::serve_connections), over TLS. The handshake is part of the work of a
-/// connection, and limited by [`ConnectionOptions::handshake`]; a client that fails it costs the others nothing.
+/// connection, and limited by [`ConnectionOptions::handshake`]; a client that fails it does not delay
+/// other clients.
 pub async fn serve_tls_connections<L, S, B>(
     listener: L,
     identity: &TlsIdentity,

@@ -29,7 +29,7 @@ pub async fn serve_stream<H: ServerHandler>(
     match serve_server_with_ct(handler, transport, end).await {
         Ok(service) => {
             if let Err(error) = service.waiting().await {
-                tracing::error!(target: "archon::mcp", %error, "the connection to a client broke off");
+                tracing::error!(target: "archon::mcp", %error, "the connection to a client was lost");
             }
             Ok(())
         }
