@@ -102,7 +102,7 @@ impl ConnectionOptions {
 }
 }
 
-/// Serves clients that connect to `listener` until `end` fires. Then no new connection is accepted, and requests under
+/// Serves clients that connect to `listener` until `end` is cancelled. Then no new connection is accepted, and requests under
 /// way get [`ConnectionOptions::grace`]; the function returns without those that took longer.
 pub async fn serve_connections<L, S, B>(
     listener: L,

@@ -187,7 +187,7 @@ impl Memory {
             let made: Vec<Result<Vec<f32>, MemoryError>> = match made {
                 Ok(made) => made,
                 Err(error) => {
-                    tracing::warn!(%error, "kept without vectors, to be embedded later");
+                    tracing::warn!(%error, "entries are stored without vectors, and embedded later");
                     continue;
                 }
             };
@@ -233,7 +233,7 @@ impl Memory {
         match self.apply(all(entries.clone())).await {
             // All entries were checked, so the store refuses the length of a vector.
             Err(error @ MemoryError::Invalid { .. }) if with_vectors => {
-                tracing::warn!(%error, "kept without vectors");
+                tracing::warn!(%error, "entries are stored without vectors");
                 for entry in &mut entries {
                     (entry.embedder, entry.embedding) = (None, None);
                 }

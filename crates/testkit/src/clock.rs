@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 /// A clock that changes only when a test advances it. Clones share one time.
 ///
-/// Before a test moves the clock, the task that is to wake must be asleep:
+/// Before a test advances the clock, the task that should wake must be asleep:
 /// [`until_asleep`](Self::until_asleep) waits for that.
 #[derive(Clone)]
 pub struct VirtualClock(Arc<Inner>);

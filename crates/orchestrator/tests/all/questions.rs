@@ -131,7 +131,7 @@ fn team_question_without_an_answer_expires_and_the_run_goes_on() {
     assert!(matches!(late, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))), "{late:?}");
     let outcome = resume(&world, &team);
     assert!(
-        outcome.last_text().unwrap_or_default().contains("nobody decided, and the first stands"),
+        outcome.last_text().unwrap_or_default().contains("no person decided, so the first answer counts"),
         "{outcome:?}"
     );
     let expired =
@@ -183,7 +183,7 @@ fn team_without_an_approver_does_not_suspend() {
     let outcome = world.start(&quarrel(&world, &journal), "What is it?");
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
     assert!(
-        outcome.last_text().unwrap_or_default().contains("nobody decided, and the first stands"),
+        outcome.last_text().unwrap_or_default().contains("no person decided, so the first answer counts"),
         "{outcome:?}"
     );
 

@@ -28,7 +28,7 @@ pub(super) fn router(offer: &Offer, server: &Server, tokens: &[Access]) -> Route
     let options = HttpServerOptions::default();
     let service = |token: &Access| {
         let served = offer.server(token.scope.runs().clone());
-        // It never fires: a call that the end of the server cuts off is a run that the next start goes on with.
+        // It is never cancelled: a call that the end of the server cuts off is a run that the next start goes on with.
         (token.name.clone(), served.http_service(&options, CancellationToken::new()))
     };
     let services: Arc<Services> = Arc::new(tokens.iter().map(service).collect());

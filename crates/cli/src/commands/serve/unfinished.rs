@@ -97,7 +97,7 @@ fn report(app: &App, resumed: Result<ResumedRuns, RunError>, told: &mut BTreeSet
         Err(error) => {
             let line = Failure::from(error).line();
             if told.insert(line.clone()) {
-                app.output.warn(format!("runs whose process died cannot be looked for: {line}"));
+                app.output.warn(format!("cannot look for runs whose process died: {line}"));
             }
         }
     }
