@@ -244,8 +244,8 @@ impl Memory {
     }
 
     /// Deletes the entry with this id, in this collection and in nested ones, with its vector, cached
-    /// answers, and the facts that were learnt from it alone. Facts that a deleted fact had ended hold
-    /// again. Either all of this happens or nothing. Returns false if no such entry exists. For a turn or
+    /// answers, and the facts that were learnt from it alone. A fact that a deleted fact had ended
+    /// holds again. Either all of this happens or nothing. Returns false if no such entry exists. For a turn or
     /// summary that a run stored, a marker without content stays under the same id, so that no run of its
     /// session stores the entry again.
     ///

@@ -1,4 +1,4 @@
-//! The logs that the sources of a call's arguments are looked for in: that of the run that asks, and those of the runs
+//! The logs in which the sources of a call's arguments are searched for: that of the run that asks, and those of the runs
 //! before it.
 
 use std::sync::Arc;
