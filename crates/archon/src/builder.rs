@@ -183,8 +183,8 @@ impl ArchonBuilder {
     /// ```
     pub fn name(self, name: impl Into<String>) -> Self { self.options.name = name.into() }
 
-    /// Sets the id of the agent, which must stay the same for its whole lifetime. Default: a new id. Set the
-    /// id of an agent that outlives the process.
+    /// Sets the id of the agent. The log of a run names it, and a later process needs an agent with the same id to
+    /// resume the run. Default: a new id.
     ///
     /// ```
     /// let builder = archon::Archon::builder().agent_id("desk");

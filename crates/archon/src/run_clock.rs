@@ -13,9 +13,9 @@ use archon_types::{BoxFuture, Clock, Timestamp};
 /// The clock of the system, with the timers of tokio.
 ///
 /// A run reads this clock once, when the run begins or is resumed. From then on, the run counts only the time
-/// in which its process could work. If the clock is set, the computer sleeps, or the process is stopped for
-/// more than ten seconds, the run neither reaches its time limit nor waits because of that. Later times in
-/// its log then differ from the wall clock.
+/// in which its process could work. If somebody sets the clock, the computer sleeps, or the process is stopped for
+/// more than ten seconds, this time does not count against the time limit, and no wait becomes longer. Later times
+/// in the run's log then differ from the wall clock.
 ///
 /// ```
 /// use archon::{SystemClock, types::Clock};

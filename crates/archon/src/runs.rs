@@ -331,7 +331,7 @@ impl Runs {
             live.end();
             // A message may have come after the run's last look into the inbox.
             if let Err(error) = runs.begin_unread(&session, &tenant).await {
-                tracing::warn!(%run, %error, "messages that the run did not read wait for the next one");
+                tracing::warn!(%run, %error, "messages that this run did not read wait for the next run");
             }
         });
         match select(pin!(begun), ended).await {

@@ -86,7 +86,7 @@ async fn each_call_of_a_program_passes_the_guards() {
         ("count()", "RuntimeError: count: "),
         ("count(n=1, m=2)", "RuntimeError: count: "),
         ("count(13)", "RuntimeError: count: bad luck"),
-        ("count(14)", "RuntimeError: count: Tool 'count' failed because of a fault of its own"),
+        ("count(14)", "RuntimeError: count: Tool 'count' failed because of a bug in the tool"),
     ] {
         let text = run(&engine, code).await.text();
         assert!(text.contains(words), "{code}: {text}");

@@ -295,10 +295,10 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
             () if tools.iter().any(|tool| tool.spec().name == *name) => "a tool has this name",
             () if OF_FEATURES.iter().any(|(tool, ..)| tool == name) => "a tool has this name",
             () if name.contains("__") || mcp::RESOURCE_TOOLS.contains(&name.as_str()) => {
-                "tools of MCP servers have such names"
+                "names with __ and names of MCP resource tools are for tools of MCP servers"
             }
             () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
-                "models call agents by letters, digits, _ and -, at most 64"
+                "an agent's name must have 1 to 64 letters, digits, _ or -"
             }
             () => return Ok(name.clone()),
         };

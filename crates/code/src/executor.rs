@@ -147,7 +147,7 @@ fn parameters(options: &CodeOptions) -> Json {
                 "type": "integer",
                 "minimum": 1,
                 "description": format!(
-                    "Processor time in milliseconds; {} unless said, at most {}",
+                    "Processor time in milliseconds; {} by default, at most {}",
                     millis(options.time),
                     millis(options.max_time)
                 ),

@@ -114,11 +114,11 @@ impl Functions {
             Prepared::Ready(ready) => match self.toolbox.execute(ready, run).await {
                 Executed::Done(result) => result,
                 Executed::Suspended(question) => return Err(asked(&question.action_summary)),
-                _ => return Err(unknown("the call ended in a way that is not known here")),
+                _ => return Err(unknown("the toolbox ended the call in an unknown way")),
             },
             Prepared::Refused(result) => result,
             Prepared::Ask(question) => return Err(asked(&question.action_summary)),
-            _ => return Err(unknown("the call was prepared in a way that is not known here")),
+            _ => return Err(unknown("the toolbox prepared the call in an unknown way")),
         };
         if result.is_error() { Err(Failure::of(&result)) } else { Ok(value(&result)) }
     }

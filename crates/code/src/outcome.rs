@@ -111,9 +111,7 @@ fn failure(failed: &Failed, output: &str, code: &str, time: Duration, options: &
             "memory",
         ),
         Failed::Stopped(Stopped::Cancelled) => ("the program was cancelled".to_owned(), "cancelled"),
-        Failed::Broken(words) => {
-            (format!("the interpreter failed, which is a fault of its own: {words}"), "fault")
-        }
+        Failed::Broken(words) => (format!("the interpreter itself failed: {words}"), "fault"),
     };
     let mut text = format!("Error: {}", shortened(&detail, MESSAGE));
     if let Failed::Thrown { line: Some(line), .. } = failed

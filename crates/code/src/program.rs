@@ -54,7 +54,7 @@ impl Program {
                     }
                 }
             }
-            Err(ToolError::Failed("the program ended without a word".to_owned()))
+            Err(ToolError::Failed("the program ended without a result or an error".to_owned()))
         };
         match select(pin!(context.cancel.cancelled()), pin!(talk)).await {
             Either::Left(_) => Err(ToolError::Cancelled),

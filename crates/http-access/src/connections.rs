@@ -137,7 +137,7 @@ impl ConnectionOptions {
 }
 }
 
-/// Serves clients that connect to `listener` until `end` fires. Then no new connection is accepted, and requests under
+/// Serves clients that connect to `listener` until `end` is cancelled. Then no new connection is accepted, and requests under
 /// way get [`ConnectionOptions::grace`]; the function returns without those that took longer.
 pub async fn serve_connections<L, S, B>(
     listener: L,
@@ -186,7 +186,7 @@ pub(crate) async fn serve_with_handshake<L, O, F, T, S, B>(
                 http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
                 let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
                 if let Err(error) = connection.await {
-                    tracing::debug!(target: "archon::http", %error, "a connection broke off");
+                    tracing::debug!(target: "archon::http", %error, "a connection failed");
                 }
             }
             drop(permit);

@@ -1,4 +1,4 @@
-//! The hosts by which clients reach a server, and the pages that are its own.
+//! Checks `Host` and `Origin`: the names by which clients may reach the server, and the origins of its own web pages.
 
 use std::net::SocketAddr;
 

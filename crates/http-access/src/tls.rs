@@ -112,7 +112,8 @@ pub enum TlsError {
 }
 
 /// Serves clients as [`serve_connections`](crate::serve_connections), over TLS. The handshake is part of the work of a
-/// connection, and limited by [`ConnectionOptions::handshake`]; a client that fails it costs the others nothing.
+/// connection, and limited by [`ConnectionOptions::handshake`]; a client that fails it does not delay
+/// other clients.
 pub async fn serve_tls_connections<L, S, B>(
     listener: L,
     identity: &TlsIdentity,
@@ -134,7 +135,7 @@ pub async fn serve_tls_connections<L, S, B>(
 fn problem(error: &PemError) -> &'static str {
     match error {
         PemError::MissingSectionEnd { .. } => "a section has no line `-----END …-----`",
-        PemError::IllegalSectionStart { .. } => "a line that begins a section is damaged",
+        PemError::IllegalSectionStart { .. } => "a line `-----BEGIN …-----` is damaged",
         PemError::Base64Decode(_) => "a section is not base64",
         _ => "it is no PEM file",
     }

@@ -90,7 +90,7 @@ impl HttpServerOptions {
     }
 }
 
-/// Serves clients that connect to `listener`, until `end` fires. Then no new connection is accepted, calls
+/// Serves clients that connect to `listener`, until `end` is cancelled. Then no new connection is accepted, calls
 /// under way get [`HttpServerOptions::grace`], and the remaining calls are cancelled.
 ///
 /// # Errors

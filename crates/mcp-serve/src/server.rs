@@ -114,7 +114,7 @@ impl Server {
         self
     }
 
-    /// Serves one client on standard input and output, until the input is closed or `end` fires. Calls under way
+    /// Serves one client on standard input and output, until the input is closed or `end` is cancelled. Calls under way
     /// then get a few seconds; after that they are cancelled, except for tasks.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Server {
         served
     }
 
-    /// Serves clients over HTTP until `end` fires; see [`serve_http`](crate::serve_http).
+    /// Serves clients over HTTP until `end` is cancelled; see [`serve_http`](crate::serve_http).
     ///
     /// # Errors
     /// As [`serve_http`](crate::serve_http).
@@ -143,7 +143,7 @@ impl Server {
     }
 
     /// Returns the protocol over HTTP, for the router of a program that checks requests itself. It answers requests of
-    /// one path, such as `/mcp`. Of `options`, the size of bodies and the number of sessions count. When `end` fires,
+    /// one path, such as `/mcp`. Of `options`, the size of bodies and the number of sessions count. When `end` is cancelled,
     /// sessions end, and calls under way are cancelled.
     ///
     /// ```no_run

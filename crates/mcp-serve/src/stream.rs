@@ -14,7 +14,7 @@ use crate::error::ServeError;
 /// in memory.
 pub const MAX_MESSAGE: usize = 8 << 20;
 
-/// Serves one client, a message per line, until `input` ends or `end` fires. Nothing but the protocol is
+/// Serves one client, a message per line, until `input` ends or `end` is cancelled. Nothing but the protocol is
 /// written to `output`. Lines that are not messages, or are longer than [`MAX_MESSAGE`], are dropped.
 ///
 /// # Errors
@@ -29,7 +29,7 @@ pub async fn serve_stream<H: ServerHandler>(
     match serve_server_with_ct(handler, transport, end).await {
         Ok(service) => {
             if let Err(error) = service.waiting().await {
-                tracing::error!(target: "archon::mcp", %error, "the connection to a client broke off");
+                tracing::error!(target: "archon::mcp", %error, "the connection to a client was lost");
             }
             Ok(())
         }

@@ -63,7 +63,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Signs in, starts the server and performs the handshake. If that fails, or if `end` fires before, the
+    /// Signs in, starts the server and performs the handshake. If that fails, or if `end` is cancelled before, the
     /// server's processes are ended first.
     pub(crate) async fn open(
         name: &str,

@@ -250,7 +250,7 @@ fn usable(listed: Vec<Definition>) -> (Vec<Definition>, Vec<(String, String)>) {
     (definitions, unusable)
 }
 
-/// Keeps a server connected until `end` fires, then ends its processes.
+/// Keeps a server connected until `end` is cancelled, then ends its processes.
 pub(crate) async fn supervise(server: Arc<Server>, end: CancellationToken) {
     let mut failures: u32 = 0;
     let mut last = None;
@@ -364,7 +364,7 @@ async fn watch(server: &Server, connection: &Arc<Connection>, took: Took) -> Mcp
     }
 }
 
-/// Does the work; `None` if `end` fires before the work is done.
+/// Does the work; `None` if `end` is cancelled before the work is done.
 async fn unless<T>(end: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
     match select(std::pin::pin!(work), std::pin::pin!(end.cancelled())).await {
         Either::Left((result, _)) => Some(result),

@@ -119,7 +119,7 @@ impl TurnMemory {
             let read = extraction.read(&knowledge, &new, begun);
             if let Some(Err(error)) = context.cancel.run_until_cancelled(read).await {
                 let (run, extractor) = (&context.run, extraction.extractor.id());
-                tracing::warn!(%run, extractor, %error, advice = error.advice(), "facts were not extracted; a later store tries again");
+                tracing::warn!(%run, extractor, %error, advice = error.advice(), "facts were not extracted; this is tried again when the memory next stores messages");
             }
         }
         Ok(())

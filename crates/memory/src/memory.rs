@@ -187,7 +187,7 @@ impl Memory {
             let made: Vec<Result<Vec<f32>, MemoryError>> = match made {
                 Ok(made) => made,
                 Err(error) => {
-                    tracing::warn!(%error, "kept without vectors, to be embedded later");
+                    tracing::warn!(%error, "entries are stored without vectors, and embedded later");
                     continue;
                 }
             };
@@ -233,7 +233,7 @@ impl Memory {
         match self.apply(all(entries.clone())).await {
             // All entries were checked, so the store refuses the length of a vector.
             Err(error @ MemoryError::Invalid { .. }) if with_vectors => {
-                tracing::warn!(%error, "kept without vectors");
+                tracing::warn!(%error, "entries are stored without vectors");
                 for entry in &mut entries {
                     (entry.embedder, entry.embedding) = (None, None);
                 }
@@ -244,8 +244,8 @@ impl Memory {
     }
 
     /// Deletes the entry with this id, in this collection and in nested ones, with its vector, cached
-    /// answers, and the facts that were learnt from it alone. Facts that a deleted fact had ended hold
-    /// again. Either all of this happens or nothing. Returns false if no such entry exists. For a turn or
+    /// answers, and the facts that were learnt from it alone. A fact that a deleted fact had ended
+    /// holds again. Either all of this happens or nothing. Returns false if no such entry exists. For a turn or
     /// summary that a run stored, a marker without content stays under the same id, so that no run of its
     /// session stores the entry again.
     ///
@@ -313,7 +313,7 @@ pub(crate) struct Tries {
 
 const MOST_TRIES: u32 = 256;
 
-/// The text of the marker that takes the place of a forgotten entry. It contains no word, so that no search
+/// The text of the marker that replaces a forgotten entry. It contains no word, so that no search
 /// finds the marker.
 const NOTHING: &str = "-";
 

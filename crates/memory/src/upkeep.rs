@@ -116,8 +116,8 @@ impl Memory {
         }
     }
 
-    /// Deletes all entries that were stored before a time, including facts. Facts that deleted facts had
-    /// ended hold again. Returns the number of deleted entries.
+    /// Deletes all entries that were stored before a time, including facts. A fact that a deleted fact had
+    /// ended holds again. Returns the number of deleted entries.
     ///
     /// # Errors
     /// Errors of the store.

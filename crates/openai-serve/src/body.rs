@@ -67,7 +67,11 @@ async fn collect(body: Body, most: usize) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| {
-            ApiError::new(StatusCode::BAD_REQUEST, "broken_body", format!("the body broke off: {error}"))
+            ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "broken_body",
+                format!("the body of the request ended early: {error}"),
+            )
         })?;
         if chunk.len() > most - bytes.len() {
             let detail = format!("the body has more than {most} bytes; send a smaller one");

@@ -94,7 +94,7 @@ impl Writer for ChatWriter {
 }
 
 fn contradiction() -> ApiError {
-    let message = "The answer broke off and was begun again with other words, and the text that was sent is \
+    let message = "The answer was interrupted and began again with other words, and the text that was sent is \
                    not part of it. The run goes on: the header x-archon-run names it, and GET \
                    /v1/responses/resp_RUN has its answer.";
     ApiError::new(StatusCode::BAD_GATEWAY, "answer_begun_again", message)

@@ -25,7 +25,7 @@ pub struct ServerOptions {
     /// The pause after which a stream without an event sends a comment, so that nothing between takes the connection
     /// for dead. Default 15 s.
     pub heartbeat: Duration,
-    /// Ends all requests that wait for a run when it fires; the runs go on. Default: a token that nothing else holds.
+    /// Ends all requests that wait for a run when it is cancelled; the runs go on. Default: a token that nothing else holds.
     pub end: CancellationToken,
 }
 

@@ -83,8 +83,8 @@ impl Server {
             .with_state(self.shared.clone())
     }
 
-    /// Answers a request as [`router`](Self::router) does. A program whose tokens reach the runs of different customers has
-    /// a server for each, and chooses by the token.
+    /// Answers a request as [`router`](Self::router) does. For a program whose tokens reach the
+    /// runs of different customers: create a server for each customer, and let the token decide which one answers.
     pub async fn answer(&self, mut request: Request) -> Response {
         // The router of the program left its parameters of the path there, and this one would add its own to them.
         request.extensions_mut().clear();

@@ -1,4 +1,5 @@
-//! The text of a run as a client gets it: a fold over the run's events, the same for a stream and for a whole response.
+//! The text of a run as a client gets it, computed from the run's events: the same for a stream and for a
+//! whole response.
 //!
 //! An answer that streams can break off and begin again with other words, and what was sent cannot be taken back. The
 //! records decide: the fold passes on a delta only while it continues what was sent, and says so if the record of the

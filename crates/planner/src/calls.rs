@@ -206,7 +206,7 @@ async fn executed(
             let child = context.run.of_call(call);
             Happened::Asked(call, questions_below(Some(&*journal), &child, call, *said).await)
         }
-        _ => ended(call, ToolResult::error("the call ended in a way that this version does not know")),
+        _ => ended(call, ToolResult::error("the toolbox ended the call in an unknown way")),
     }
 }
 

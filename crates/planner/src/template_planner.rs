@@ -123,7 +123,7 @@ impl Planner for TemplatePlanner {
     async fn replan(&self, task: &Task, reason: &str, context: &PlanningContext) -> Result<Task, PlanError> {
         match &self.otherwise {
             Some(planner) => self.expand(planner.replan(task, reason, &self.with_templates(context)).await?),
-            None => Err(PlanError::Unreadable { problem: "a template gives no other plan".to_owned() }),
+            None => Err(PlanError::Unreadable { problem: "a template cannot make another plan".to_owned() }),
         }
     }
 }

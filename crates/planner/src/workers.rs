@@ -56,7 +56,8 @@ impl Toolbox for OnlyTool {
         if call.name == self.name {
             return self.inner.prepare(id, call, run);
         }
-        let text = format!("the step is to be done with {}; {} is not there", self.name, call.name);
+        let text =
+            format!("this step offers only the tool {}; the tool {} cannot be called", self.name, call.name);
         Box::pin(async move { Prepared::Refused(Box::new(ToolResult::error(text))) })
     }
 

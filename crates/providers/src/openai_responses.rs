@@ -41,7 +41,7 @@ pub struct ResponsesCompat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningModels {
-    /// All models except those with the names of OpenAI's models that do not reason.
+    /// Decides by the name: every model reasons, except the known models of OpenAI that do not.
     #[default]
     ByName,
     /// All models.

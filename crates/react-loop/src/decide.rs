@@ -70,7 +70,7 @@ async fn forward_answer(driver: &Driver, asked: &ApprovalRequest, answer: Answer
     let Some(journal) = &driver.journal else { return false };
     let forwarded = answer_below(&**journal, asked, answer, context).await;
     if let Err(error) = &forwarded {
-        tracing::warn!(run = %context.run, %error, "an answer cannot be left for the run that asked");
+        tracing::warn!(run = %context.run, %error, "cannot store an answer for the run that asked");
     }
     forwarded.is_ok()
 }

@@ -12,7 +12,8 @@ use archon_types::{
 
 use crate::{LoopError, Machine, ReactMachine, fold_before, fold_with, resume::conversation_start};
 
-/// A message of a person in the log of a run, and the point before it.
+/// A message of a person in the log of a run, and the place from which a new run continues if the person replaces
+/// the message.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlacedMessage {

@@ -10,7 +10,7 @@ use crate::{
     store::{Store, replace},
 };
 
-/// Steps that were undone together.
+/// One undo: the steps whose changes it took back, and the snapshots before and after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Undone {

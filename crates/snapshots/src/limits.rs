@@ -6,9 +6,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Maximum number of files, links and folders, ignored ones aside. Default 50,000.
+    /// Maximum number of files, links and folders, without ignored ones. Default 50,000.
     pub entries: usize,
-    /// Maximum size of all files together in bytes, ignored ones aside. Default 2 GB. The store has at most twice
+    /// Maximum size of all files together in bytes, without ignored ones. Default 2 GB. The store has at most twice
     /// this size: older snapshots are removed.
     pub bytes: u64,
     /// Maximum number of snapshots that are kept. Default 200.

@@ -105,11 +105,11 @@ impl Snapshots {
         &self.workspace
     }
 
-    /// Takes a snapshot ahead of any work, so that the next one is quick. A workspace of more than 64 MB of which
-    /// the store knows nothing is not copied, because the work may change nothing.
+    /// Takes a snapshot before any work, so that the next one is quick. A workspace of more than 64 MB without an
+    /// earlier snapshot in the store is not copied, because the work may change nothing.
     ///
     /// # Errors
-    /// As [`take`](Self::take), or the workspace is too large to be copied ahead.
+    /// As [`take`](Self::take), or the workspace is too large to be copied before the work.
     pub fn prepare(&self) -> Result<(), SnapshotError> {
         let _lock = self.lock()?;
         if Index::read(&self.store.index()).len() == 0 {

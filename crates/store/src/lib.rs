@@ -36,8 +36,20 @@
 //! The index of suspended runs, which is built from logs, can be shared by several processes in a
 //! [`SqlitePoolIndex`] (feature `sqlite`).
 //!
-//! Sessions, which are folds over logs, can be written to files for other programs by a
+//! Sessions, which are computed from logs, can be written to files for other programs by a
 //! [`FileSystemSessionStore`] (feature `jsonl`).
+//!
+//! | concept | file |
+//! |---|---|
+//! | the three journals | `memory.rs`, `jsonl.rs`, `sqlite.rs` |
+//! | a record as a line; the body of a large record | `line.rs`, `records.rs`; `blob.rs` |
+//! | the rules that every journal checks | `rules.rs` |
+//! | the lock of a run's writer | `lock.rs` |
+//! | messages to a run: notice and seal | `doorbell.rs`, `inbox_key.rs` |
+//! | lists of runs | `listing.rs` |
+//! | sessions as files | `session_files.rs` |
+//! | memories | `memories.rs`, `sqlite_memory.rs`, `postgres_memory.rs` |
+//! | credentials | `memory_credentials.rs`, `sqlite_credentials.rs` |
 //!
 //! # Example
 //!

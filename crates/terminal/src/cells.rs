@@ -1,4 +1,4 @@
-//! The cells of a conversation: a fold over the records of its runs.
+//! The cells of a conversation, computed from the records of its runs.
 
 mod agents;
 mod answer;
@@ -84,7 +84,7 @@ impl Cell {
     }
 }
 
-/// The cells of a conversation: a fold over the records of its runs. The records of child runs, which calls of
+/// The cells of a conversation, computed from the records of its runs. The records of child runs, which calls of
 /// these runs started, show their calls below the call that started them, until it ends.
 ///
 /// ```

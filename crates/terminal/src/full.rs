@@ -1,6 +1,6 @@
 //! The full view: the whole conversation on a screen of its own, with scroll, search and copy.
 //!
-//! It is a fold over the same cells as the inline screen, with the outputs of calls unfolded. Nothing here writes: rows
+//! It is drawn from the same cells as the inline screen, with the outputs of calls unfolded. Nothing here writes: rows
 //! come out, and [`Alternate`](crate::Alternate) writes them.
 
 mod document;

@@ -167,7 +167,7 @@ pub enum KeyCode {
     PageDown,
     /// Escape.
     Escape,
-    /// A key that nothing here is bound to.
+    /// Any other key, which has no function.
     Other,
 }
 

@@ -158,8 +158,8 @@ impl fmt::Display for BoundTwice {
 impl Error for BoundTwice {}
 
 impl Keymap {
-    /// Creates the default keymap with other keys for some bindings. A binding that is named has only these keys; a key
-    /// that is named is taken from the binding that has it by default.
+    /// Creates the default keymap with other keys for some bindings. A binding in `changes` has only the keys that are
+    /// given there; such a key no longer belongs to the binding that has it by default.
     ///
     /// ```
     /// use archon_terminal::{Binding, Key, Keymap};

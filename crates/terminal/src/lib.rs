@@ -1,4 +1,4 @@
-//! The screen of a conversation, as a fold over its records: records become cells, cells become rows, and a
+//! The screen of a conversation, computed from its records: records become cells, cells become rows, and a
 //! screen writes the rows to a terminal.
 //!
 //! Use this crate to build a chat of your own on a terminal. It reads no key, no file and no clock: the program that

@@ -155,7 +155,7 @@ impl Printed {
                 // The next attempt may still become the same.
                 return;
             }
-            rows.push(Row::of("— the answer broke off; it begins again —", Look::Dim, page));
+            rows.push(Row::of("— the answer was interrupted and begins again —", Look::Dim, page));
             self.answer = PrintedAnswer { has_begun: true, ..PrintedAnswer::default() };
         }
         let mut own = markdown::advance(&answer.text, &mut self.answer.progress, is_closed, page);

@@ -6,7 +6,7 @@ use archon_types::Timestamp;
 
 pub use name::ThemeName;
 
-/// A color. Those of the terminal's own palette are chosen by the terminal, mostly to fit its background.
+/// A color. For a color of the palette, the terminal decides how it looks, mostly so that it fits the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Color {

@@ -1,4 +1,5 @@
-//! A clock that moves by hand, so that a test of a timeout takes no time and never flakes.
+//! A clock that changes only when the test advances it: a test of a timeout does not wait, and gives the same result
+//! each time.
 
 use std::{
     collections::BTreeMap,
@@ -9,9 +10,9 @@ use std::{
 use archon_types::{BoxFuture, Clock, Timestamp};
 use tokio::sync::{oneshot, watch};
 
-/// A clock whose time changes only when a test moves it. Clones share one time.
+/// A clock that changes only when a test advances it. Clones share one time.
 ///
-/// Before a test moves the clock, the task that is to wake must be asleep:
+/// Before a test advances the clock, the task that should wake must be asleep:
 /// [`until_asleep`](Self::until_asleep) waits for that.
 #[derive(Clone)]
 pub struct VirtualClock(Arc<Inner>);

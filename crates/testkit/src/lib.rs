@@ -5,7 +5,7 @@
 //!
 //! | item | stands in for |
 //! |---|---|
-//! | [`VirtualClock`] | time, which a test moves |
+//! | [`VirtualClock`] | time, which changes only when a test advances it |
 //! | [`SeededIds`] | identity: the same ids in every run of a test |
 //! | [`Chance`], [`cases`] | randomness: numbers that repeat, and the number of cases to run |
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |

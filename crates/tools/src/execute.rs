@@ -177,7 +177,7 @@ impl Ended {
             Self::Returned(Err(error)) => shortened(error.into()),
             Self::Panicked(Panic(message)) => ToolResult::failed(
                 ToolResultStatus::Error,
-                format!("Error: Tool '{tool}' failed because of a fault of its own. Try another way."),
+                format!("Error: Tool '{tool}' failed because of a bug in the tool. Try another way."),
                 format!("Tool '{tool}' panicked: {message}"),
             )
             .with_metadata("error_type", "panic"),

@@ -47,11 +47,11 @@ impl ToolEngine {
             Prepared::Ready(ready) => match self.execute(ready, run).await {
                 Executed::Done(result) => *result,
                 Executed::Suspended(question) => asked(&question.action_summary),
-                _ => ToolResult::error("The call ended in a way that this version does not know."),
+                _ => ToolResult::error("The toolbox ended the call in an unknown way."),
             },
             Prepared::Refused(result) => *result,
             Prepared::Ask(question) => asked(&question.action_summary),
-            _ => ToolResult::error("The call was prepared in a way that this version does not know."),
+            _ => ToolResult::error("The toolbox prepared the call in an unknown way."),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The sandbox: the kernel limits a command to granted folders, network, processes and memory.
 //!
-//! A thread of its own starts the command, and first gives up the rights that the command may not have:
-//! Landlock forbids all files outside of the granted folders, and a seccomp filter forbids the network and
-//! leaving the process group. The command inherits both, and the thread ends. Limits of memory, files and
+//! A thread of its own starts the command (`sandbox/start.rs`), and first gives up the rights that the command may not
+//! have (`kernel.rs`): Landlock forbids all files outside of the granted folders, and a seccomp filter (`syscalls.rs`)
+//! forbids the network and leaving the process group. The command inherits both, and the thread ends. Limits of memory, files and
 //! processor time are set from outside on a shell that waits for a line before it becomes the command. If the
 //! system allows cgroups, they limit processes and memory. See
 //! `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`.

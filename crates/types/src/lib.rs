@@ -38,6 +38,21 @@
 //! | secret | [`Secret`], [`Redactor`] | a value that is removed from everything that is kept or shown |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | the time and new ids; a test can control both |
 //!
+//! Each folder has one part of these types. A folder imports only those above it in this table:
+//!
+//! | types | folder |
+//! |---|---|
+//! | ids, time, hashes, secrets, helpers for texts | `values/` |
+//! | messages, tool results, trust levels, the context window | `messages/` |
+//! | the bus | `bus/` |
+//! | descriptions of tools, approvals, credentials, processes | `tools/` |
+//! | memories and their stores | `memory/` |
+//! | providers, requests, prices | `models/` |
+//! | the configuration of a run: limits, retries, checks | `config/` |
+//! | plans and teams | `plans/` |
+//! | records, journals, inboxes | `log/` |
+//! | agents, tools, hooks, planners, the run service | `runs/` |
+//!
 //! Traits have at most three required methods and are object-safe.
 //!
 //! # Example

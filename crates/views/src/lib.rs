@@ -5,18 +5,18 @@
 //! | term | types | meaning |
 //! |---|---|---|
 //! | event | [`AgentEvent`], [`StreamEvent`] | a run, its turns, messages and calls as they happen; projections of records and deltas |
-//! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
-//! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
-//! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report: a fold over records |
-//! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time: a fold over records |
-//! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call: a fold over records |
-//! | source of a text | [`TextSources`], [`TextSource`], [`SourceLogs`] | the record that the words of a call's argument come from: a fold over records |
-//! | timeline | [`Timeline`], [`Span`] | calls, waits, retries, steps and child runs in lanes: a fold over records |
-//! | graph | [`RunGraph`] | the plan of a run or a team as a drawing, with the critical path: a fold over records |
-//! | performance | [`Performance`] | calls, failures and durations of tools, and alerts, of several runs: a fold over records |
-//! | error | [`ErrorContext`] | the errors of a run with their severity: a fold over records |
-//! | audit trail | [`AuditTrail`], [`AuditEntry`] | who did what in a run, on what, and with which outcome: a fold over records |
-//! | explanation | [`Explanation`] | the answer of a run with the results that it has words of: a fold over records |
+//! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry |
+//! | round | [`ConversationRound`] | a question with its thoughts, calls and answer |
+//! | metrics | [`ConversationMetrics`], [`GlobalStats`] | tool calls and durations of a conversation, with a text report |
+//! | report | [`RunReport`] | the outcome of a run, the durations of its calls and its working time |
+//! | state of a call | [`ToolExecutionState`], [`ToolExecutions`] | the progress of each call |
+//! | source of a text | [`TextSources`], [`TextSource`], [`SourceLogs`] | the record that the words of a call's argument come from |
+//! | timeline | [`Timeline`], [`Span`] | calls, waits, retries, steps and child runs in lanes |
+//! | graph | [`RunGraph`] | the plan of a run or a team as a drawing, with the critical path |
+//! | performance | [`Performance`] | calls, failures and durations of tools, and alerts, of several runs |
+//! | error | [`ErrorContext`] | the errors of a run with their severity |
+//! | audit trail | [`AuditTrail`], [`AuditEntry`] | who did what in a run, on what, and with which outcome |
+//! | explanation | [`Explanation`] | the answer of a run with the results that it has words of |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //!
 //! *Invariant*: this crate starts no task, opens no file and changes no log.

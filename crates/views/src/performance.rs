@@ -1,5 +1,5 @@
 //! The performance of runs: calls, failures and durations of each tool, the durations of turns, and what is too slow or
-//! fails too often. A fold over the logs of runs, and not stored.
+//! fails too often. It is computed from the logs of runs, and not stored.
 
 use std::{
     cmp::Reverse,

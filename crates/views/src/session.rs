@@ -1,6 +1,6 @@
 //! Sessions: the runs of a conversation as a tree, in a format that other agent systems write and read.
 //!
-//! A session is a fold over logs. [`Session::read`] builds it from a journal, and a
+//! A session is computed from logs. [`Session::read`] builds it from a journal, and a
 //! [`SessionRecorder`](crate::SessionRecorder) builds it from [`AgentEvent`]s as they happen.
 
 use archon_types::{

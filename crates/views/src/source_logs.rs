@@ -1,4 +1,4 @@
-//! The logs that the sources of a call's arguments are looked for in: that of the run that asks, and those of the runs
+//! The logs in which the sources of a call's arguments are searched for: that of the run that asks, and those of the runs
 //! before it.
 
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::text_sources::TextSources;
 /// The number of records after which no earlier run is read.
 const ENOUGH: usize = 2_000;
 
-/// Collects the logs whose texts may be the sources of a call's arguments. It reads nothing itself: whoever has a journal
-/// or a run service reads the runs that it names.
+/// Collects the logs whose texts may be the sources of a call's arguments. It reads nothing itself: the caller, who has
+/// a journal or a run service, reads the runs that it names.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The subtasks of a plan or a team with their states: a fold over records, without the rules by which a plan goes on.
+//! The subtasks of a plan or a team with their states, computed from records without the rules by which a plan goes on.
 //!
 //! A record names a subtask of a plan by its command. The commands of a plan have numbers in a row: one for each request
 //! to the planner, one for each subtask, in the order in which they come into the plan. A team names a subtask by its

@@ -65,7 +65,7 @@ pub struct ArgumentSource {
     pub seq: u64,
 }
 
-/// The texts of a conversation with their sources: a fold over the records of its runs and of their child runs.
+/// The texts of a conversation with their sources, computed from the records of its runs and of their child runs.
 ///
 /// The earliest text with the words counts. The texts of models are no source: words that a model wrote first have
 /// none, also if it wrote them as a part of longer ones, unless the person writes them later. A result after that may

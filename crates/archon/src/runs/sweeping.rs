@@ -43,7 +43,7 @@ impl Runs {
             Ok(swept) => swept.failures().for_each(
                 |(run, error)| tracing::warn!(%run, %error, "a run whose question has expired cannot go on"),
             ),
-            Err(error) => tracing::warn!(%error, "runs whose questions have expired cannot be looked for"),
+            Err(error) => tracing::warn!(%error, "cannot look for runs whose questions have expired"),
         }
     }
 }

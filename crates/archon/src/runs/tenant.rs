@@ -134,7 +134,9 @@ impl TenantRuns {
     fn check(&self, tenant: Option<&TenantId>) -> Result<(), RunError> {
         match self.is_own(tenant) {
             true => Ok(()),
-            false => Err(RunError::NoEffect { option: "tenant", on: "a handle on another tenant's runs" }),
+            false => {
+                Err(RunError::NoEffect { option: "tenant", on: "a handle that is bound to another tenant" })
+            }
         }
     }
 }

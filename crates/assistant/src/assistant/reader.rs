@@ -100,7 +100,7 @@ impl ModelReader {
         while let Some(event) = stream.next().await {
             if let ModelEvent::Done(answer) = event.map_err(|error| error.to_string())? {
                 if !answer.stop_reason.is_complete() {
-                    return Err("the model broke off".to_owned());
+                    return Err("the model's answer ended early".to_owned());
                 }
                 return parse(&answer.text());
             }

@@ -1,4 +1,4 @@
-//! The audit of a bus: every message that the bus accepts or refuses, and the fate of the message.
+//! The audit of a bus: every message that the bus accepts or refuses, and its result.
 
 use std::{
     collections::VecDeque,
@@ -16,7 +16,7 @@ pub trait BusAudit: Send + Sync {
     fn note(&self, message: &BusMessage, fate: Fate);
 }
 
-/// The fate of a message.
+/// The result of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {

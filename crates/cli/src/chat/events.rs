@@ -60,13 +60,13 @@ pub(crate) enum Update {
     Event(Event),
     /// No run works any more: it has ended or is suspended, or it stopped with this failure.
     Rest(Option<Failure>),
-    /// The conversation goes over to another session; all that follows is about that one.
+    /// The conversation continues in another session; the later updates are about that session.
     Anew,
     /// An earlier message of the person, to be changed and sent in its place.
     Earlier(Earlier),
-    /// A line was not run.
+    /// A line of the shell was not run: the line, and the reason.
     NotRun(String, Failure),
-    /// A message was not sent, also not in place of an earlier one.
+    /// A message was not sent: its text, the earlier message that it replaces, and the reason.
     NotSent(String, Option<Earlier>, Failure),
     /// A request failed.
     Failed(Failure),

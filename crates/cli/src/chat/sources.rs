@@ -25,7 +25,7 @@ pub(crate) enum Happening {
     Update(Option<Update>),
     /// A tool that works asks a question.
     Waiting(Box<Waiting>),
-    /// The program has something to say.
+    /// The program prints a line in this look.
     Note(Look, String),
     /// The files of the workspace were listed.
     Files(FileList),

@@ -28,7 +28,7 @@ impl ManArgs {
             std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(command, &folder));
         written.map_err(|e| {
             let what = format!("cannot write the pages into {shown}: {e}");
-            Failure::failed(what, "name a folder that you can write to")
+            Failure::failed(what, "give the path of a folder that you can write to")
         })?;
         app.item(&serde_json::json!({"folder": shown}), || shown.clone());
         Ok(Exit::Finished)

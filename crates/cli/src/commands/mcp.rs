@@ -26,7 +26,7 @@ pub(crate) struct McpArgs {
 pub(crate) enum McpCommand {
     /// Write a server into your settings, as in `archon mcp add files -- npx -y some-server notes`
     Add(add::AddArgs),
-    /// List the servers of your settings and of the project, how each stands, and the tools that are held back
+    /// List the servers of your settings and of the project with their states, and the tools that are held back
     List,
     /// Remove a server from your settings, or take back the agreement to a server of the project
     Remove {

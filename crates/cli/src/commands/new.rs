@@ -118,7 +118,7 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
     let no_checkout = || {
         Failure::usage(
             format!("{shown} is not a checkout of Archon: it has no crates/archon"),
-            "name the folder that you cloned: archon new NAME --path DIR",
+            "give the path of the folder that you cloned: archon new NAME --path DIR",
         )
     };
     let manifest = fs::read_to_string(library.join("Cargo.toml")).map_err(|_| no_checkout())?;

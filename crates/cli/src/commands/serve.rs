@@ -186,7 +186,10 @@ fn greet(
         let link = match &url {
             Some(url) if shows_links => {
                 let link = server.one_time_link(name).map_err(|e| {
-                    Failure::failed(format!("there is no link for the token {name}: {e}"), "try again")
+                    Failure::failed(
+                        format!("cannot create a sign-in link for the token {name}: {e}"),
+                        "try again",
+                    )
                 })?;
                 Some(format!("{url}{link}"))
             }

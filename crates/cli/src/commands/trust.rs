@@ -66,7 +66,7 @@ fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure>
     };
     let file = visible_path(&asks.path);
     if asks.is_agreed {
-        app.output.note(Look::Plain, format!("{file}: agreed to already, as it is"));
+        app.output.note(Look::Plain, format!("{file}: agreed to already, with this content"));
         return Ok(Exit::Finished);
     }
     if !yes && !app.can_ask() {

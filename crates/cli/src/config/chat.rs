@@ -42,9 +42,9 @@ pub(crate) enum ThemeChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EditingKeys {
-    /// Those that shells have
+    /// The keys of most shells, as in Emacs
     Emacs,
-    /// The same, with the modes of vi
+    /// The same keys, with the modes of vi
     Vi,
 }
 

@@ -1,4 +1,4 @@
-//! The servers, how each stands, and the tools that are held back.
+//! The servers with their states, and the tools that are held back.
 
 use archon::mcp::{ServerState, ServerStatus};
 use serde_json::json;

@@ -280,7 +280,7 @@ impl TeamMachine {
             Purpose::Escalate { failures } if said == Json::Bool(false) => {
                 let error = match answer {
                     Answer::Expired => {
-                        format!("nobody said in time whether to go on after {failures} failures")
+                        format!("no person answered in time whether to go on after {failures} failures")
                     }
                     Answer::Withdrawn { reason } => format!("stopped after {failures} failures: {reason}"),
                     _ => format!("stopped by a person after {failures} failures"),

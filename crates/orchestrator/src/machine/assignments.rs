@@ -56,7 +56,7 @@ impl TeamMachine {
             return Some("somebody else was first".to_owned());
         }
         if hand.is_open() && self.is_orphan(job) {
-            return Some("whoever asked for it does not need it any more".to_owned());
+            return Some("the member that asked for it does not need it any more".to_owned());
         }
         if hand.state != AssignmentState::Running {
             return None;

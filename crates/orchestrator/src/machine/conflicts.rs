@@ -331,7 +331,7 @@ fn human(conflict: &Conflict, said: &Json) -> (Json, String) {
     let first = conflict.claims.first().map(|claim| claim.value.clone()).unwrap_or_default();
     match said {
         Json::Bool(true) => (first, "a person agreed with the first".to_owned()),
-        Json::Bool(false) => (first, "nobody decided, and the first stands".to_owned()),
+        Json::Bool(false) => (first, "no person decided, so the first answer counts".to_owned()),
         said => (said.get("value").unwrap_or(said).clone(), "a person decided".to_owned()),
     }
 }

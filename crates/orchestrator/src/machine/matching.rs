@@ -134,7 +134,9 @@ impl TeamMachine {
         }
         let well: Vec<_> = free.into_iter().filter(|state| !state.silent).collect();
         if well.is_empty() {
-            return Match::Nobody { reason: format!("{}: whoever could fell silent", no_one_for(job)) };
+            return Match::Nobody {
+                reason: format!("{}: all members that could do it are silent", no_one_for(job)),
+            };
         }
         let idle = well.into_iter().filter(|state| state.is_idle());
         let best = idle.min_by_key(|state| self.rank(state, job));

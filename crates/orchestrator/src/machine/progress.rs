@@ -153,7 +153,7 @@ impl TeamMachine {
         let under_way = job.under_way();
         let is_tried = job.failures() >= self.settings.max_attempts.max(1) as usize;
         if self.is_orphan(job) && under_way == 0 {
-            return self.fail(command, "whoever asked for it does not need it any more".to_owned());
+            return self.fail(command, "the member that asked for it does not need it any more".to_owned());
         }
         if answered == 0 {
             if under_way == 0 && is_tried {

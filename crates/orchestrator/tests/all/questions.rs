@@ -131,7 +131,7 @@ fn team_question_without_an_answer_expires_and_the_run_goes_on() {
     assert!(matches!(late, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))), "{late:?}");
     let outcome = resume(&world, &team);
     assert!(
-        outcome.last_text().unwrap_or_default().contains("nobody decided, and the first stands"),
+        outcome.last_text().unwrap_or_default().contains("no person decided, so the first answer counts"),
         "{outcome:?}"
     );
     let expired =
@@ -144,7 +144,7 @@ fn team_question_without_an_answer_expires_and_the_run_goes_on() {
     world.start(&team, "Do it");
     world.clock.advance(Duration::from_secs(1_800));
     let outcome = resume(&world, &team);
-    assert_eq!(outcome.error.unwrap(), "nobody said in time whether to go on after 1 failures");
+    assert_eq!(outcome.error.unwrap(), "no person answered in time whether to go on after 1 failures");
 }
 
 // spec: AP-03
@@ -170,7 +170,7 @@ fn a_question_expires_also_while_others_work() {
         .with_member(member("bob", "busy"), busy);
     let begun = world.context.clock.now();
     let outcome = world.start(&team, "Do it");
-    assert_eq!(outcome.error.unwrap(), "nobody said in time whether to go on after 1 failures");
+    assert_eq!(outcome.error.unwrap(), "no person answered in time whether to go on after 1 failures");
     assert!(world.context.clock.now().since(begun) < Duration::from_secs(61));
 }
 
@@ -183,7 +183,7 @@ fn team_without_an_approver_does_not_suspend() {
     let outcome = world.start(&quarrel(&world, &journal), "What is it?");
     assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
     assert!(
-        outcome.last_text().unwrap_or_default().contains("nobody decided, and the first stands"),
+        outcome.last_text().unwrap_or_default().contains("no person decided, so the first answer counts"),
         "{outcome:?}"
     );
 

@@ -50,7 +50,7 @@ impl Following {
             Ok(conclusion) => conclusion,
             // Without a conclusion, the results of the last subtasks are the answer.
             Err(error) => {
-                tracing::warn!(run = %run.context().run, %error, "no answer was put together");
+                tracing::warn!(run = %run.context().run, %error, "the final answer could not be composed");
                 let results = LastResults::of(&task);
                 let format = run.machine.output_format();
                 if format.is_some_and(|format| !format.problems(&json_in(&results.answer)).is_empty()) {

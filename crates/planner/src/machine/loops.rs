@@ -17,7 +17,7 @@ impl PlanMachine {
         *node.subtask = SubTask::clone(&node.subtask).after(after.cloned());
         self.add(subtasks);
         if let Err(problem) = self.nodes.rebuild() {
-            self.break_off("the loop cannot be followed", &problem);
+            self.break_off("the loop over a list cannot be executed", &problem);
         }
     }
 

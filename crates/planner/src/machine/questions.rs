@@ -52,7 +52,7 @@ impl PlanMachine {
         let error = node.result.as_deref().map(ToolResult::text).unwrap_or_default();
         let why = error.strip_prefix("Error: ").unwrap_or(&error).lines().next().unwrap_or_default();
         let summary = format!(
-            "Step '{}' failed: {}. Try it again? A reply takes the place of its result; an empty reply goes on without it.",
+            "Step '{}' failed: {}. Try it again? A reply is used as its result; an empty reply goes on without it.",
             node.subtask.id,
             why.trim_end_matches(['.', ' '])
         );

@@ -45,7 +45,8 @@ impl PlanMachine {
         if let Phase::Concluding { last, .. } = &mut self.phase {
             self.invalid_output = last.take();
         }
-        self.phase = Phase::Broken { kind, error: format!("the answer was not put together: {problem}") };
+        self.phase =
+            Phase::Broken { kind, error: format!("the final answer could not be composed: {problem}") };
     }
 
     pub(super) fn output_checked(&mut self, problems: &[SchemaProblem]) {

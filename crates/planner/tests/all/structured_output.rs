@@ -185,7 +185,10 @@ async fn plan_without_a_model_answer_uses_results_that_match_the_schema() {
     let outcome = world.start().await;
     assert_eq!(outcome.failure_kind(), Some(FailureKind::Auth));
     let error = outcome.error.unwrap();
-    assert!(error.starts_with("the answer was not put together: ") && error.contains("no key"), "{error}");
+    assert!(
+        error.starts_with("the final answer could not be composed: ") && error.contains("no key"),
+        "{error}"
+    );
     assert_eq!(world.checks(), [""; 0], "nothing was there to be looked at");
     let plan = vec![step("a", &[]), step("b", &["a"])];
     let last = PlanningAgent::new(

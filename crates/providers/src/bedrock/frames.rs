@@ -95,7 +95,7 @@ impl Stream for Frames {
                 None => {
                     self.ended = true;
                     if !self.cutter.is_empty() {
-                        let what = "the answer broke off in the middle of a message".to_owned();
+                        let what = "the answer ended in the middle of a message".to_owned();
                         return Poll::Ready(Some(Err(FrameError::BrokeOff(what))));
                     }
                 }

@@ -159,7 +159,7 @@ fn frame_error(error: EventStreamError<BodyError>) -> FrameError {
         EventStreamError::Transport(e) => FrameError::Body(e),
         // Whole lines were checked before, so the last line broke off within a character.
         EventStreamError::Utf8(_) => {
-            FrameError::BrokeOff("the answer broke off in the middle of a character".to_owned())
+            FrameError::BrokeOff("the answer ended in the middle of a character".to_owned())
         }
         EventStreamError::Parser(e) => FrameError::Malformed(format!("not an event stream: {:?}", e.code)),
     }

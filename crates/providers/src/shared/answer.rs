@@ -74,9 +74,9 @@ pub(crate) enum Stop {
     Sequence(Option<String>),
     /// The answer reached the limit of tokens.
     Length,
-    /// The model or a filter refused, with this text.
+    /// The model or a filter refused to answer; the string is the text of the refusal.
     Refused(String),
-    /// Another problem stopped the answer, with this text.
+    /// Another problem stopped the answer; the string describes the problem.
     Broken(String),
 }
 

@@ -114,7 +114,7 @@ pub(crate) fn wants_summary_on_request(
 }
 
 /// Returns the view after a compaction that a person asked for, which does not depend on the size of the
-/// window: repeated reads and long results are shortened, and a summary takes the place of old turns, or one
+/// window: repeated reads and long results are shortened, and a summary replaces old turns, or one
 /// line that of each.
 pub(crate) fn on_request(input: CompactionInput<'_>) -> View {
     let mut draft = shortened(input);

@@ -259,7 +259,7 @@ fn next_attempt_with_another_beginning_is_told_and_shown_whole() {
     log.text(0, 1, 4, "three\n");
     log.answered(0, "one\nthree", &[]);
     let rows = texts(&paper_live(&log.events, &page(99)));
-    assert_eq!(rows[..5], ["one", "two", "— the answer broke off; it begins again —", "one", "three"]);
+    assert_eq!(rows[..5], ["one", "two", "— the answer was interrupted and begins again —", "one", "three"]);
 }
 
 #[test]

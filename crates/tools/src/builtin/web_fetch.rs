@@ -24,7 +24,7 @@ const HIGHEST_LENGTH: usize = 200_000;
 const WIDTH: usize = 120;
 
 /// Fetches pages from public servers. It needs the permission `network`. HTML becomes readable text; content
-/// that is not text is refused. The result is untrusted: it is marked with its address, and grants nothing.
+/// that is not text is refused. The result is untrusted: it is marked with its address, and cannot grant a permission.
 #[derive(Clone, Debug)]
 pub struct WebFetch {
     spec: ToolSpec,

@@ -100,7 +100,8 @@ impl Before {
         let mut settling = self.comparison(&after, cage, denied);
         for folder in opened {
             let name = settling.name(&folder);
-            let note = format!("the command took the right to list '{name}' away. Its owner has it again");
+            let note =
+                format!("the command removed the right to list '{name}'; its owner has this right again");
             settling.notes.push(note);
         }
         settling.compare()

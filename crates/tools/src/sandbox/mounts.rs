@@ -71,7 +71,9 @@ pub(super) fn maker() -> Result<Maker, &'static str> {
         let Err(of_thread) = try_in_thread() else { return Ok(Maker::Thread) };
         match try_in_child() {
             Ok(()) => Ok(Maker::Child),
-            Err(of_child) => Err(format!("{of_thread}; in a user namespace: {of_child}")),
+            Err(of_child) => {
+                Err(format!("without a user namespace: {of_thread}; in a user namespace: {of_child}"))
+            }
         }
     });
     found.as_ref().map_err(String::as_str).copied()

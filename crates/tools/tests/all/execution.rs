@@ -169,7 +169,7 @@ async fn check_panic(tool: Arc<dyn Tool>, expected: Expect) {
 async fn tool_panic_anywhere_becomes_an_error_result() {
     check_panic(tool(spec("p"), |_| async { panic!("at {}", "first poll") }), expect![[r#"
         Error
-        Error: Tool 'p' failed because of a fault of its own. Try another way.
+        Error: Tool 'p' failed because of a bug in the tool. Try another way.
         detail: Tool 'p' panicked: at first poll
         {"error_type":"panic","validation_time_ms":0,"execution_time_ms":0,"attempts":1,"tool_version":"1.0.0"}
     "#]]).await;
@@ -177,7 +177,7 @@ async fn tool_panic_anywhere_becomes_an_error_result() {
         tool(spec("p"), |_| -> BoxFuture<'static, Result<ToolResult, ToolError>> { panic!("before the future") }),
         expect![[r#"
             Error
-            Error: Tool 'p' failed because of a fault of its own. Try another way.
+            Error: Tool 'p' failed because of a bug in the tool. Try another way.
             detail: Tool 'p' panicked: before the future
             {"error_type":"panic","validation_time_ms":0,"execution_time_ms":0,"attempts":1,"tool_version":"1.0.0"}
         "#]],
@@ -190,7 +190,7 @@ async fn tool_panic_anywhere_becomes_an_error_result() {
         }),
         expect![[r#"
             Error
-            Error: Tool 'p' failed because of a fault of its own. Try another way.
+            Error: Tool 'p' failed because of a bug in the tool. Try another way.
             detail: Tool 'p' panicked: a panic without a message
             {"error_type":"panic","validation_time_ms":0,"execution_time_ms":0,"attempts":1,"tool_version":"1.0.0"}
         "#]],
@@ -198,7 +198,7 @@ async fn tool_panic_anywhere_becomes_an_error_result() {
     .await;
     check_panic(tool(blocking("p"), |_| async { panic!("on another thread") }), expect![[r#"
         Error
-        Error: Tool 'p' failed because of a fault of its own. Try another way.
+        Error: Tool 'p' failed because of a bug in the tool. Try another way.
         detail: Tool 'p' panicked: on another thread
         {"error_type":"panic","validation_time_ms":0,"execution_time_ms":0,"attempts":1,"tool_version":"1.0.0"}
     "#]]).await;

@@ -19,8 +19,8 @@ pub struct FailurePolicy {
     /// The fallback models, in order of use, for a run whose own model cannot answer. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
-    /// The maximum number of retries, with the same model and key, of a request whose answer broke off. Such
-    /// retries cost more: the received part of the answer was paid for, and watchers saw it. [`RetryConfig`]
+    /// The maximum number of retries, with the same model and key, of a request whose answer ended early.
+    /// Such retries cost more: the received part of the answer was paid for, and watchers saw it. [`RetryConfig`]
     /// may allow fewer. Default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub broken_stream_retries: u32,

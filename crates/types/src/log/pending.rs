@@ -1,4 +1,4 @@
-//! Open questions to people: a fold over the records of a run.
+//! Open questions to people, computed from the records of a run.
 
 use std::sync::Arc;
 

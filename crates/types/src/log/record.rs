@@ -1,4 +1,4 @@
-//! Records: the entries of a run's log. The log is a run's only state; everything else is a fold over it.
+//! Records: the entries of a run's log. The log is a run's only state; everything else is computed from it.
 //!
 //! A record is an **input** (it carries data from outside: a prompt, an answer, a result, the clock) or
 //! **derived** (it follows from the inputs before it and is written so that readers need not compute it).

@@ -97,7 +97,7 @@ pub enum CompactionPolicy {
     #[default]
     Tiered,
     /// Keeps the last [`max_history_messages`](ContextConfig::max_history_messages) messages and a summary of
-    /// the earlier ones. Compacts before each request for which the conversation has grown and is above the
+    /// the earlier ones. Compacts before a request if the conversation has grown and is above the
     /// [`trigger`](ContextConfig::trigger).
     Trim,
     /// In a conversation of at least 20 messages, keeps the last 5 messages and a summary of the earlier

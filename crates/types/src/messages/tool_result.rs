@@ -147,9 +147,9 @@ pub mod metadata {
     pub const SOURCE_URL: &str = "source_url";
     /// The response time of a service that the tool used, in milliseconds.
     pub const LATENCY_MS: &str = "latency_ms";
-    /// The version of a file that the call has read or written, as an object whose `file` names the file, or what
-    /// is known of a command in the background, as an object whose `command` names the command. A resumed session
-    /// restores the newest of each file and command.
+    /// An object about a file or a command in the background. With the field `file`, it has the version of this file
+    /// that the call has read or written; with the field `command`, the state of this command. A resumed session
+    /// restores the newest object of each file and command.
     pub const SEEN: &str = "seen";
     /// True if the result has something that no earlier result had, such as new output of a command in the
     /// background. Then the call does not count as a repetition of an earlier one with the same arguments.

@@ -212,7 +212,7 @@ impl TeamRecord {
     }
 }
 
-/// An answer of a member in a conflict.
+/// One of several answers of team members that contradict each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -23,7 +23,7 @@ use crate::{
 pub struct ForkOptions {
     /// The place. Default [`ForkPlace::End`].
     pub at: ForkPlace,
-    /// A message that the model answers next. It takes the place of the messages that came to the run after the
+    /// A message that the model answers next. It replaces the messages that came to the run after the
     /// last turn that is kept; if there are none, it is added. With 0 turns these are the messages with which the
     /// run began. A message that came while the tools of a turn worked belongs to that turn. Default none.
     pub message: Option<AgentMessage>,

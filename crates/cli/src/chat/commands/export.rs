@@ -26,7 +26,11 @@ pub(super) fn run(file: &str, situation: &Situation<'_>) {
         let path = toolset::folder(&app).unwrap_or_default().join(name);
         let written = OpenOptions::new().write(true).create_new(true).open(&path);
         written.and_then(|mut new| new.write_all(markdown(&session, &history).as_bytes())).map_err(|e| {
-            Failure::unwritable(&path, &e, "name another file, which does not exist yet: /export FILE")
+            Failure::unwritable(
+                &path,
+                &e,
+                "give the path of another file, which does not exist yet: /export FILE",
+            )
         })?;
         app.note(format!("wrote {}", visible_path(&path)));
         match history.damage {

@@ -172,6 +172,6 @@ pub(crate) fn works_elsewhere() -> Failure {
 
 /// Returns the failure of a change of the agent while a question is open.
 pub(crate) fn agent_in_use() -> Failure {
-    let what = "a run of this conversation waits with a question, and its agent stays as it is until then";
+    let what = "a run of this conversation waits for an answer, and its agent cannot be changed before";
     Failure::usage(what, "answer the question, then give the command again")
 }

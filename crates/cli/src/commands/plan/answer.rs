@@ -138,6 +138,6 @@ fn text_of(file: &Path) -> Result<String, Failure> {
         }
         false => std::fs::read_to_string(file),
     };
-    let advice = "name a file in the format of `archon plan show RUN --format json`";
+    let advice = "give the path of a file in the format of `archon plan show RUN --format json`";
     read.map_err(|e| Failure::usage(format!("cannot read the plan in {}: {e}", file.display()), advice))
 }

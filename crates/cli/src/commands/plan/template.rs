@@ -29,7 +29,7 @@ impl Used {
 pub(super) fn used(file: &Path, set: &[String]) -> Result<Used, Failure> {
     let text = std::fs::read_to_string(file).map_err(|e| {
         let what = format!("cannot read the template {}: {e}", file.display());
-        Failure::usage(what, "name a file in YAML or JSON")
+        Failure::usage(what, "give the path of a file in YAML or JSON")
     })?;
     let template = read(file, &text)?;
     let values = values(&template, set)?;

@@ -192,7 +192,7 @@ impl Bound {
         }
     }
 
-    /// Serves until `end` fires, and removes the socket.
+    /// Serves until `end` is cancelled, and removes the socket.
     ///
     /// # Errors
     /// See [`serve`].

@@ -18,7 +18,7 @@ type Service = mcp_serve::HttpService<mcp_serve::Server>;
 /// Returns the router. The calls of clients are runs.
 pub(super) fn router(offer: &Offer, server: &Server, tokens: &[Access]) -> Router {
     let options = HttpServerOptions::default();
-    // It never fires: a call that the end of the server cuts off is a run that the next start goes on with.
+    // It is never cancelled: a call that the end of the server cuts off is a run that the next start goes on with.
     let service = |runs| -> Service { offer.server(runs).http_service(&options, CancellationToken::new()) };
     by_token::router(server, tokens, ["/mcp"], service, |service: Service, request: Request| async move {
         service.answer(request).await.into_response()

@@ -18,7 +18,7 @@ pub(super) fn identity(settings: &ServeSettings) -> Result<Option<TlsIdentity>, 
         (certificate, _) => {
             let missing = if certificate.is_none() { "tls_cert" } else { "tls_key" };
             let what = format!("[serve] has no `{missing}`, so the server has no TLS");
-            return Err(Failure::usage(what, "set `tls_cert` and `tls_key`, or none of them"));
+            return Err(Failure::usage(what, "set both `tls_cert` and `tls_key`, or neither"));
         }
     };
     if is_shared(key) {
@@ -33,5 +33,6 @@ pub(super) fn identity(settings: &ServeSettings) -> Result<Option<TlsIdentity>, 
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|e| Failure::unreadable(path, &e, "name a PEM file that you can read"))
+    std::fs::read(path)
+        .map_err(|e| Failure::unreadable(path, &e, "give the path of a PEM file that you can read"))
 }

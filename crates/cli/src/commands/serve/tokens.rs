@@ -71,7 +71,7 @@ impl Tokens {
         match tokens.keys().find(|name| !is_name(name)) {
             Some(name) => Err(Failure::usage(
                 format!("[serve.tokens] has a token with the name {name:?}"),
-                "name it with letters, digits, _ and -, at most 64",
+                "give it a name of 1 to 64 letters, digits, _ or -",
             )),
             None => Ok(Self(tokens)),
         }

@@ -122,8 +122,9 @@ pub(super) struct TeamAgent {
 
 /// Reads a file. `tools` are the names of all tools.
 pub(super) fn read(path: &Path, tools: &[String]) -> Result<TeamFile, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::unreadable(path, &e, "name the file of a team: docs/teams.md"))?;
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Failure::unreadable(path, &e, "give the path of a team file; docs/teams.md describes its format")
+    })?;
     parse(&path.display().to_string(), &text, tools)
 }
 
