@@ -36,8 +36,8 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         problems.extend(found);
         problems.extend(doc_links::check(&files));
         println!(
-            "book: {} pages; Rust: {} blocks compiled by `cargo test`, {} not; shell: {} blocks run, {} not (`sh`)",
-            counts.pages, counts.rust, counts.rust_not_compiled, counts.console, counts.sh
+            "book: {} pages; Rust: {} blocks compiled by `cargo test`, {} not; shell: {} blocks run and compared, {} run, {} not",
+            counts.pages, counts.rust, counts.rust_not_compiled, counts.console, counts.sh, counts.sh_not_run
         );
         CommandLine::cargo("build --quiet -p archon-agents-cli").run()?;
         let program = metadata.binary("debug", "archon");
@@ -55,15 +55,14 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     }
 }
 
-/// Runs the commands of all pages with `console` blocks, or of the one page. Returns the problems.
+/// Runs the commands of all pages, or of the one page. Returns the problems.
 fn run_commands(files: &[TextFile], program: &Path, only: Option<&str>, update: bool) -> Result<Vec<String>> {
-    let has_commands =
-        |page: &&TextFile| markdown::fences(&page.text).iter().any(|it| it.language() == "console");
+    let has_commands = |page: &&TextFile| markdown::fences(&page.text).iter().any(checks::is_run);
     let is_wanted = |page: &&TextFile| only.is_none_or(|only| page.path == only);
     let pages: Vec<&TextFile> =
-        checks::pages(files).into_iter().filter(has_commands).filter(is_wanted).collect();
+        checks::pages_and_readme(files).into_iter().filter(has_commands).filter(is_wanted).collect();
     if let (Some(only), true) = (only, pages.is_empty()) {
-        bail!("{only} is no page of the book with a `console` block");
+        bail!("{only} is no page of the book with a `console` or `sh` block to run");
     }
     let folder = env::temp_dir().join(format!("archon-book-{}", process::id()));
     let waiting = Mutex::new(pages.iter().enumerate());

@@ -1,7 +1,7 @@
-//! Checks of the book that need no program: every page is in the table of contents, every Rust block is compiled, and
-//! every block has a known language.
+//! Checks of the book that need no program: every page is in the table of contents, every Rust block is compiled, every
+//! shell block is run or says why not, and every block has a known language.
 
-use crate::markdown::{self, Fence};
+use crate::markdown::{self, Block, Fence};
 use crate::repository::TextFile;
 
 pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
@@ -9,8 +9,22 @@ pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
 pub(crate) const COMPILED: &str = "crates/archon/src/book.rs";
 /// The comment before a Rust block that is not compiled; the reason follows.
 const NOT_COMPILED: &str = "not compiled: ";
+/// The comment before a shell block that is not run; one of `NOT_RUN_REASONS` follows.
+const NOT_RUN: &str = "not run: ";
+const NOT_RUN_REASONS: &[&str] = &[
+    "needs a clone",
+    "needs a crash",
+    "needs a key",
+    "needs a model",
+    "needs a server",
+    "needs a terminal",
+    "needs another program",
+    "needs the network",
+    "runs until Ctrl-C",
+];
 
-/// Languages of blocks: `console` is run, `sh` is for commands that cannot be run, `text` is for all other text.
+/// Languages of blocks: `console` and `sh` are run, and the output of `console` is compared; `text` is for all other
+/// text.
 const LANGUAGES: &[&str] = &[
     "console",
     "diff",
@@ -39,6 +53,7 @@ pub(crate) struct Counts {
     pub(crate) rust_not_compiled: usize,
     pub(crate) console: usize,
     pub(crate) sh: usize,
+    pub(crate) sh_not_run: usize,
 }
 
 /// Returns the pages of the book: all of docs, and those at the top of the repository that the contents list.
@@ -52,6 +67,14 @@ pub(crate) fn pages(files: &[TextFile]) -> Vec<&TextFile> {
     files.iter().filter(is_page).collect()
 }
 
+/// Returns the pages of the book, and the README, which is no page but has the same blocks.
+pub(crate) fn pages_and_readme(files: &[TextFile]) -> Vec<&TextFile> {
+    let mut pages = pages(files);
+    let readme = files.iter().find(|file| file.path == "README.md");
+    pages.extend(readme.filter(|readme| pages.iter().all(|page| page.path != readme.path)));
+    pages
+}
+
 /// Returns the problems of all pages, and counts their blocks.
 pub(crate) fn check(files: &[TextFile]) -> (Vec<String>, Counts) {
     let (mut problems, mut counts) = (Vec::new(), Counts::default());
@@ -60,13 +83,12 @@ pub(crate) fn check(files: &[TextFile]) -> (Vec<String>, Counts) {
         files.iter().find(|file| file.path == COMPILED).map(|file| file.text.as_str()).unwrap_or_default();
     let pages = pages(files);
     counts.pages = pages.len();
-    for page in &pages {
+    for page in pages {
         if !listed.contains(&page.path) {
             problems.push(format!("{}: {SUMMARY} has no line for the page", page.path));
         }
     }
-    let readme = files.iter().filter(|file| file.path == "README.md" && !listed.contains(&file.path));
-    for page in pages.into_iter().chain(readme) {
+    for page in pages_and_readme(files) {
         let is_compiled = compiled.contains(&format!("\"{}\"", page.path));
         let mut has_rust = false;
         for fence in markdown::fences(&page.text) {
@@ -75,6 +97,8 @@ pub(crate) fn check(files: &[TextFile]) -> (Vec<String>, Counts) {
             let problem = problem(&fence).into_iter();
             problems.extend(problem.map(|problem| format!("{}:{}: {problem}", page.path, fence.line)));
         }
+        let stale = stale_reasons(&page.text).into_iter();
+        problems.extend(stale.map(|(line, problem)| format!("{}:{line}: {problem}", page.path)));
         if has_rust && !is_compiled {
             problems
                 .push(format!("{}: its Rust blocks are not compiled: add the page to {COMPILED}", page.path));
@@ -98,12 +122,43 @@ fn is_compiled_rust(fence: &Fence) -> bool {
     fence.language() == "rust" && !fence.has("ignore")
 }
 
+/// Returns whether the commands of the block are run.
+pub(crate) fn is_run(fence: &Fence) -> bool {
+    match fence.language() {
+        "console" => true,
+        "sh" => !fence.comment.as_deref().is_some_and(|comment| comment.starts_with(NOT_RUN)),
+        _ => false,
+    }
+}
+
+/// Returns the lines of reasons that are above no block which is left out, and what is wrong with them.
+fn stale_reasons(text: &str) -> Vec<(usize, String)> {
+    let mut stale = Vec::new();
+    let mut blocks = markdown::blocks(text).into_iter().peekable();
+    while let Some(block) = blocks.next() {
+        let Block::Comment(line, comment) = block else { continue };
+        let next = match blocks.peek() {
+            Some(Block::Fence(fence)) if fence.comment.is_some() => Some(fence),
+            _ => None,
+        };
+        if comment.starts_with(NOT_RUN) && !next.is_some_and(|fence| fence.language() == "sh") {
+            stale.push((line, format!("`{comment}` is not directly above a block of the language `sh`")));
+        }
+        let is_left_out = |fence: &Fence| fence.language() == "rust" && fence.has("ignore");
+        if comment.starts_with(NOT_COMPILED) && !next.is_some_and(is_left_out) {
+            stale.push((line, format!("`{comment}` is not directly above a Rust block with `ignore`")));
+        }
+    }
+    stale
+}
+
 fn count(fence: &Fence, counts: &mut Counts) {
     match fence.language() {
         "rust" if is_compiled_rust(fence) => counts.rust += 1,
         "rust" => counts.rust_not_compiled += 1,
         "console" => counts.console += 1,
-        "sh" => counts.sh += 1,
+        "sh" if is_run(fence) => counts.sh += 1,
+        "sh" => counts.sh_not_run += 1,
         _ => {}
     }
 }
@@ -121,9 +176,16 @@ fn problem(fence: &Fence) -> Option<String> {
     }
     let is_sh_session = language == "sh" && fence.lines.iter().any(|line| line.starts_with("$ "));
     if is_sh_session {
-        return Some("commands after `$ ` with their output are `console`, which is run".to_owned());
+        return Some("commands after `$ ` with their output are `console`, which is compared".to_owned());
     }
     let comment = fence.comment.as_deref().unwrap_or_default();
+    let reason = comment.strip_prefix(NOT_RUN);
+    if let Some(reason) = reason.filter(|reason| language == "sh" && !NOT_RUN_REASONS.contains(reason)) {
+        return Some(format!(
+            "`{reason}` is no reason to leave commands out; use one of: {}",
+            NOT_RUN_REASONS.join(", ")
+        ));
+    }
     let has_reason = comment.strip_prefix(NOT_COMPILED).is_some_and(|reason| reason.len() > 5);
     if language == "rust" && fence.has("ignore") && !has_reason {
         return Some(format!(
@@ -173,10 +235,12 @@ mod tests {
     #[test]
     fn check_counts_the_blocks_by_their_fate() {
         let (problems, counts) = check_page(
-            "```rust,no_run\n```\n<!-- not compiled: needs a server -->\n```rust,ignore\n```\n```console\n$ ls\n```\n```sh\nls\n```\n```text\n```\n",
+            "```rust,no_run\n```\n<!-- not compiled: needs a server -->\n```rust,ignore\n```\n```console\n$ ls\n```\n```sh\nls\n```\n<!-- not run: needs a server -->\n```sh\ncurl\n```\n```text\n```\n",
         );
         assert_eq!(problems, [""; 0]);
-        assert_eq!(counts, Counts { pages: 2, rust: 2, rust_not_compiled: 1, console: 1, sh: 1 });
+        let counts_of_page =
+            Counts { pages: 2, rust: 2, rust_not_compiled: 1, console: 1, sh: 1, sh_not_run: 1 };
+        assert_eq!(counts, counts_of_page);
     }
 
     #[test]
@@ -201,12 +265,36 @@ mod tests {
             ("```\nx\n```\n", "a block of the language ``; known are console"),
             ("```bash\nls\n```\n", "a block of the language `bash`"),
             ("```console\nls\n```\n", "begins with `$ `"),
-            ("```sh\n$ ls\n```\n", "are `console`, which is run"),
+            ("```sh\n$ ls\n```\n", "are `console`, which is compared"),
             ("```text\n", "the block has no end"),
         ] {
             let (problems, _) = check_page(text);
             assert!(problems.len() == 1 && problems[0].starts_with("docs/a.md:3: "), "{problems:?}");
             assert!(problems[0].contains(expected), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn check_reason_that_is_unknown_or_above_no_block_left_out_is_a_problem() {
+        for (text, expected) in [
+            ("<!-- not run: is slow -->\n```sh\nls\n```\n", "docs/a.md:4: `is slow` is no reason to leave"),
+            ("<!-- not run: needs a server -->\n\n```sh\nls\n```\n", "is not directly above a block of"),
+            ("<!-- not run: needs a server -->\n```console\n$ ls\n```\n", "is not directly above a block of"),
+            ("<!-- not run: needs a server -->\n", "docs/a.md:3: `not run: needs a server` is not directly"),
+            ("<!-- not compiled: no crate -->\n```rust\n```\n", "is not directly above a Rust block with"),
+        ] {
+            let (problems, _) = check_page(text);
+            assert!(problems.len() == 1 && problems[0].contains(expected), "{text}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn pages_and_readme_has_the_readme_once() {
+        let readme = || TextFile::new("README.md", "# A\n");
+        for contents in ["", "- [A](../README.md)\n"] {
+            let files = [TextFile::new(SUMMARY, contents), readme()];
+            let paths: Vec<&str> = pages_and_readme(&files).iter().map(|page| page.path.as_str()).collect();
+            assert_eq!(paths, ["README.md"]);
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Runs the commands of a page's `console` blocks in a folder of their own, against the scripted model, and compares
-//! their output with the page.
+//! Runs the commands of a page's `console` and `sh` blocks in a folder of their own, against the scripted model, and
+//! compares the output of `console` with the page.
 
+use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::checks;
 use super::output::{self, Ids};
 use super::scripted_model::{Answer, ScriptedModel};
 use crate::markdown::{self, Block, Fence};
@@ -28,7 +30,7 @@ pub(crate) struct Ran {
     pub(crate) updated: String,
 }
 
-/// A command of a block, and what the page shows below it.
+/// A command of a `console` block and what the page shows below it, or the whole of an `sh` block.
 #[derive(Debug, PartialEq)]
 struct Step {
     /// Line of the page, counted from 1.
@@ -52,9 +54,6 @@ pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran>
             },
             Block::Fence(fence) => {
                 place.write_file(&fence)?;
-                if fence.language() != "console" {
-                    continue;
-                }
                 for step in steps(&fence) {
                     let at = |text| format!("{}:{}: {text}", page.path, step.line);
                     match place.check(&step)? {
@@ -83,8 +82,19 @@ enum Verdict {
     Differs(String, Vec<String>),
 }
 
-/// Returns the commands of a block: lines that begin with `$ `, continued after a `\`.
 fn steps(fence: &Fence) -> Vec<Step> {
+    match fence.language() {
+        "console" => shown_commands(fence),
+        "sh" if checks::is_run(fence) => {
+            let (line, command) = (fence.line + 1, fence.lines.join("\n"));
+            vec![Step { line, command, shown: vec![output::ANY_LINES.to_owned()], shown_at: line }]
+        }
+        _ => vec![],
+    }
+}
+
+/// Returns the commands of a `console` block: lines that begin with `$ `, continued after a `\`.
+fn shown_commands(fence: &Fence) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut continues = false;
     for (number, line) in (fence.line + 1..).zip(&fence.lines) {
@@ -126,10 +136,16 @@ impl Place {
         let settings = home.join(".config/archon");
         fs::create_dir_all(&settings).with_context(|| format!("cannot create {}", settings.display()))?;
         fs::create_dir_all(home.join("project"))?;
-        fs::write(settings.join("archon.toml"), SETTINGS)?;
-        let programs = program.parent().unwrap_or(program).display();
-        let path = format!("{programs}:/usr/local/bin:/usr/bin:/bin");
-        Ok(Self { home: home.to_owned(), path, model: ScriptedModel::start()?, ids: Ids::default() })
+        let model = ScriptedModel::start()?;
+        // The price of the real model, so that pages can limit and show money.
+        let price =
+            format!("\n[models.\"openai@{}:gpt-5-mini\"]\ninput = 0.25\noutput = 2\n", model.url());
+        fs::write(settings.join("archon.toml"), SETTINGS.to_owned() + &price)?;
+        let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
+        // Cargo names itself here; the program of that name on the path may be rustup's, which needs the real home.
+        let cargo = env::var_os("CARGO").map(PathBuf::from).unwrap_or_default();
+        let path = format!("{}:{}:/usr/local/bin:/usr/bin:/bin", folder(program), folder(&cargo));
+        Ok(Self { home: home.to_owned(), path, model, ids: Ids::default() })
     }
 
     /// Takes the answers of a comment that begins with `model`.
@@ -179,12 +195,18 @@ impl Place {
         let file = self.home.join(".output");
         let printed = File::create(&file).with_context(|| format!("cannot write {}", file.display()))?;
         let child = Command::new("sh")
-            .args(["-c", command])
+            .args(["-ec", command])
             .current_dir(self.home.join("project"))
             .env_clear()
             .env("HOME", &self.home)
             .env("PATH", &self.path)
-            .envs([("LANG", "C.UTF-8"), ("TZ", "UTC"), ("COLUMNS", "100"), ("NO_COLOR", "1")])
+            .envs([
+                ("LANG", "C.UTF-8"),
+                ("TZ", "UTC"),
+                ("COLUMNS", "100"),
+                ("NO_COLOR", "1"),
+                ("CARGO_NET_OFFLINE", "true"),
+            ])
             .env("ARCHON_LOCAL_SERVERS", "none")
             .env("ARCHON_BASE_URL", self.model.url())
             .stdin(Stdio::null())
@@ -285,5 +307,26 @@ mod tests {
         assert!(exit.starts_with("docs/a.md:6: `exit 3` ended with exit code 3, not 0:"), "{exit}");
         assert_eq!(unknown, &format!("docs/a.md:7: no output above this command has run_{id}"));
         assert_eq!(left, "docs/a.md: no command used 1 of the model's answers");
+    }
+
+    #[test]
+    fn run_sh_block_is_one_script_with_any_output() {
+        let text = "```sh\nmkdir a\ncd a\necho one > b; cat b\n```\n\n<!-- not run: needs a server -->\n```sh\nexit 4\n```\n\
+                    ```console\n$ cat a/b\none\n```\n";
+        let ran = check(text);
+        assert_eq!([ran.problems, ran.differences].concat(), [""; 0]);
+        assert_eq!(ran.updated, text);
+    }
+
+    #[test]
+    fn run_sh_block_of_which_one_command_fails_is_a_problem() {
+        let problems = check("Text\n```sh\nfalse\ntrue\n```\n").problems;
+        assert_eq!(problems, ["docs/a.md:3: `false\ntrue` ended with exit code 1, not 0:\n"]);
+    }
+
+    #[test]
+    fn run_sh_block_has_cargo_without_the_network() {
+        let text = "```sh\ncargo new --quiet a; cd a\ntest -f Cargo.toml; test \"$CARGO_NET_OFFLINE\"\n```\n";
+        assert_eq!(check(text).problems, [""; 0]);
     }
 }

@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+/// The line of a page that stands for any lines.
+pub(super) const ANY_LINES: &str = "...";
+
 /// Ids of a page, as `run_` and 32 digits, and the ids that stand for them in this execution.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ids(BTreeMap<String, String>);
@@ -34,7 +37,7 @@ impl Ids {
 /// Returns whether the page's lines match the printed ones, and learns their ids if so.
 pub(crate) fn matches(page: &[String], printed: &[String], known: &mut Ids) -> bool {
     let Some((first, rest)) = page.split_first() else { return printed.is_empty() };
-    if first.trim() == "..." {
+    if first.trim() == ANY_LINES {
         return (0..=printed.len()).any(|skipped| attempt(rest, &printed[skipped..], known));
     }
     let Some((line, left)) = printed.split_first() else { return false };
