@@ -20,7 +20,8 @@ export function required(name) {
 export const home = () => new URL("/", required("DASHBOARD_LINK")).href;
 
 let browser = null;
-let state = null;
+/** The cookies of each one-time link, by its variable: a link signs in once. */
+const states = new Map();
 let contexts = [];
 /** Requests to other hosts, and what the browser refused because of the policy of the page. */
 export const forbidden = [];
@@ -35,20 +36,19 @@ async function newContext(options) {
   return context;
 }
 
-/** Opens the one-time link of a variable, and returns the context that it signed in. */
-export async function signIn(variable) {
+/** Opens the one-time link of a variable, and returns the cookies of the browser that it signed in. */
+async function signIn(variable) {
   const context = await newContext();
   const page = await context.newPage();
   await page.goto(required(variable));
   await heading(page).waitFor();
-  await page.close();
-  return context;
+  return context.storageState();
 }
 
-/** Returns an empty page of the admin. `options` are those of a context. */
-export async function newPage(options = {}) {
-  state ??= await (await signIn("DASHBOARD_LINK")).storageState();
-  const context = await newContext({ storageState: state, ...options });
+/** Returns an empty page of the admin, or of whom the link of another variable signs in. `options` are those of a context. */
+export async function newPage(options = {}, variable = "DASHBOARD_LINK") {
+  if (!states.has(variable)) states.set(variable, await signIn(variable));
+  const context = await newContext({ storageState: states.get(variable), ...options });
   const page = await context.newPage();
   watchOver(page);
   return page;
@@ -81,10 +81,11 @@ export async function close() {
 }
 
 /** Opens a page that is not signed in. */
-export async function openSignedOut() {
-  const context = await newContext();
+export async function openSignedOut(options = {}) {
+  const context = await newContext(options);
   const page = await context.newPage();
   await page.goto(home());
+  await page.getByRole("heading", { name: "You are signed out" }).waitFor();
   return page;
 }
 
@@ -140,4 +141,14 @@ export async function picture(page, name) {
   if (!SCREENSHOTS) return;
   mkdirSync(SCREENSHOTS, { recursive: true });
   await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true });
+}
+
+/** Takes a picture for the book, of one size, if there is a folder for it. */
+export async function bookPicture(page, name) {
+  if (!SCREENSHOTS) return;
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await page.setViewportSize({ width: 1200, height: 750 });
+  // Canvas and lists are drawn again for the size.
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: `${SCREENSHOTS}/${name}.png` });
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ask, go, home, open, picture, start, waitForStatus } from "./browser.js";
+import { ask, bookPicture, go, home, open, start, waitForStatus } from "./browser.js";
 
 /** Starts a run that asks, and opens the inbox with its question. */
 async function question(text) {
@@ -50,11 +50,12 @@ test("a letter that is typed into a field answers nothing", async () => {
 });
 
 test("a change of a file is asked about with its difference", async () => {
-  const { page, run } = await question("reroute Lisbon");
-  await page.getByRole("heading", { name: "Change the route to Lisbon" }).waitFor();
+  const { page, run } = await question("reroute Luxembourg");
+  await page.getByRole("heading", { name: "Change the route to Luxembourg" }).waitFor();
   const difference = page.getByRole("region", { name: "Difference of route.txt" });
-  assert.deepEqual(await difference.locator(".added, .removed").allTextContents(), ["-Brussels\n", "+Lisbon\n"]);
-  await picture(page, "difference");
+  assert.deepEqual(await difference.locator(".added, .removed").allTextContents(), ["-Brussels\n", "+Luxembourg\n"]);
+  await page.getByText("stand in a message of the person").waitFor();
+  await bookPicture(page, "inbox");
   await page.keyboard.press("y");
   await waitForStatus(page, run, "finished");
 });
@@ -115,6 +116,7 @@ test("sources that could not be read are told from none", async () => {
   });
   await go(page, `#/approvals?run=${run}`);
   await page.getByText("The sources of these words could not be read.").waitFor();
+  await page.unrouteAll({ behavior: "wait" });
   await page.getByRole("button", { name: "No", exact: true }).click();
   await waitForStatus(page, run, "finished");
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { go, open, signIn, start, waitForStatus } from "./browser.js";
+import { go, newPage, open, start, waitForStatus } from "./browser.js";
 
 test("a session shows its messages and its runs, and goes on in the playground", async () => {
   const page = await open("#/playground");
@@ -40,8 +40,7 @@ test("memories are listed, and found by words", async () => {
 
 // spec: EX-11
 test("a viewer sees runs and use, and reads why the rest is not there", { skip: !process.env.DASHBOARD_VIEWER_LINK }, async () => {
-  const context = await signIn("DASHBOARD_VIEWER_LINK");
-  const page = await context.newPage();
+  const page = await newPage({}, "DASHBOARD_VIEWER_LINK");
   await go(page, "#/runs");
   assert.equal(await page.getByRole("link", { name: /^Inbox/ }).locator(".badge").count(), 0);
   await page.locator("main [data-row]").first().click();

@@ -2,13 +2,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ask, go, open, openSignedOut, required, start, waitForStatus } from "./browser.js";
+import { ask, bookPicture, go, open, openSignedOut, required, start, waitForStatus } from "./browser.js";
 
 test("a one-time link signs in once, and without it the page says how to get one", async () => {
   const page = await open("");
   assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Runs");
   const other = await openSignedOut();
-  await other.getByRole("heading", { name: "You are signed out" }).waitFor();
   const again = await other.request.get(required("DASHBOARD_LINK"));
   assert.equal(again.status(), 403);
 });
@@ -116,7 +115,7 @@ test("records have addresses, and lead to the record before and after", async ()
 
 test("the transcript and the waterfall show calls side by side, a failed one, and an answer that broke off", async () => {
   const page = await open("#/playground");
-  const run = await start(page, "tour");
+  const run = await start(page, "tour of three towns");
   await waitForStatus(page, run, "finished");
   await go(page, `#/runs/${run}`);
   const call = (name) => page.getByRole("article", { name: `Call of ${name}` });
@@ -127,6 +126,7 @@ test("the transcript and the waterfall show calls side by side, a failed one, an
   const spans = page.getByRole("region", { name: "Spans", exact: true });
   await spans.getByText("retry", { exact: true }).waitFor();
   assert.equal(await spans.getByText("tool", { exact: true }).count(), 3);
+  await bookPicture(page, "waterfall");
 });
 
 test("the waterfall draws spans, and its table leads to records", async () => {
@@ -150,6 +150,7 @@ test("the graph draws a plan with its critical path", { skip: !process.env.DASHB
   await page.locator("svg .node").first().waitFor();
   assert.ok((await page.locator("svg .node.critical").count()) > 0);
   assert.ok((await page.getByRole("region", { name: "Nodes of the graph" }).getByRole("row").count()) > 1);
+  await bookPicture(page, "graph");
 });
 
 test("a fork from a record answers another message, and leaves the run as it was", async () => {
