@@ -2,8 +2,8 @@
 
 use std::{
     collections::HashSet,
-    fs::{File, OpenOptions},
-    io::{self, BufRead, BufReader, Write},
+    fs::{self, OpenOptions},
+    io::{self, Write},
     path::Path,
 };
 
@@ -97,21 +97,39 @@ fn without_parts(mut old: Vec<(RunHead, String)>, mut kept: HashSet<RunId>) -> V
 /// Adds those lines to a file that it does not have. They are on the storage medium when this returns.
 fn add_lines(file: &Path, lines: &[&str]) -> io::Result<()> {
     let mut missing: HashSet<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
-    let earlier = match File::open(file) {
-        Ok(earlier) => Some(earlier),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
+    let earlier = match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        earlier => earlier?,
     };
-    // As bytes: a line that a crash cut off may be no text.
-    for line in earlier.into_iter().flat_map(|earlier| BufReader::new(earlier).split(b'\n')) {
-        missing.remove(line?.as_slice());
+    for line in earlier.split(|byte| *byte == b'\n') {
+        missing.remove(line);
     }
     let new = lines.iter().filter(|line| missing.contains(line.as_bytes()));
-    let text: String = new.flat_map(|line| [*line, "\n"]).collect();
+    let mut text: String = new.flat_map(|line| [*line, "\n"]).collect();
     if text.is_empty() {
         return Ok(());
+    }
+    if earlier.last().is_some_and(|byte| *byte != b'\n') {
+        // A crash cut off the last line.
+        text.insert(0, '\n');
     }
     let mut file = OpenOptions::new().create(true).append(true).open(file)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn add_lines_after_a_line_that_was_cut_off_begins_a_new_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("summaries.jsonl");
+        add_lines(&file, &["one", "two"]).unwrap();
+        fs::write(&file, "one\ntw").unwrap();
+        add_lines(&file, &["one", "two", "three"]).unwrap();
+        add_lines(&file, &["three"]).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one\ntw\ntwo\nthree\n");
+    }
 }

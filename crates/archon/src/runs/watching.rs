@@ -12,7 +12,7 @@ use crate::watch::EventStream;
 /// The interval in which the log of another process's run is read again.
 pub(super) const POLL: Duration = Duration::from_millis(250);
 /// The maximum number of records that a watcher reads at once.
-const PAGE: usize = 500;
+const PAGE: usize = 2_000;
 
 impl Runs {
     /// Watches a run from the record behind the sequence number `after` on.

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::world::{Ask, Site, World, as_sent, records};
 
 /// The number of records by which a log is made longer.
-const MORE: usize = 1_200;
+const MORE: usize = 4_800;
 
 /// A journal that notes how many records it returned at once.
 #[derive(Clone, Default)]
@@ -97,7 +97,7 @@ async fn events_of_a_long_run_are_its_log_and_are_read_in_pages() {
     let site = journal.site(&world);
     let log = as_sent(&run, &journal.inner.read(&run).await.unwrap());
     assert_eq!(records(&site.watch(&run, None).await.rest().await), log);
-    for last in [0, 498, 499, 500, 501, 999, 1_000, log.len() - 2] {
+    for last in [0, 1_998, 1_999, 2_000, 2_001, 3_999, 4_000, log.len() - 2] {
         let rest = site.watch(&run, Some(last as u64)).await.rest().await;
         assert_eq!(records(&rest), log[last + 1..], "after {last}");
     }
