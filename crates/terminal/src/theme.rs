@@ -121,6 +121,13 @@ pub enum Look {
 }
 
 /// The styles of all looks.
+///
+/// ```
+/// use archon_terminal::{Background, Theme};
+///
+/// let theme = Theme::for_background(Background::Light);
+/// let plain = Theme::new(false).with_ascii_signs();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     colors: Colors,
