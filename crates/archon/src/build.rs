@@ -18,7 +18,7 @@ impl Archon {
     /// Returns a builder without parts.
     ///
     /// ```
-    /// let agent = archon::Archon::builder().model("ollama:qwen3").system("You answer customers.").build();
+    /// let builder = archon::Archon::builder().model("ollama:qwen3").system("You answer customers.");
     /// ```
     pub fn builder() -> ArchonBuilder {
         ArchonBuilder::default()

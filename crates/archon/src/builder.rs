@@ -640,7 +640,7 @@ impl ArchonBuilder {
     ///
     /// ```
     /// # use archon::{Archon, ArchonBuilder, types::InputFilter};
-    /// fn guarded(filter: std::sync::Arc<dyn InputFilter>) -> ArchonBuilder {
+    /// fn with_filter(filter: std::sync::Arc<dyn InputFilter>) -> ArchonBuilder {
     ///     Archon::builder().input_filter(filter)
     /// }
     /// ```

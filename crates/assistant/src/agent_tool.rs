@@ -74,6 +74,13 @@ impl AgentTool {
     }
 
     /// Adds an input field.
+    ///
+    /// ```
+    /// # fn example(tool: archon_assistant::AgentTool) {
+    /// use archon_assistant::{FieldKind, InputField};
+    /// let tool = tool.field(InputField::required("cents", FieldKind::Integer, "Amount in cents."));
+    /// # }
+    /// ```
     pub fn field(self, field: InputField) -> Self {
         self.changed(|parts| {
             parts.fields.push(field);
@@ -83,6 +90,12 @@ impl AgentTool {
     }
 
     /// Requires a person's approval of the final fields before the agent works.
+    ///
+    /// ```
+    /// # fn example(tool: archon_assistant::AgentTool) {
+    /// let tool = tool.needs_approval();
+    /// # }
+    /// ```
     pub fn needs_approval(self) -> Self {
         self.changed(|parts| {
             if !std::mem::replace(&mut parts.needs_approval, true) {
@@ -92,11 +105,24 @@ impl AgentTool {
     }
 
     /// Sets the maximum time that a question waits for a person. Default 30 minutes.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # fn example(tool: archon_assistant::AgentTool) {
+    /// let tool = tool.waits_for(Duration::from_secs(24 * 60 * 60));
+    /// # }
+    /// ```
     pub fn waits_for(self, wait: Duration) -> Self {
         self.changed(|parts| parts.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Hides the tool from models: [`exposed`] leaves it out. A program can still call the tool.
+    ///
+    /// ```
+    /// # fn example(tool: archon_assistant::AgentTool) {
+    /// let tool = tool.hidden();
+    /// # }
+    /// ```
     pub fn hidden(self) -> Self {
         self.changed(|parts| parts.is_exposed = false)
     }

@@ -90,6 +90,31 @@ pub struct Swept {
 }
 
 /// Starts and resumes the runs of an assistant's agent.
+///
+/// ```
+/// use archon_assistant::{Conversations, NextTurn};
+/// use archon_types::{BoxFuture, Outcome, OutcomeStatus, Reply, RunError, RunId, TenantId};
+///
+/// /// Repeats each message.
+/// struct Echo;
+///
+/// impl Conversations for Echo {
+///     fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Reply, RunError>> {
+///         let outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
+///         let reply = Reply::of(outcome.with_answer(turn.message.as_str()));
+///         Box::pin(std::future::ready(reply))
+///     }
+///
+///     fn resume<'a>(
+///         &'a self,
+///         run: &'a RunId,
+///         _tenant: &'a TenantId,
+///     ) -> BoxFuture<'a, Result<Reply, RunError>> {
+///         let unknown = RunError::UnknownRun { run: run.clone(), nearest: Vec::new() };
+///         Box::pin(std::future::ready(Err(unknown)))
+///     }
+/// }
+/// ```
 pub trait Conversations: Send + Sync {
     /// Starts the next run of the tenant's conversation and drives it until it ends or is suspended.
     ///
@@ -131,6 +156,25 @@ impl NextTurn {
 }
 
 /// Answers messages of many tenants. Messages of one tenant are answered one after the other.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_assistant::{AgentPool, Assistant, Conversations, PlainSteps, WordReader};
+/// use archon_types::{Clock, ToolSpec};
+///
+/// fn assistant(
+///     agent: Arc<dyn Conversations>,
+///     pool: AgentPool,
+///     clock: Arc<dyn Clock>,
+///     tools: &[ToolSpec],
+/// ) -> Assistant {
+///     Assistant::new("You help the customers of the chair shop.", agent, pool, clock)
+///         .with_capabilities(tools)
+///         .with_steps(Arc::new(PlainSteps))
+///         .with_reader(Arc::new(WordReader))
+/// }
+/// ```
 pub struct Assistant {
     conversations: Arc<dyn Conversations>,
     pool: AgentPool,

@@ -6,6 +6,14 @@ use archon_types::{ContentHash, Json};
 use serde_json::{Map, json};
 
 /// One input field of an agent.
+///
+/// ```
+/// use archon_assistant::{FieldKind, InputField};
+///
+/// let cents = InputField::optional("cents", FieldKind::Integer, "Amount in cents.")
+///     .with_validator("must be above 0", |value| value.as_i64().is_some_and(|cents| cents > 0))
+///     .with_default(100);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InputField {

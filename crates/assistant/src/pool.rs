@@ -22,6 +22,16 @@ use crate::AgentTool;
 pub use memory_index::InMemoryPoolIndex;
 
 /// Finds, answers and pauses the questions of agents that wait for a person. Clones share all state.
+///
+/// ```
+/// use archon_assistant::{AgentPool, AgentTool, PoolOptions};
+///
+/// fn small(pool: AgentPool, agents: &[AgentTool]) -> AgentPool {
+///     let mut options = PoolOptions::default();
+///     options.max_per_tenant = 3; // questions
+///     pool.with_options(options).with_agents(agents)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct AgentPool {
     index: Arc<dyn PoolIndex>,

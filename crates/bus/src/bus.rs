@@ -32,6 +32,18 @@ use state::{Offered, Sending, State};
 use subscription::Subscription;
 
 /// A bus for the agents of one process. Clones share the same bus.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+///
+/// use archon_bus::{BusOptions, InMemoryAudit, InMemoryBus};
+/// use archon_testkit::VirtualClock;
+///
+/// let mut options = BusOptions::default();
+/// options.ttl = Duration::from_secs(60);
+/// options.audit = Some(Arc::new(InMemoryAudit::new(1_000))); // messages
+/// let bus = InMemoryBus::with_options(Arc::new(VirtualClock::new()), options);
+/// ```
 #[derive(Clone)]
 pub struct InMemoryBus(Arc<Inner>);
 

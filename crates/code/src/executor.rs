@@ -61,6 +61,14 @@ impl CodeExecutor {
     /// program. A call that needs approval runs only if the toolbox's approver gives it at once. A program
     /// reads the results, so give an engine made by `ToolEngine::for_parts`.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use archon_code::{CodeExecutor, CodeOptions, CodeSetupError};
+    /// fn with_stock(tools: Arc<dyn archon_types::Toolbox>) -> Result<CodeExecutor, CodeSetupError> {
+    ///     CodeExecutor::new(CodeOptions::default()).with_tools(tools, ["stock"])
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// A tool is not in the toolbox, or cannot be a function.
     pub fn with_tools<T: Into<String>>(

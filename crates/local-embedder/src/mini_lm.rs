@@ -33,6 +33,14 @@ const MOST_BYTES: usize = 64 * 1024;
 const BATCH: usize = 16;
 
 /// The embedder all-MiniLM-L6-v2. Clones share the weights, about 90 MB.
+///
+/// ```
+/// use archon_local_embedder::{LocalEmbedderError, MiniLm};
+///
+/// fn load() -> Result<MiniLm, LocalEmbedderError> {
+///     MiniLm::in_folder("models".as_ref())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct MiniLm {
     model: Arc<Model>,

@@ -3,6 +3,17 @@
 use std::path::PathBuf;
 
 /// Options of the engine that runs a model.
+///
+/// ```
+/// use archon_local_model::LocalEngineOptions;
+///
+/// let options = LocalEngineOptions::default()
+///     .with_folder("engines/llama")
+///     .with_cache("data/prompts")
+///     .with_kernel("haswell")
+///     .with_threads(2)
+///     .with_context(4_096); // tokens
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LocalEngineOptions {

@@ -24,6 +24,22 @@ use crate::sampler::Sampler;
 use crate::schema::{SchemaLimits, schema_grammar};
 
 /// Options of a [`LocalModel`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_local_model::{AfterResult, LocalEngineOptions, LocalModelOptions};
+/// use archon_types::Clock;
+///
+/// fn options(clock: Arc<dyn Clock>) -> LocalModelOptions {
+///     LocalModelOptions::default()
+///         .with_engine(LocalEngineOptions::default().with_threads(2))
+///         .with_max_tokens(500)
+///         .with_after_result(AfterResult::Free)
+///         .with_copying(2.0)
+///         .with_clock(clock)
+/// }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct LocalModelOptions {
@@ -88,6 +104,14 @@ impl LocalModelOptions {
 }
 
 /// A model that runs in this process. Clones share the model; requests are answered one after the other.
+///
+/// ```
+/// use archon_local_model::{LocalModel, LocalModelError, LocalModelOptions};
+///
+/// fn load() -> Result<LocalModel, LocalModelError> {
+///     LocalModel::load("models/gemma.gguf".as_ref(), LocalModelOptions::default())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct LocalModel(Arc<Inner>);
 

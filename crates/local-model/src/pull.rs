@@ -29,6 +29,14 @@ const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 
 /// The servers of models and of the engine, and the timeouts.
+///
+/// ```
+/// use archon_local_model::PullOptions;
+///
+/// let options = PullOptions::default()
+///     .with_index("https://packages.example.com/simple")
+///     .with_registry("https://npm.example.com");
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PullOptions {

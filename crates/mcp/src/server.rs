@@ -151,7 +151,7 @@ impl McpServer {
     /// use archon_mcp::McpServer;
     /// use archon_process::ProcessSandbox;
     ///
-    /// fn held(sandbox: impl ProcessSandbox + 'static) -> McpServer {
+    /// fn in_sandbox(sandbox: impl ProcessSandbox + 'static) -> McpServer {
     ///     McpServer::stdio("tickets-mcp", ["--stdio"]).with_sandbox(sandbox)
     /// }
     /// ```

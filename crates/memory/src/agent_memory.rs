@@ -26,6 +26,18 @@ use extraction::Extraction;
 use grace_period::{GracePeriod, HurriedEmbedder};
 
 /// Options of a memory that an agent uses.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_memory::{AgentMemory, Memory, RuleExtractor};
+///
+/// fn of_agent(memory: Memory) -> AgentMemory {
+///     let mut options = AgentMemory::new(memory).with_extractor(Arc::new(RuleExtractor));
+///     options.recall_tokens = 500;
+///     options
+/// }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentMemory {

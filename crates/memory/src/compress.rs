@@ -19,6 +19,18 @@ use crate::{
 };
 
 /// Summarizes the old turns of conversations with a model.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_memory::{Compressor, Memory};
+/// use archon_types::Provider;
+///
+/// fn compressor(memory: Memory, provider: Arc<dyn Provider>) -> Compressor {
+///     // Above 60 % of the window, a summary takes the place of 20 turns.
+///     Compressor::new(memory, provider, "gpt-5-mini").with_trigger(0.6, 20)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Compressor {
     memory: Memory,

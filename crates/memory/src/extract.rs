@@ -11,6 +11,27 @@ pub use llm::LlmExtractor;
 pub use rules::RuleExtractor;
 
 /// Finds facts in a text.
+///
+/// ```
+/// use archon_memory::{Fact, KnowledgeExtractor, Passage};
+/// use archon_types::{BoxFuture, MemoryError};
+///
+/// /// Learns the language of a person.
+/// struct Languages;
+///
+/// impl KnowledgeExtractor for Languages {
+///     fn id(&self) -> &str {
+///         "languages-1"
+///     }
+///
+///     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>> {
+///         let is_german = passage.text.contains("Ich spreche Deutsch");
+///         let fact = Fact::new(&passage.speaker, "speaks", "German").trusted(passage.trust);
+///         let facts = is_german.then_some(fact).into_iter().collect::<Vec<_>>();
+///         Box::pin(std::future::ready(Ok(facts)))
+///     }
+/// }
+/// ```
 pub trait KnowledgeExtractor: Send + Sync {
     /// Returns the extractor's name and version. Unread entries are marked with this id, so two extractors
     /// on one store need different ids.
@@ -21,6 +42,16 @@ pub trait KnowledgeExtractor: Send + Sync {
 }
 
 /// A text to extract facts from.
+///
+/// ```
+/// use archon_memory::Passage;
+/// use archon_types::{Timestamp, Trust};
+///
+/// let passage = Passage::new("I live in Rome.", "Anna", Timestamp::from_millis(0))
+///     .trusted(Trust::Trusted)
+///     .of_run("run_1".into())
+///     .of_entry("mem_1");
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Passage {

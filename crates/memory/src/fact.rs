@@ -5,6 +5,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// A statement about a subject.
+///
+/// ```
+/// use archon_memory::Fact;
+/// use archon_types::{Timestamp, Trust};
+///
+/// let fact = Fact::new("Anna", "likes", "tea")
+///     .one_of_many()
+///     .since(Timestamp::from_millis(0))
+///     .trusted(Trust::Trusted)
+///     .of_run("run_1".into());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -19,6 +19,14 @@ use group::Group;
 
 /// A memory store in RAM. Clones share the entries; each clone sees one collection and all collections
 /// within it.
+///
+/// ```
+/// use archon_memory::InMemoryStore;
+/// use archon_types::Collection;
+///
+/// let of_anna = InMemoryStore::new().collection(Collection::new("user:anna")?)?;
+/// # Ok::<(), archon_types::MemoryError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct InMemoryStore {
     all: Arc<RwLock<All>>,

@@ -20,6 +20,20 @@ use crate::{
 
 /// All memories of one owner: a store bound to a collection, with clock, embedder and options. Clones share
 /// the store.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_memory::{HashEmbedder, InMemoryStore, Memory, MemoryOptions};
+/// use archon_types::{Clock, Ids};
+///
+/// fn memory(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Memory {
+///     let mut options = MemoryOptions::default();
+///     options.recalled = 5;
+///     let memory = Memory::new(Arc::new(InMemoryStore::new()), clock, ids);
+///     memory.with_embedder(Arc::new(HashEmbedder)).with_options(options)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) parts: Arc<Parts>,

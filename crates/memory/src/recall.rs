@@ -17,6 +17,18 @@ use crate::{
 use turns::Turns;
 
 /// A builder of the memory part of a prompt.
+///
+/// ```
+/// use archon_memory::{BudgetSplit, Memory, RecalledContext};
+/// use archon_types::TokenEstimate;
+///
+/// async fn recall(memory: &Memory, question: &str) -> RecalledContext {
+///     let mut split = BudgetSplit::default();
+///     (split.history, split.retrieved) = (0.3, 0.5);
+///     let recall = memory.recall().with_session("anna").with_task("task_1").with_split(split);
+///     recall.without(["mem_1".to_owned()]).context(question, 1_000, &TokenEstimate).await // tokens
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Recall {
     memory: Memory,
@@ -106,6 +118,13 @@ impl Recall {
 
     /// Sets the current session without including its turns: memories of this session are then not marked as
     /// from a past session.
+    ///
+    /// ```
+    /// use archon_memory::{Memory, Recall};
+    /// fn of_session(memory: &Memory) -> Recall {
+    ///     memory.recall().in_session("anna")
+    /// }
+    /// ```
     pub fn in_session(mut self, session: impl Into<SessionId>) -> Self {
         self.session = Some(session.into());
         self

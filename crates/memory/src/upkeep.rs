@@ -21,6 +21,14 @@ use crate::{
 };
 
 /// Limits of a memory's size and age.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_memory::Limits;
+///
+/// let limits = Limits::entries(10_000).no_older_than(Duration::from_secs(90 * 24 * 60 * 60));
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Limits {

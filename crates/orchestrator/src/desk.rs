@@ -13,6 +13,19 @@ use crate::{board::Stale, heartbeat::HeartbeatState};
 /// Registry of the handles of working members, by run. Clones share one registry.
 ///
 /// Give a clone to the agents, or to their tools, before they join the team.
+///
+/// ```
+/// use archon_orchestrator::{TeamDesk, TeamHandleError};
+/// use archon_types::RunId;
+///
+/// /// A tool of a member asks another member.
+/// async fn ask_ada(desk: &TeamDesk, run: &RunId) -> Result<Option<String>, TeamHandleError> {
+///     match desk.seat(run) {
+///         Some(team) => team.ask("researcher", "When was the first moon landing?").await.map(Some),
+///         None => Ok(None),
+///     }
+/// }
+/// ```
 #[derive(Clone, Default)]
 pub struct TeamDesk(Arc<Mutex<HashMap<RunId, TeamHandle>>>);
 

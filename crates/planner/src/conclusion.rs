@@ -11,6 +11,27 @@ use archon_types::{
 use crate::{PlanGraph, ask::Asked};
 
 /// Makes the final answer of a plan.
+///
+/// ```
+/// use archon_planner::{Conclude, Conclusion, ConclusionQuestion};
+/// use archon_types::{BoxFuture, Context, PlanError};
+///
+/// /// Joins the results of all subtasks.
+/// struct Joined;
+///
+/// impl Conclude for Joined {
+///     fn conclude<'a>(
+///         &'a self,
+///         question: ConclusionQuestion<'a>,
+///         _context: &'a Context,
+///     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
+///         let subtasks = &question.task.subtasks;
+///         let texts: Vec<String> = subtasks.iter().filter_map(|step| Some(step.result()?.text())).collect();
+///         let citations = subtasks.iter().map(|step| step.id.clone()).collect();
+///         Box::pin(std::future::ready(Ok(Conclusion::new(texts.join("\n"), citations))))
+///     }
+/// }
+/// ```
 pub trait Conclude: Send + Sync {
     /// Returns the answer to the task's query, from the results of the completed subtasks and within the
     /// remaining budget.
@@ -26,6 +47,21 @@ pub trait Conclude: Send + Sync {
 }
 
 /// A request for the final answer of a plan.
+///
+/// ```
+/// use archon_planner::ConclusionQuestion;
+/// use archon_types::{Lease, ResponseFormat, SchemaProblem, Task};
+///
+/// /// Asks again for an answer that did not fit.
+/// fn again<'a>(
+///     task: &'a Task,
+///     format: &'a ResponseFormat,
+///     problems: &'a [SchemaProblem],
+/// ) -> ConclusionQuestion<'a> {
+///     let budget = Lease::new(10_000, 60_000); // tokens, milliseconds
+///     ConclusionQuestion::new(task, budget).with_output_format(format).after("{}", problems)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ConclusionQuestion<'a> {
@@ -130,6 +166,23 @@ impl Conclude for LastResults {
 /// An answer that must fit a schema is JSON without citations, and counts as based on all results.
 /// Results are used unchanged only if they fit the schema; otherwise the model is asked. After an answer
 /// that did not fit, the model reads that answer and its problems.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_planner::LlmConclusion;
+/// use archon_types::{FallbackModel, ModelPrice, Provider, RequestOptions};
+///
+/// fn conclusion(provider: Arc<dyn Provider>) -> LlmConclusion {
+///     // 0.25 dollars of input and 2 dollars of output for a million tokens.
+///     let price = ModelPrice::new(250_000, 2_000_000);
+///     LlmConclusion::new(provider, "gpt-5-mini")
+///         .with_options(RequestOptions::default().with_max_tokens(2_000))
+///         .with_price(price)
+///         .with_fallbacks(vec![FallbackModel::new("ollama", "qwen3")])
+///         .only_for_schemas()
+/// }
+/// ```
 pub struct LlmConclusion {
     model: Asked,
     options: RequestOptions,

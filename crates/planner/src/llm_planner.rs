@@ -30,6 +30,22 @@ use crate::{
 /// A planner that asks a model. If the service supports structured output, the answer must fit a schema;
 /// otherwise the plan is searched for in the text. An invalid plan is sent back to the model with all its
 /// problems.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_planner::{LlmPlanner, LlmPlannerOptions};
+/// use archon_types::{FallbackModel, ModelPrice, Provider};
+///
+/// fn planner(provider: Arc<dyn Provider>) -> LlmPlanner {
+///     let mut options = LlmPlannerOptions::default();
+///     options.repairs = 1;
+///     LlmPlanner::new(provider, "gpt-5-mini")
+///         .with_options(options)
+///         .with_price(ModelPrice::new(250_000, 2_000_000))
+///         .with_fallbacks(vec![FallbackModel::new("ollama", "qwen3")])
+/// }
+/// ```
 pub struct LlmPlanner {
     model: Asked,
     options: LlmPlannerOptions,

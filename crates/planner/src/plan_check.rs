@@ -11,6 +11,26 @@ use archon_types::{
 use crate::{PlanFormat, ask::Asked, render};
 
 /// Compares a plan with the query, before the plan is shown or followed.
+///
+/// ```
+/// use archon_planner::PlanCheck;
+/// use archon_types::{PlanError, PlanningContext, Task};
+///
+/// /// Wants a review in each plan.
+/// struct Reviewed;
+///
+/// impl PlanCheck for Reviewed {
+///     async fn lacks(
+///         &self,
+///         plan: &Task,
+///         _query: &str,
+///         _context: &PlanningContext,
+///     ) -> Result<Option<String>, PlanError> {
+///         let has_review = plan.subtasks.iter().any(|step| step.tool_name() == Some("review"));
+///         Ok((!has_review).then(|| "a subtask with the tool review".to_owned()))
+///     }
+/// }
+/// ```
 pub trait PlanCheck: Send + Sync {
     /// Returns the parts that a plan lacks to answer `query`; `None` if the plan fits, or if the check
     /// cannot decide. A replan contains the subtasks that are done.
@@ -61,6 +81,20 @@ impl<P: Planner, C: PlanCheck> Planner for CheckedPlanner<P, C> {
 }
 
 /// A check by a model. If the model fails or gives no verdict, the plan is accepted.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_planner::LlmPlanCheck;
+/// use archon_types::{FallbackModel, ModelPrice, Provider, RequestOptions};
+///
+/// fn check(provider: Arc<dyn Provider>) -> LlmPlanCheck {
+///     LlmPlanCheck::new(provider, "gpt-5-mini")
+///         .with_options(RequestOptions::default().with_max_tokens(500))
+///         .with_price(ModelPrice::new(250_000, 2_000_000))
+///         .with_fallbacks(vec![FallbackModel::new("ollama", "qwen3")])
+/// }
+/// ```
 pub struct LlmPlanCheck {
     model: Asked,
     options: RequestOptions,

@@ -32,6 +32,29 @@ pub struct PlanDraft {
 }
 
 /// An agent that makes a plan for its task and follows the plan, with every step in a journal.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_planner::{LlmConclusion, LlmPlanner, PlanningAgent, PlanningAgentOptions};
+/// use archon_types::{Agent, AskLater, ExecutionLimits, Journal, LongTerm, Provider, Toolbox};
+///
+/// fn planning(
+///     model: Arc<dyn Provider>,
+///     worker: Arc<dyn Agent>,
+///     journal: Arc<dyn Journal>,
+///     tools: Arc<dyn Toolbox>,
+///     memory: Arc<dyn LongTerm>,
+/// ) -> PlanningAgent {
+///     let planner = LlmPlanner::new(model.clone(), "gpt-5-mini");
+///     PlanningAgent::new(planner, worker, journal, PlanningAgentOptions::default())
+///         .with_toolbox(tools)
+///         .with_memory(memory)
+///         .with_conclusion(Arc::new(LlmConclusion::new(model, "gpt-5-mini")))
+///         .with_approver(AskLater)
+///         .with_limits(ExecutionLimits::default().with_max_total_tokens(200_000))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct PlanningAgent {
     parts: Arc<Parts>,
@@ -66,6 +89,13 @@ impl PlanningAgent {
     }
 
     /// Sets the object that chooses the agent for each subtask.
+    ///
+    /// ```
+    /// # use archon_planner::{PlanningAgent, Workers};
+    /// fn with_two(agent: PlanningAgent, workers: std::sync::Arc<dyn Workers>) -> PlanningAgent {
+    ///     agent.with_workers(workers)
+    /// }
+    /// ```
     pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
         self.with(|parts| parts.workers = workers)
     }
@@ -87,6 +117,14 @@ impl PlanningAgent {
     }
 
     /// Sets the control with which a program can pause and replan the run.
+    ///
+    /// ```
+    /// # fn example(agent: archon_planner::PlanningAgent) {
+    /// let control = archon_planner::PlanControl::new();
+    /// let agent = agent.with_control(control.clone());
+    /// control.pause("wait for the morning");
+    /// # }
+    /// ```
     pub fn with_control(mut self, control: PlanControl) -> Self {
         self.control = control;
         self
@@ -95,6 +133,15 @@ impl PlanningAgent {
     /// Sets a structured output: the answer must be JSON that fits the schema of `format`. An answer that
     /// does not fit is made again, at most as often as `check` allows; then the run fails. The schema is
     /// recorded, so that a resumed run uses the same schema. Agents of subtasks do not see the schema.
+    ///
+    /// ```
+    /// # fn example(agent: archon_planner::PlanningAgent) {
+    /// use archon_types::{OutputCheck, ResponseFormat};
+    /// let schema = serde_json::json!({ "type": "object", "required": ["days"] });
+    /// let format = ResponseFormat { name: "Trip".to_owned(), schema };
+    /// let agent = agent.with_output_schema(format, OutputCheck::new(2)); // at most 2 retries
+    /// # }
+    /// ```
     pub fn with_output_schema(self, format: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;

@@ -8,6 +8,16 @@ use std::{
 use archon_types::{PlanError, Planner, PlanningContext, SubTask, Task, TaskId};
 
 /// A planner that answers each request with the next of its plans. The last plan is repeated.
+///
+/// ```
+/// use archon_planner::ScriptedPlanner;
+/// use archon_types::SubTask;
+///
+/// let planner = ScriptedPlanner::new(vec![
+///     SubTask::new("weather", "Find the forecast."),
+///     SubTask::new("days", "Plan each day.").after(["weather"]),
+/// ]);
+/// ```
 #[derive(Debug, Default)]
 pub struct ScriptedPlanner {
     plans: Mutex<VecDeque<Result<Vec<SubTask>, PlanError>>>,

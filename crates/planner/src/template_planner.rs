@@ -61,6 +61,20 @@ fn numbers(version: &str) -> Vec<u64> {
 /// A planner with templates. A goal that matches a template is planned with it, and the parameters are
 /// taken from the initial values. Any other goal goes to another planner, which sees the templates as
 /// tools. A subtask that names a template is replaced by the template's steps.
+///
+/// ```
+/// use archon_planner::{ScriptedPlanner, TemplatePlanner, TemplateRegistry, WorkflowTemplate};
+/// use archon_types::SubTask;
+///
+/// # fn main() -> Result<(), serde_json::Error> {
+/// let greet = r#"{ "name": "greet", "matches": ["say hello"], "steps": [{ "tool": "send" }] }"#;
+/// let mut registry = TemplateRegistry::new();
+/// registry.add(serde_json::from_str::<WorkflowTemplate>(greet)?);
+/// let otherwise = ScriptedPlanner::new(vec![SubTask::new("answer", "Answer the question.")]);
+/// let planner = TemplatePlanner::new(registry).or(otherwise);
+/// # Ok(())
+/// # }
+/// ```
 pub struct TemplatePlanner {
     registry: TemplateRegistry,
     otherwise: Option<Arc<dyn DynPlanner>>,

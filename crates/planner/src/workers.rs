@@ -8,6 +8,28 @@ use archon_types::{
 };
 
 /// Chooses the agent that executes a subtask.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_planner::Workers;
+/// use archon_types::{Agent, SubTask};
+///
+/// /// Gives subtasks without a tool to a writer.
+/// struct Two {
+///     writer: Arc<dyn Agent>,
+///     worker: Arc<dyn Agent>,
+/// }
+///
+/// impl Workers for Two {
+///     fn worker(&self, _subtask: &SubTask, tool: Option<&str>) -> Arc<dyn Agent> {
+///         match tool {
+///             None => self.writer.clone(),
+///             Some(_) => self.worker.clone(),
+///         }
+///     }
+/// }
+/// ```
 pub trait Workers: Send + Sync {
     /// Returns the agent for a subtask. If `tool` is given, the agent should see no other tool; see
     /// [`OnlyTool`].

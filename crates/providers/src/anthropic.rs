@@ -40,10 +40,10 @@ const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 /// ```
 /// use archon_providers::{AnthropicOptions, AnthropicTraits};
 ///
-/// // A service that wants a bearer token, with models whose names tell nothing.
-/// fn options(token: &str, traits: AnthropicTraits) -> AnthropicOptions {
-///     AnthropicOptions::default().with_bearer_token(token).with_traits(traits)
-/// }
+/// // A service with the same protocol, a bearer token and models that are not Anthropic's.
+/// let options = AnthropicOptions::default()
+///     .with_bearer_token("token")
+///     .with_traits(AnthropicTraits::OTHER);
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -144,6 +144,11 @@ macro_rules! connect_choices {
     ($options:ident with a key) => {
         impl $options {
             /// Sets the key.
+            ///
+            /// ```
+            #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
+            #[doc = "    .with_api_key(\"secret\");"]
+            /// ```
             pub fn with_api_key(mut self, key: impl Into<archon_types::Secret>) -> Self {
                 self.connect = self.connect.with_api_key(key);
                 self
@@ -154,18 +159,33 @@ macro_rules! connect_choices {
     ($options:ident) => {
         impl $options {
             /// Sets all connection options.
+            ///
+            /// ```
+            #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
+            #[doc = "    .with_connect(archon_providers::ConnectOptions::default().with_id(\"gateway\"));"]
+            /// ```
             pub fn with_connect(mut self, connect: $crate::ConnectOptions) -> Self {
                 self.connect = connect;
                 self
             }
 
             /// Sets the id.
+            ///
+            /// ```
+            #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
+            #[doc = "    .with_id(\"gateway\");"]
+            /// ```
             pub fn with_id(mut self, id: impl Into<String>) -> Self {
                 self.connect = self.connect.with_id(id);
                 self
             }
 
             /// Adds a header.
+            ///
+            /// ```
+            #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
+            #[doc = "    .with_header(\"x-team\", \"search\");"]
+            /// ```
             pub fn with_header(
                 mut self,
                 name: impl Into<String>,
@@ -176,12 +196,22 @@ macro_rules! connect_choices {
             }
 
             /// Sets the HTTP options.
+            ///
+            /// ```
+            #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
+            #[doc = "    .with_http(archon_providers::HttpOptions::default().with_plain_http());"]
+            /// ```
             pub fn with_http(mut self, http: $crate::HttpOptions) -> Self {
                 self.connect = self.connect.with_http(http);
                 self
             }
 
             /// Sets the clock.
+            ///
+            /// ```
+            #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
+            #[doc = "    .with_clock(std::sync::Arc::new(archon_testkit::VirtualClock::new()));"]
+            /// ```
             pub fn with_clock(mut self, clock: std::sync::Arc<dyn archon_types::Clock>) -> Self {
                 self.connect = self.connect.with_clock(clock);
                 self

@@ -22,9 +22,10 @@ use crate::{
 /// use std::sync::Arc;
 ///
 /// use archon_providers::{FallbackProvider, ScriptedProvider};
+/// use archon_types::Provider;
 ///
 /// let service = Arc::new(ScriptedProvider::texts(["Hello."]));
-/// let local = Arc::new(ScriptedProvider::texts(["Hi."]));
+/// let local: Arc<dyn Provider> = Arc::new(ScriptedProvider::texts(["Hi."]));
 /// let provider = FallbackProvider::new(service, vec![(local, "qwen3".to_owned())]);
 /// ```
 #[derive(Clone, Debug)]

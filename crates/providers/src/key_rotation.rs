@@ -25,10 +25,13 @@ use crate::{
 /// ```
 /// use std::sync::Arc;
 ///
-/// use archon_providers::{KeyRotationProvider, ScriptedProvider};
+/// use archon_providers::KeyRotationProvider;
+/// use archon_types::Provider;
 ///
-/// let (first, second) = (ScriptedProvider::texts(["Hello."]), ScriptedProvider::texts(["Hello."]));
-/// let provider = KeyRotationProvider::new(Arc::new(first), vec![Arc::new(second)]);
+/// /// The same service with each of two keys.
+/// fn rotation(first: Arc<dyn Provider>, second: Arc<dyn Provider>) -> KeyRotationProvider {
+///     KeyRotationProvider::new(first, vec![second])
+/// }
 /// ```
 #[derive(Clone)]
 pub struct KeyRotationProvider {

@@ -34,7 +34,7 @@ use crate::{
 /// use archon_providers::{ReplayProvider, SetupError};
 /// use archon_types::Capabilities;
 ///
-/// fn recorded(password: &str) -> Result<ReplayProvider, SetupError> {
+/// fn open_cassette(password: &str) -> Result<ReplayProvider, SetupError> {
 ///     let replay = ReplayProvider::open("tests/calls.jsonl")?;
 ///     Ok(replay.with_id("openai").with_capabilities(Capabilities::default()).hide(password))
 /// }

@@ -38,6 +38,17 @@ const LOOK: Duration = Duration::from_millis(5);
 const REMEMBERED: u64 = 3_600_000;
 
 /// A message bus for agents in several processes, over one Redis server. Clones share the bus.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_redis::{RedisBus, RedisBusOptions};
+/// use archon_types::{BusError, Clock};
+///
+/// async fn bus(clock: Arc<dyn Clock>) -> Result<RedisBus, BusError> {
+///     RedisBus::connect("redis://127.0.0.1:6379", clock, RedisBusOptions::default()).await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct RedisBus(Arc<Inner>);
 

@@ -13,6 +13,15 @@ use crate::server::{connect, format_of, prefix};
 const FORMAT: u32 = 1;
 
 /// An index of suspended runs in one Redis. Clones share the connection.
+///
+/// ```
+/// use archon_redis::RedisPoolIndex;
+/// use archon_types::JournalError;
+///
+/// async fn index() -> Result<RedisPoolIndex, JournalError> {
+///     RedisPoolIndex::connect("redis://127.0.0.1:6379", "shop").await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct RedisPoolIndex {
     connection: ConnectionManager,

@@ -54,7 +54,7 @@ impl ServeOptions {
     /// ```
     /// use archon_server::{ServeOptions, TlsError, TlsIdentity};
     ///
-    /// fn encrypted(certificate: &[u8], key: &[u8]) -> Result<ServeOptions, TlsError> {
+    /// fn with_certificate(certificate: &[u8], key: &[u8]) -> Result<ServeOptions, TlsError> {
     ///     Ok(ServeOptions::default().with_tls(TlsIdentity::from_pem(certificate, key)?))
     /// }
     /// ```

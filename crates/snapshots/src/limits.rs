@@ -3,6 +3,18 @@
 use std::time::Duration;
 
 /// Limits of the snapshots of one workspace.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_snapshots::Limits;
+///
+/// let limits = Limits::default()
+///     .with_entries(10_000)
+///     .with_bytes(500_000_000)
+///     .with_kept(50)
+///     .with_lock_wait(Duration::from_secs(1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

@@ -34,6 +34,16 @@ impl Step {
     }
 
     /// Sets [`ended`](Self::ended).
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    ///
+    /// use archon_snapshots::{SnapshotId, Step};
+    ///
+    /// fn cut_off(before: SnapshotId, ended: SystemTime) -> Step {
+    ///     Step::new("run_1/0", before, None).with_end(ended)
+    /// }
+    /// ```
     #[must_use]
     pub fn with_end(mut self, ended: SystemTime) -> Self {
         self.ended = Some(ended);

@@ -24,6 +24,17 @@ use crate::{
 
 /// The snapshots of one workspace. Several processes and threads may have the same workspace open; one at a
 /// time works on it. All calls block the thread.
+///
+/// ```
+/// use std::{path::Path, time::SystemTime};
+///
+/// use archon_snapshots::{Limits, SnapshotError, Snapshots};
+///
+/// fn open(workspace: &Path) -> Result<Snapshots, SnapshotError> {
+///     let snapshots = Snapshots::open("data/snapshots".as_ref(), workspace, Limits::default())?;
+///     Ok(snapshots.without(&workspace.join("data")).with_time(SystemTime::now))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Snapshots {
     store: Arc<Store>,

@@ -193,16 +193,34 @@ impl Key {
     }
 
     /// Adds Shift.
+    ///
+    /// ```
+    /// use archon_terminal::Key;
+    ///
+    /// assert!(Key::ctrl('z').with_shift().shift);
+    /// ```
     pub const fn with_shift(self) -> Self {
         Self { shift: true, ..self }
     }
 
     /// Adds Alt.
+    ///
+    /// ```
+    /// use archon_terminal::Key;
+    ///
+    /// assert_eq!(Key::char('b').with_alt(), Key::alt('b'));
+    /// ```
     pub const fn with_alt(self) -> Self {
         Self { alt: true, ..self }
     }
 
     /// Adds Ctrl.
+    ///
+    /// ```
+    /// use archon_terminal::Key;
+    ///
+    /// assert_eq!(Key::char('c').with_ctrl(), Key::ctrl('c'));
+    /// ```
     pub const fn with_ctrl(self) -> Self {
         Self { ctrl: true, ..self }
     }

@@ -106,6 +106,13 @@ impl Row {
     }
 
     /// Returns the row with a span before it.
+    ///
+    /// ```
+    /// use archon_terminal::{Row, Style};
+    ///
+    /// let row = Row::new("Hello", Style::PLAIN).after("> ", Style::PLAIN);
+    /// assert_eq!(row.text(), "> Hello");
+    /// ```
     pub fn after(mut self, text: impl Into<String>, style: Style) -> Self {
         self.spans.insert(0, Span::new(text, style));
         self

@@ -23,6 +23,28 @@ pub struct Frame<'a> {
 }
 
 /// Writes frames to a terminal.
+///
+/// ```
+/// use std::io;
+///
+/// use archon_terminal::{Frame, Screen};
+///
+/// /// Prints rows once they are committed, without styles.
+/// struct Plain;
+///
+/// impl Screen for Plain {
+///     fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+///         for row in frame.committed {
+///             println!("{}", row.text());
+///         }
+///         Ok(())
+///     }
+///
+///     fn leave(&mut self) -> io::Result<()> {
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Screen {
     /// Writes a frame.
     ///

@@ -123,6 +123,13 @@ pub enum Look {
 }
 
 /// The styles of all looks.
+///
+/// ```
+/// use archon_terminal::{Background, Theme};
+///
+/// let theme = Theme::for_background(Background::Light);
+/// let plain = Theme::new(false).with_ascii_signs();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     colors: Colors,
@@ -180,6 +187,12 @@ impl Theme {
     }
 
     /// Draws the signs of lists in ASCII, for a terminal without UTF-8.
+    ///
+    /// ```
+    /// use archon_terminal::Theme;
+    ///
+    /// let theme = Theme::new(true).with_ascii_signs();
+    /// ```
     pub const fn with_ascii_signs(self) -> Self {
         Self { is_ascii: true, ..self }
     }
@@ -269,6 +282,13 @@ impl Background {
 }
 
 /// The page that rows are made for. Rows of the same cell for the same page are equal.
+///
+/// ```
+/// use archon_terminal::{Page, Theme};
+///
+/// let page = Page::new(80, Theme::new(true)).with_details(true).unfolded().narrowed(2);
+/// assert_eq!(page.width, 78);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page {

@@ -22,6 +22,12 @@ pub enum Work {
 impl Work {
     /// Returns the state together with the draft: without a run it is [`Composing`](Self::Composing) if there
     /// is a draft, else [`Idle`](Self::Idle). Records do not have the draft.
+    ///
+    /// ```
+    /// use archon_terminal::Work;
+    ///
+    /// assert_eq!(Work::Idle.with_draft(true), Work::Composing);
+    /// ```
     pub fn with_draft(self, has_draft: bool) -> Self {
         match (self, has_draft) {
             (Self::Idle | Self::Composing, true) => Self::Composing,

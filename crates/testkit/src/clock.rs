@@ -14,6 +14,18 @@ use tokio::sync::{oneshot, watch};
 ///
 /// Before a test advances the clock, the task that should wake must be asleep:
 /// [`until_asleep`](Self::until_asleep) waits for that.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_testkit::VirtualClock;
+/// use archon_types::Clock;
+///
+/// let clock = VirtualClock::new();
+/// let before = clock.now();
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(clock.now().since(before), Duration::from_secs(60));
+/// ```
 #[derive(Clone)]
 pub struct VirtualClock(Arc<Inner>);
 

@@ -4,6 +4,15 @@ use archon_types::{Outcome, Reply, RunError};
 
 /// Turns the result of starting a run, which is an error if the run failed, into the outcome that the run's
 /// log has.
+///
+/// ```
+/// use archon_testkit::Ended;
+/// use archon_types::{FailureKind, Outcome, Reply, RunError};
+///
+/// let failed = Outcome::failed("run_1".into(), FailureKind::Model, "no answer");
+/// let result: Result<Reply, RunError> = Err(RunError::Failed { outcome: Box::new(failed) });
+/// assert_eq!(result.ended().error.as_deref(), Some("no answer"));
+/// ```
 pub trait Ended {
     /// Returns the outcome of the run, failed or not.
     ///

@@ -10,6 +10,14 @@ use archon_types::{Agent, BoxFuture, Context, Outcome, OutcomeStatus, Usage};
 type Work = dyn Fn(String, Context) -> BoxFuture<'static, Outcome> + Send + Sync;
 
 /// An agent whose work is a closure.
+///
+/// ```
+/// use archon_testkit::FnAgent;
+/// use archon_types::Agent;
+///
+/// let agent = FnAgent::saying("Sent.");
+/// println!("{}", agent.name());
+/// ```
 #[derive(Clone)]
 pub struct FnAgent(Arc<Work>);
 

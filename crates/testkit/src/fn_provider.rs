@@ -16,6 +16,13 @@ type Events = Vec<Result<ModelEvent, ProviderError>>;
 type Answer = dyn Fn(usize, &Request) -> Events + Send + Sync;
 
 /// Answers each request with what a closure returns, and keeps the requests.
+///
+/// ```
+/// use archon_testkit::FnProvider;
+///
+/// let model = FnProvider::new(|call, _request| FnProvider::text(if call == 0 { "Hello." } else { "Bye." }));
+/// assert!(model.requests().is_empty());
+/// ```
 #[derive(Clone)]
 pub struct FnProvider {
     answer: Arc<Answer>,

@@ -5,6 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archon_types::Ids;
 
 /// An id generator that counts: `run_00070001`, `run_00070002`, … for seed 7. Two seeds never share an id.
+///
+/// ```
+/// use archon_testkit::SeededIds;
+/// use archon_types::Ids;
+///
+/// assert_eq!(SeededIds::new(7).fresh("run"), SeededIds::new(7).fresh("run"));
+/// ```
 #[derive(Debug, Default)]
 pub struct SeededIds {
     seed: u16,

@@ -13,6 +13,13 @@ use archon_types::{
 use crate::MortalJournal;
 
 /// A [`MortalJournal`] that has an inbox and lists its runs. Clones are the same journal.
+///
+/// ```
+/// use archon_testkit::{InboxJournal, MortalJournal};
+///
+/// let journal = InboxJournal::over(&MortalJournal::default());
+/// assert!(journal.posted("run_1").is_empty());
+/// ```
 #[derive(Clone, Default)]
 pub struct InboxJournal {
     logs: MortalJournal,

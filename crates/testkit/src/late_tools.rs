@@ -10,6 +10,16 @@ use archon_types::{
 };
 
 /// A tool `NAME__*` that stands for the tools of a server which is still starting. See [`Tool::source`].
+///
+/// ```
+/// use archon_testkit::LateTools;
+/// use archon_types::ToolSource;
+///
+/// let late = LateTools::silent("github", Vec::new());
+/// assert!(late.tools().is_err());
+/// late.answer();
+/// assert!(late.tools().is_ok());
+/// ```
 pub struct LateTools {
     spec: ToolSpec,
     name: String,

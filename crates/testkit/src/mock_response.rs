@@ -34,6 +34,20 @@ impl Default for Gate {
 }
 
 /// One scripted response. The body is sent in HTTP chunks, one for each call of [`chunk`](Self::chunk).
+///
+/// ```
+/// use archon_testkit::{Gate, MockResponse};
+///
+/// let gate = Gate::new();
+/// let cut_off = MockResponse::new(200)
+///     .header("content-type", "text/event-stream")
+///     .event("{\"n\": 1}")
+///     .wait(&gate) // until `gate.open()`
+///     .chunk("data: {\"n\": 2}\n\n")
+///     .close()
+///     .split_every_byte();
+/// let silent = MockResponse::events(["{\"n\": 1}"]).hang().at_once();
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct MockResponse {
     pub(crate) status: u16,

@@ -47,6 +47,15 @@ impl RecordedRequest {
 }
 
 /// A server on an unused port of 127.0.0.1. It stops when it is dropped.
+///
+/// ```no_run
+/// use archon_testkit::{MockResponse, MockServer};
+///
+/// # async fn example() {
+/// let server = MockServer::start([MockResponse::json(503, &serde_json::json!({ "error": "busy" }))]).await;
+/// println!("{} got {} requests", server.url(), server.requests().len());
+/// # }
+/// ```
 pub struct MockServer {
     address: String,
     shared: Arc<Shared>,

@@ -15,6 +15,13 @@ use archon_types::{
 /// A journal in memory, whose appends fail from a chosen one on, as if the process had died. Records are
 /// written and read as text. Clones share the logs. Logs are not locked, so that a run can be resumed while
 /// async tasks of the "dead" process still hold its log.
+///
+/// ```
+/// use archon_testkit::MortalJournal;
+///
+/// let journal = MortalJournal::default();
+/// journal.die_after(3, true); // the third append fails, although its record is written
+/// ```
 #[derive(Clone, Default)]
 pub struct MortalJournal(Arc<Mutex<State>>);
 

@@ -5,6 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archon_types::{AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, MessageType};
 
 /// A bus that keeps every message in order, and has no subscribers. Clones share one list.
+///
+/// ```
+/// use archon_testkit::RecordingBus;
+/// use archon_types::MessageType;
+///
+/// let bus = RecordingBus::new();
+/// assert!(bus.messages(&[MessageType::StatusUpdate]).is_empty());
+/// ```
 #[derive(Clone, Default)]
 pub struct RecordingBus(Arc<Mutex<Vec<BusMessage>>>);
 

@@ -5,6 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archon_types::{Delta, DeltaKind, Event, Record, Sink};
 
 /// A sink that keeps every event in order. Clones share one list.
+///
+/// ```
+/// use archon_testkit::RecordingSink;
+///
+/// let sink = RecordingSink::new();
+/// assert!(sink.events().is_empty());
+/// ```
 #[derive(Clone, Default)]
 pub struct RecordingSink(Arc<Mutex<Vec<Event>>>);
 

@@ -36,6 +36,13 @@ impl Need {
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A test of [`run_trials`], made by [`trial!`](crate::trial).
+///
+/// ```
+/// use archon_testkit::{Need, Trial};
+///
+/// static REDIS: Need = Need::new(|| Err("there is no redis-server".to_owned()), "REQUIRE_REDIS");
+/// let trial = Trial::new("all::bus::reads", || Box::pin(async {})).needs(&REDIS).on_threads(2);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     path: &'static str,

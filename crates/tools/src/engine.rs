@@ -205,7 +205,7 @@ impl ToolEngine {
     /// ```
     /// # use std::sync::Arc;
     /// use archon_tools::{CallGuard, ToolEngine, ToolRegistry};
-    /// fn guarded(tools: ToolRegistry, guard: Arc<dyn CallGuard>) -> ToolEngine {
+    /// fn with_guard(tools: ToolRegistry, guard: Arc<dyn CallGuard>) -> ToolEngine {
     ///     ToolEngine::new(tools).with_guards([guard])
     /// }
     /// ```

@@ -10,6 +10,14 @@ use crate::quantized::{Quantized, dot};
 
 /// A set of vectors with the same number of dimensions, in groups. The name of a group has levels with `:`
 /// between them. A search covers one group, or a group and all groups within it, and no others.
+///
+/// ```
+/// use archon_vectors::{GroupRange, VectorIndex};
+///
+/// let mut index = VectorIndex::new(2); // dimensions
+/// index.insert("notes", 7, &[0.6, 0.8]);
+/// assert_eq!(index.nearest(&GroupRange::of("notes"), &[0.6, 0.8], 1, |_| true)[0].row, 7);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct VectorIndex {
     dimensions: usize,

@@ -5,6 +5,31 @@ use archon_types::{AgentId, BoxFuture, SessionId};
 use crate::session::Session;
 
 /// Stores sessions: copies in a format that other programs read too. Only the logs of the runs are the truth.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{BoxFuture, SessionId};
+/// use archon_views::{Session, SessionError, SessionStore};
+///
+/// /// Prints what is saved in another store. The methods with a default should be passed on too.
+/// struct Printed(Arc<dyn SessionStore>);
+///
+/// impl SessionStore for Printed {
+///     fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>> {
+///         println!("agent {}", session.agent_id);
+///         self.0.save(session)
+///     }
+///
+///     fn load<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Session, SessionError>> {
+///         self.0.load(id)
+///     }
+///
+///     fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>> {
+///         self.0.list_ids()
+///     }
+/// }
+/// ```
 pub trait SessionStore: Send + Sync {
     /// Stores a session, which replaces an earlier version.
     fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>>;

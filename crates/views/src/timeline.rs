@@ -55,6 +55,17 @@ impl Timeline {
     }
 
     /// Leaves out all but the `most` spans that began last, and begins with the first of these.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_types::Record;
+    /// use archon_views::Timeline;
+    ///
+    /// fn last_hundred(records: &[Arc<Record>]) -> Timeline {
+    ///     Timeline::of(records).newest(100)
+    /// }
+    /// ```
     pub fn newest(mut self, most: usize) -> Self {
         if let Some(first) = self.spans.len().checked_sub(most).filter(|first| *first > 0) {
             self.spans.drain(..first);

@@ -11,6 +11,27 @@ use serde::Deserialize;
 use serde_json::json;
 
 /// Reads answers to questions from a person's text.
+///
+/// ```
+/// use archon_assistant::AnswerReader;
+/// use archon_types::{Answer, BoxFuture, PendingApproval};
+///
+/// /// Understands one word, for all questions.
+/// struct OneWord;
+///
+/// impl AnswerReader for OneWord {
+///     fn read<'a>(
+///         &'a self,
+///         text: &'a str,
+///         asked: &'a [PendingApproval],
+///     ) -> BoxFuture<'a, Vec<(String, Answer)>> {
+///         let asked = if text.trim() == "agreed" { asked } else { &[] };
+///         let ids = asked.iter().map(|question| question.request.request_id.clone());
+///         let answers: Vec<(String, Answer)> = ids.map(|id| (id, Answer::Approve)).collect();
+///         Box::pin(std::future::ready(answers))
+///     }
+/// }
+/// ```
 pub trait AnswerReader: Send + Sync {
     /// Returns the ids of the questions that `text` answers, with the answers. An unclear text answers
     /// nothing, so that the person is asked again; it must never count as an approval.

@@ -13,6 +13,24 @@ use serde_json::{Map, json};
 use super::{AssistantReply, Incoming};
 
 /// An application's steps before and after the agent's work. The default methods do nothing.
+///
+/// ```
+/// use archon_assistant::{Incoming, StepVerdict, Steps};
+/// use archon_types::BoxFuture;
+///
+/// /// Refuses long messages.
+/// struct Short;
+///
+/// impl Steps for Short {
+///     fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, StepVerdict> {
+///         let verdict = match message.text.len() {
+///             0..=2_000 => StepVerdict::Process,
+///             _ => StepVerdict::Refuse("Please write a shorter message.".to_owned()),
+///         };
+///         Box::pin(std::future::ready(verdict))
+///     }
+/// }
+/// ```
 pub trait Steps: Send + Sync {
     /// Returns the context of the message's tenant.
     fn prepare_context<'a>(&'a self, _message: &'a Incoming) -> BoxFuture<'a, Background> {

@@ -11,6 +11,22 @@ use archon_types::{BusMessage, DeathCause};
 ///
 /// The bus calls the audit in the order of the messages, and waits for it: an audit that writes to a slow
 /// medium should pass the message on and return.
+///
+/// ```
+/// use archon_bus::{BusAudit, Fate};
+/// use archon_types::BusMessage;
+///
+/// /// Prints messages that nobody got.
+/// struct Lost;
+///
+/// impl BusAudit for Lost {
+///     fn note(&self, message: &BusMessage, fate: Fate) {
+///         if let Fate::Dead(cause) = fate {
+///             eprintln!("lost, from {} to {}: {cause:?}", message.sender_id, message.receiver_id);
+///         }
+///     }
+/// }
+/// ```
 pub trait BusAudit: Send + Sync {
     /// Records a message that was accepted, answered or could not be delivered.
     fn note(&self, message: &BusMessage, fate: Fate);

@@ -72,6 +72,13 @@ impl Question {
 
     /// Sets the time of asking: recent memories then get a higher score, and words such as "yesterday" are
     /// resolved.
+    ///
+    /// ```
+    /// use archon_memory::rank::Ranker;
+    /// use archon_types::Timestamp;
+    /// let now = Timestamp::from_millis(1_700_000_000_000);
+    /// let question = Ranker::default().question("Who called yesterday?").with_now(now);
+    /// ```
     pub fn with_now(mut self, now: Timestamp) -> Self {
         self.times = time_hints(&self.text, Some(now));
         self.now = Some(now);
@@ -80,6 +87,12 @@ impl Question {
 
     /// Adds at most 32 new terms of `texts` with a lower weight, for instance of the goal or of values of
     /// the working memory.
+    ///
+    /// ```
+    /// use archon_memory::rank::Ranker;
+    /// let ranker = Ranker::default();
+    /// let question = ranker.question("Which one?").with_context(&ranker.analyzer, ["a trip to Paris"]);
+    /// ```
     pub fn with_context<'a>(mut self, analyzer: &Analyzer, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let end = self.terms.len() + MOST_ADDED;
         for text in texts {
@@ -89,6 +102,11 @@ impl Question {
     }
 
     /// Sets the names of the people who speak in this memory.
+    ///
+    /// ```
+    /// use archon_memory::rank::Ranker;
+    /// let question = Ranker::default().question("Where does Anna live?").with_speakers(["Anna", "Bob"]);
+    /// ```
     pub fn with_speakers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         for name in names.into_iter().filter(|name| !ROLES.contains(&name.to_lowercase().as_str())) {
             words::words(name, |part| {

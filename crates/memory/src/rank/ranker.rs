@@ -103,6 +103,14 @@ impl Ranking {
 }
 
 /// A ranker of candidates, which has no state between questions.
+///
+/// ```
+/// use archon_memory::rank::{Ranker, Weights};
+///
+/// let mut weights = Weights::default();
+/// weights.recency = 0.5;
+/// let ranker = Ranker::new(None).with_weights(weights);
+/// ```
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Ranker {

@@ -45,6 +45,15 @@ impl Team {
     ///
     /// Every resume uses the schema with which the run began. Members do not see the schema. The reviewer
     /// sees only answers that fit; a final objection of the reviewer is recorded in the log only.
+    ///
+    /// ```
+    /// # fn example(team: archon_orchestrator::Team) {
+    /// use archon_types::{OutputCheck, ResponseFormat};
+    /// let schema = serde_json::json!({ "type": "object", "required": ["year"] });
+    /// let format = ResponseFormat { name: "Landing".to_owned(), schema };
+    /// let team = team.with_output_schema(format, OutputCheck::new(2)); // at most 2 retries
+    /// # }
+    /// ```
     pub fn with_output_schema(self, format: ResponseFormat, check: OutputCheck) -> Self {
         self.with(|parts| {
             let config = &mut parts.options.config;

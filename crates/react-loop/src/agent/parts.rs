@@ -130,7 +130,7 @@ impl ReactAgent {
     ///
     /// ```
     /// # use archon_react_loop::ReactAgent;
-    /// fn filtered(agent: ReactAgent, filter: std::sync::Arc<dyn archon_types::InputFilter>) -> ReactAgent {
+    /// fn with_filter(agent: ReactAgent, filter: std::sync::Arc<dyn archon_types::InputFilter>) -> ReactAgent {
     ///     agent.with_input_filters(vec![filter])
     /// }
     /// ```

@@ -5,6 +5,18 @@ use std::time::Duration;
 use archon_types::{BusMessage, Echo};
 
 /// Options of a [`RedisBus`](super::RedisBus). All processes of one bus should use the same options.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use archon_redis::{PartitionKey, RedisBusOptions};
+///
+/// let mut options = RedisBusOptions::default();
+/// options.name = "shop".to_owned();
+/// options.partitions = 8;
+/// options.key = PartitionKey::Field("customer".to_owned());
+/// options.ttl = Duration::from_secs(60);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RedisBusOptions {

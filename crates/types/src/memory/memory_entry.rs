@@ -433,7 +433,7 @@ impl MemoryEntry {
     /// ```
     /// use archon_types::{Ids, MemoryEntry, Timestamp};
     ///
-    /// fn stored(entry: MemoryEntry, ids: &dyn Ids, now: Timestamp) -> MemoryEntry {
+    /// fn complete(entry: MemoryEntry, ids: &dyn Ids, now: Timestamp) -> MemoryEntry {
     ///     entry.with_missing_filled(ids, now)
     /// }
     /// ```

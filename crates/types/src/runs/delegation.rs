@@ -75,7 +75,7 @@ impl Delegation {
     ///
     /// use archon_types::{CallerLog, Delegation};
     ///
-    /// fn logged(delegation: Delegation, log: Arc<dyn CallerLog>) -> Delegation {
+    /// fn with_log(delegation: Delegation, log: Arc<dyn CallerLog>) -> Delegation {
     ///     delegation.with_caller_log(log)
     /// }
     /// ```
