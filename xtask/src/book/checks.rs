@@ -141,7 +141,7 @@ fn stale_reasons(text: &str) -> Vec<(usize, String)> {
             Some(Block::Fence(fence)) if fence.comment.is_some() => Some(fence),
             _ => None,
         };
-        if comment.starts_with(NOT_RUN) && !next.is_some_and(|fence| fence.language() == "sh") {
+        if comment.starts_with(NOT_RUN) && next.is_none_or(|fence| fence.language() != "sh") {
             stale.push((line, format!("`{comment}` is not directly above a block of the language `sh`")));
         }
         let is_left_out = |fence: &Fence| fence.language() == "rust" && fence.has("ignore");

@@ -138,8 +138,7 @@ impl Place {
         fs::create_dir_all(home.join("project"))?;
         let model = ScriptedModel::start()?;
         // The price of the real model, so that pages can limit and show money.
-        let price =
-            format!("\n[models.\"openai@{}:gpt-5-mini\"]\ninput = 0.25\noutput = 2\n", model.url());
+        let price = format!("\n[models.\"openai@{}:gpt-5-mini\"]\ninput = 0.25\noutput = 2\n", model.url());
         fs::write(settings.join("archon.toml"), SETTINGS.to_owned() + &price)?;
         let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
         // Cargo names itself here; the program of that name on the path may be rustup's, which needs the real home.
