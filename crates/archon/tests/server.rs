@@ -12,6 +12,8 @@ mod bad_input;
 mod dashboard;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/faulty.rs"]
+mod faulty;
 #[path = "server/forks.rs"]
 mod forks;
 #[path = "server/guarded.rs"]
@@ -26,6 +28,8 @@ mod roles;
 mod routes;
 #[path = "server/sign_in.rs"]
 mod sign_in;
+#[path = "server/storage.rs"]
+mod storage;
 #[cfg(all(feature = "server-tls", feature = "tls"))]
 #[path = "server/tls.rs"]
 mod tls;

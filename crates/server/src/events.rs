@@ -166,7 +166,10 @@ impl Feed {
             self.is_idle = false;
         }
         match event {
-            Event::Record { record, .. } if is_own => {
+            // No log has this record, so no number leads to it.
+            Event::Record { record, .. }
+                if is_own && !matches!(record.body, RecordBody::LogUnavailable { .. }) =>
+            {
                 self.after = Some(record.seq);
                 self.written_at = record.at;
                 self.is_over = matches!(record.body, RecordBody::RunFinished(_));

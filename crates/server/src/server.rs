@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::{
     access::{AccessToken, Token},
-    dispatch,
+    cookie, dispatch,
     options::ServerOptions,
     role::Right,
     route::SIGN_IN,
@@ -33,9 +33,10 @@ impl Server {
         options: ServerOptions,
     ) -> Self {
         let now = clock.now();
-        let tokens = tokens.into_iter().map(|token| Arc::new(Token::new(token, now))).collect();
+        let tokens: Vec<_> = tokens.into_iter().map(|token| Arc::new(Token::new(token, now))).collect();
+        let cookie_name = cookie::name(tokens.first().map(|token| &token.hash));
         let (changes, _) = watch::channel(0);
-        let state = State { hosts, tokens, codes: Codes::default(), clock, options, changes };
+        let state = State { hosts, tokens, cookie_name, codes: Codes::default(), clock, options, changes };
         Self { state: Arc::new(state) }
     }
 

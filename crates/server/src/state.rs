@@ -11,6 +11,8 @@ use crate::{access::Token, options::ServerOptions, sign_in::Codes};
 pub(crate) struct State {
     pub(crate) hosts: AllowedHosts,
     pub(crate) tokens: Vec<Arc<Token>>,
+    /// The name of the cookies of browsers.
+    pub(crate) cookie_name: String,
     pub(crate) codes: Codes,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: ServerOptions,

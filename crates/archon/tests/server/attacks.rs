@@ -108,7 +108,7 @@ fn sites(cookie: &str) -> Vec<(&'static str, Ask)> {
 
 fn paths_and_tokens(cookie: &str) -> Vec<(&'static str, Ask)> {
     let get = |path: &str| by_browser(Ask::get(path), cookie);
-    let value = cookie.strip_prefix("archon=").unwrap();
+    let (name, value) = cookie.split_once('=').unwrap();
     let anyone = || Ask::get(RUNS).without("authorization");
     vec![
         ("parent folder", get("/v1/runs/../../etc/passwd")),
@@ -126,10 +126,10 @@ fn paths_and_tokens(cookie: &str) -> Vec<(&'static str, Ask)> {
         ("no token", anyone()),
         ("another scheme", anyone().with("authorization", "Basic admin-secret")),
         ("a part of the token", anyone().with("authorization", "Bearer admin-secre")),
-        ("the token as a cookie", anyone().with("cookie", "archon=admin-secret")),
+        ("the token as a cookie", anyone().with("cookie", &format!("{name}=admin-secret"))),
         ("the cookie as a token", anyone().with("authorization", &format!("Bearer {value}"))),
         ("a changed cookie", anyone().with("cookie", &format!("{cookie}0"))),
-        ("another cookie", anyone().with("cookie", &cookie.replace("archon=", "archon2="))),
+        ("another cookie", anyone().with("cookie", &format!("{name}2={value}"))),
     ]
 }
 

@@ -33,7 +33,12 @@ async fn body_that_does_not_fit_is_refused_with_its_place() {
         (r#"{"content":[{"type":"thinking","thinking":"b"}]}"#, (422, "body"), "neither text nor an image"),
         (r#"{"text":" "}"#, (422, "refused"), "the prompt is empty"),
         (r#"{"text":"a","when_busy":"never"}"#, (422, "body"), "unknown variant `never`"),
-        (r#"{"text":"a","kind":"team"}"#, (500, "internal"), "no agent walker is registered"),
+        (
+            r#"{"text":"a","kind":"team"}"#,
+            (422, "refused"),
+            "no agent walker is registered for runs of kind team",
+        ),
+        (r#"{"text":"a","agent":"nobody"}"#, (422, "refused"), "registered agents: loop boss, loop walker"),
     ] {
         let refused = site.send(Ask::new("POST", "/v1/runs").body(body)).await;
         assert_eq!(refused.refusal(), refusal, "{body}: {refused:?}");
