@@ -14,13 +14,14 @@ use serde_json::json;
 use crate::world::{Ask, PIECES, Sent, Site, World, as_sent, records};
 
 /// Returns the pieces of the answers' text.
-fn texts(sent: &[Sent]) -> Vec<String> {
+pub(crate) fn texts(sent: &[Sent]) -> Vec<String> {
     let deltas = sent.iter().filter(|sent| sent.name == "delta");
     let deltas = deltas.map(|sent| serde_json::from_value::<Event>(sent.data.clone()).unwrap());
     deltas.filter_map(|event| event.as_text().map(str::to_owned)).collect()
 }
 
-fn end(status: &str) -> Sent {
+/// The last event of the stream of a run with this status.
+pub(crate) fn end(status: &str) -> Sent {
     Sent { id: None, name: "end".to_owned(), data: json!({ "status": status }) }
 }
 

@@ -324,6 +324,15 @@ impl Ask {
         self.with("authorization", &format!("Bearer {role}-secret"))
     }
 
+    /// Returns the text of the request in HTTP/1.1, on a connection of its own.
+    pub(crate) fn raw(&self) -> String {
+        let Self { method, path, headers, body } = self;
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = body.len();
+        let own = format!("connection: close\r\ncontent-length: {length}\r\n");
+        format!("{method} {path} HTTP/1.1\r\n{headers}{own}\r\n{body}")
+    }
+
     pub(crate) fn request(self) -> Request<Body> {
         let mut request = Request::builder().method(self.method.as_str()).uri(self.path);
         for (name, value) in self.headers {
