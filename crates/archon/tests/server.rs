@@ -14,6 +14,8 @@ mod dashboard;
 mod events;
 #[path = "server/faulty.rs"]
 mod faulty;
+#[path = "server/folds.rs"]
+mod folds;
 #[path = "server/forks.rs"]
 mod forks;
 #[path = "server/guarded.rs"]

@@ -156,7 +156,10 @@ fn many_pieces() -> Vec<Result<ModelEvent, ProviderError>> {
     events
 }
 
-fn with_usage(mut events: Vec<Result<ModelEvent, ProviderError>>) -> Vec<Result<ModelEvent, ProviderError>> {
+/// Reports the tokens of an answer and of its request.
+pub(crate) fn with_usage(
+    mut events: Vec<Result<ModelEvent, ProviderError>>,
+) -> Vec<Result<ModelEvent, ProviderError>> {
     if let Some(Ok(ModelEvent::Done(message))) = events.last_mut() {
         message.usage = Usage { input: 100, output: 20, ..Usage::default() };
     }
