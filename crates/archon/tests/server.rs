@@ -10,6 +10,8 @@ mod audit;
 mod bad_input;
 #[path = "server/dashboard.rs"]
 mod dashboard;
+#[path = "server/document.rs"]
+mod document;
 #[path = "server/events.rs"]
 mod events;
 #[path = "server/faulty.rs"]
