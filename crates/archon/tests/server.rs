@@ -37,5 +37,7 @@ mod storage;
 #[cfg(all(feature = "server-tls", feature = "tls"))]
 #[path = "server/tls.rs"]
 mod tls;
+#[path = "server/watchers.rs"]
+mod watchers;
 #[path = "server/world.rs"]
 mod world;

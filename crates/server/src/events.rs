@@ -173,7 +173,7 @@ impl Feed {
                 self.after = Some(record.seq);
                 self.written_at = record.at;
                 self.is_over = matches!(record.body, RecordBody::RunFinished(_));
-                Some(frame(Some(record.seq), "record", event))
+                Some(self.state.frames.text(record, || frame(Some(record.seq), "record", event)))
             }
             _ if !is_own && !self.with_children => None,
             Event::Record { .. } => Some(frame(None, "record", event)),

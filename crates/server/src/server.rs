@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::{
     access::{AccessToken, Token},
     cookie, dispatch,
+    frames::Frames,
     options::ServerOptions,
     role::Right,
     route::SIGN_IN,
@@ -36,7 +37,8 @@ impl Server {
         let tokens: Vec<_> = tokens.into_iter().map(|token| Arc::new(Token::new(token, now))).collect();
         let cookie_name = cookie::name(tokens.first().map(|token| &token.hash));
         let (changes, _) = watch::channel(0);
-        let state = State { hosts, tokens, cookie_name, codes: Codes::default(), clock, options, changes };
+        let (codes, frames) = (Codes::default(), Frames::default());
+        let state = State { hosts, tokens, cookie_name, codes, clock, options, frames, changes };
         Self { state: Arc::new(state) }
     }
 

@@ -6,7 +6,7 @@ use archon_http_access::AllowedHosts;
 use archon_types::{Clock, Timestamp};
 use tokio::sync::watch;
 
-use crate::{access::Token, options::ServerOptions, sign_in::Codes};
+use crate::{access::Token, frames::Frames, options::ServerOptions, sign_in::Codes};
 
 pub(crate) struct State {
     pub(crate) hosts: AllowedHosts,
@@ -16,6 +16,7 @@ pub(crate) struct State {
     pub(crate) codes: Codes,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: ServerOptions,
+    pub(crate) frames: Frames,
     /// The number of requests that changed a run, for streams of runs that rest.
     pub(crate) changes: watch::Sender<u64>,
 }
