@@ -20,7 +20,7 @@ fn document() -> Json {
 }
 
 /// Returns the value that a reference leads to, or the value itself.
-fn resolved<'a>(document: &'a Json, value: &'a Json) -> &'a Json {
+fn follow<'a>(document: &'a Json, value: &'a Json) -> &'a Json {
     let Some(path) = value["$ref"].as_str() else { return value };
     document.pointer(path.strip_prefix('#').unwrap()).unwrap()
 }
@@ -34,7 +34,7 @@ fn differences(document: &Json, schema: &Json, value: &Json) -> Vec<String> {
 }
 
 /// Returns the places that declare a JSON body for a status, with the status.
-fn declared(document: &Json) -> BTreeSet<(String, String, String)> {
+fn json_places(document: &Json) -> BTreeSet<(String, String, String)> {
     let mut all = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -53,9 +53,11 @@ async fn site(folder: &Path) -> Site {
     let log = RequestLog::open(folder.join("requests.jsonl")).unwrap();
     let options = ServerOptions::default().with_request_log(log);
     let limits = TokenLimits::default().with_requests_per_minute(100_000);
-    let site = World::new().site_with(options.clone(), limits);
-    #[cfg(feature = "memory")]
-    let site = with_memory(site, options).await;
+    with_memory(World::new().site_with(options.clone(), limits), options).await
+}
+
+#[cfg(not(feature = "memory"))]
+async fn with_memory(site: Site, _: ServerOptions) -> Site {
     site
 }
 
@@ -146,7 +148,7 @@ async fn response_of_each_route_fits_its_schema() {
         assert_ne!(differences(&document, schema, &json!(7)), [""; 0], "{method} {path}");
         seen.insert((method.to_owned(), path.to_owned(), status));
     }
-    let mut declared = declared(&document);
+    let mut declared = json_places(&document);
     if !cfg!(feature = "memory") {
         declared.retain(|(_, path, _)| path != "/v1/memories");
     }
@@ -172,7 +174,7 @@ async fn problem_fits_its_schema() {
 }
 
 /// Returns the path of an operation, with the run in place of its parameter.
-fn filled(path: &str, run: &RunId) -> String {
+fn fill(path: &str, run: &RunId) -> String {
     path.replace("{run}", run.as_str()).replace("{session}", "s").replace("{request}", "x")
 }
 
@@ -203,9 +205,9 @@ async fn query_of_each_route_has_exactly_the_declared_parameters() {
     let mut count = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let parameters = item["get"]["parameters"].as_array().cloned().unwrap_or_default();
-        let parameters = parameters.iter().map(|one| resolved(&document, one));
+        let parameters = parameters.iter().map(|one| follow(&document, one));
         let in_query: Vec<_> = parameters.filter(|one| one["in"] == "query").collect();
-        let place = filled(path, &run);
+        let place = fill(path, &run);
         // A sign-in answers alike whatever it is sent.
         if in_query.is_empty() || path == "/v1/sign-in" || !cfg!(feature = "memory") && path == "/v1/memories"
         {
@@ -236,8 +238,8 @@ async fn body_of_each_route_has_exactly_the_declared_fields() {
     for (path, item) in document["paths"].as_object().unwrap() {
         let body = &item["post"]["requestBody"]["content"]["application/json"]["schema"];
         // An answer to a question is one of several objects.
-        let Some(declared) = resolved(&document, body)["properties"].as_object() else { continue };
-        let refused = site.post(&filled(path, &run), json!({ "undeclared": 1 })).await;
+        let Some(declared) = follow(&document, body)["properties"].as_object() else { continue };
+        let refused = site.post(&fill(path, &run), json!({ "undeclared": 1 })).await;
         assert_eq!(refused.refusal(), (422, "body"), "{path}: {refused:?}");
         assert_eq!(expected_names(&refused), declared.keys().cloned().collect(), "{path}");
         count += 1;

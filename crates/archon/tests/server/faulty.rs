@@ -58,7 +58,7 @@ impl Faulty {
         }
     }
 
-    fn seen(&self, head: RunHead) -> RunHead {
+    fn head_now(&self, head: RunHead) -> RunHead {
         if self.fault() == Fault::Damaged { head.damaged("record 3 has \"a secret plan") } else { head }
     }
 }
@@ -93,14 +93,14 @@ impl Journal for Faulty {
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         Box::pin(async move {
             self.check("list", None)?;
-            Ok(self.inner.list(filter).await?.into_iter().map(|head| self.seen(head)).collect())
+            Ok(self.inner.list(filter).await?.into_iter().map(|head| self.head_now(head)).collect())
         })
     }
 
     fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
         Box::pin(async move {
             self.check("read", Some(run))?;
-            Ok(self.seen(self.inner.head(run).await?))
+            Ok(self.head_now(self.inner.head(run).await?))
         })
     }
 

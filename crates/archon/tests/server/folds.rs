@@ -59,7 +59,7 @@ fn broken_model(number: usize, _: &Request) -> Vec<Result<ModelEvent, ProviderEr
 }
 
 /// Returns a server and the body of the request that starts the run with this number.
-fn prepared(number: u64) -> (Site, serde_json::Value) {
+fn prepare(number: u64) -> (Site, serde_json::Value) {
     let world = World::new();
     let of_agent = |agent: archon::ArchonBuilder| {
         let limits = TokenLimits::default().with_requests_per_minute(100_000);
@@ -147,7 +147,7 @@ async fn check_bill(site: &Site, run: &RunId, report: &RunReport) {
 async fn stream_folds_to_the_transcript_and_the_bill_of_the_log() {
     let (mut met, mut ends) = (BTreeSet::new(), BTreeSet::new());
     for number in first_seed()..first_seed() + cases(2 * SORTS, 200) {
-        let (site, body) = prepared(number);
+        let (site, body) = prepare(number);
         let started = site.post("/v1/runs", body).await;
         assert_eq!(started.status, StatusCode::CREATED, "run {number}: {}", started.body);
         let run = RunId::new(started.body["run"].as_str().unwrap());

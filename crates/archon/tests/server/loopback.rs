@@ -90,10 +90,10 @@ fn server(runs: &Runs, hosts: AllowedHosts) -> Server {
 async fn events(request: RequestBuilder) -> Vec<Sent> {
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
-    sent(&response.text().await.unwrap())
+    read_events(&response.text().await.unwrap())
 }
 
-fn sent(text: &str) -> Vec<Sent> {
+fn read_events(text: &str) -> Vec<Sent> {
     text.split_inclusive("\n\n").filter_map(Sent::read).collect()
 }
 
@@ -128,7 +128,7 @@ async fn server_that_ends_leaves_its_runs_and_the_next_goes_on_with_them_and_the
         bytes.extend(more);
     }
     let text = String::from_utf8(bytes).unwrap();
-    let seen = sent(&text);
+    let seen = read_events(&text);
     assert!(seen.iter().all(|sent| sent.name == "record"), "{seen:?}");
 
     let next = Process::start(&world).await;
@@ -163,7 +163,7 @@ const ANSWERS: usize = 4;
 const PIECES: usize = 2_000;
 
 /// Returns an event after others could work.
-async fn paced<T>(event: T) -> T {
+async fn with_pause<T>(event: T) -> T {
     tokio::task::yield_now().await;
     event
 }
@@ -202,7 +202,7 @@ impl Provider for Talker {
             }
             drop(events.splice(1..1, pieces.into_iter().map(|piece| Ok(ModelEvent::TextDelta(piece)))));
         }
-        stream::iter(events).then(paced).boxed()
+        stream::iter(events).then(with_pause).boxed()
     }
 }
 
@@ -243,12 +243,12 @@ async fn client_that_does_not_read_gets_every_record_and_keeps_no_other_waiting(
     let fast = process.get(&format!("/v1/runs/{run}/events")).send().await.unwrap();
     (0..ANSWERS).for_each(|_| world.gate.open());
     // The other client has everything while this one reads nothing.
-    let fast = sent(&fast.text().await.unwrap());
+    let fast = read_events(&fast.text().await.unwrap());
     let log = as_sent(&run, &world.log(&run).await);
     assert_eq!((records(&fast), fast.last()), (log.clone(), Some(&end("finished"))));
     stream.read_to_end(&mut bytes).await.unwrap();
     let text = String::from_utf8(bytes).unwrap();
-    let slow = sent(text.split_once("\r\n\r\n").unwrap().1);
+    let slow = read_events(text.split_once("\r\n\r\n").unwrap().1);
     assert_eq!((records(&slow), slow.last()), (log, Some(&end("finished"))));
     let whole: String = (1..=ANSWERS).flat_map(Talker::pieces).collect();
     assert_eq!([texts(&fast).concat(), texts(&slow).concat()], [whole.clone(), whole]);
