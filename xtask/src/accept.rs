@@ -135,7 +135,8 @@ const SUITES: &[Suite] = &[
         commands: &[
             "test --profile accept -p archon-http-access -p archon-server -p archon-openai-serve --features archon-server/tls",
             // 200 runs are watched live, late and after a reconnect at each of their records.
-            "test --profile accept -p archon-agents --features server-tls,memory --test server",
+            // The time of a record with 200 watchers is printed.
+            "test --profile accept -p archon-agents --features server-tls,memory --test server -- --nocapture",
             // The command is killed under 200 runs.
             "test --profile accept -p archon-agents-cli --test cli -- serve:: --nocapture",
             "test --profile accept -p archon-agents --features openai-serve --test openai_serve",

@@ -10,8 +10,14 @@ mod audit;
 mod bad_input;
 #[path = "server/dashboard.rs"]
 mod dashboard;
+#[path = "server/document.rs"]
+mod document;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/faulty.rs"]
+mod faulty;
+#[path = "server/folds.rs"]
+mod folds;
 #[path = "server/forks.rs"]
 mod forks;
 #[path = "server/guarded.rs"]
@@ -28,8 +34,12 @@ mod roles;
 mod routes;
 #[path = "server/sign_in.rs"]
 mod sign_in;
+#[path = "server/storage.rs"]
+mod storage;
 #[cfg(all(feature = "server-tls", feature = "tls"))]
 #[path = "server/tls.rs"]
 mod tls;
+#[path = "server/watchers.rs"]
+mod watchers;
 #[path = "server/world.rs"]
 mod world;

@@ -67,7 +67,8 @@ pub(crate) fn sign_out(state: &State, parts: &Parts) -> Response {
 fn with_cookie(state: &State, parts: &Parts, value: &str, time: Duration) -> Response {
     let mut response = empty(StatusCode::NO_CONTENT);
     let is_encrypted = parts.extensions.get::<Channel>().is_some_and(|channel| channel.is_encrypted);
-    let header = cookie::header(value, time, state.options.secure_cookie || is_encrypted);
+    let is_secure = state.options.secure_cookie || is_encrypted;
+    let header = cookie::header(&state.cookie_name, value, time, is_secure);
     if let Ok(header) = HeaderValue::try_from(header) {
         response.headers_mut().insert(SET_COOKIE, header);
     }

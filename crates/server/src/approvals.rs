@@ -37,7 +37,7 @@ const fn yes() -> bool {
 struct ApprovalBody<'a> {
     #[serde(flatten)]
     question: &'a PendingApproval,
-    /// The sources of its arguments; null if they were not looked for.
+    /// The sources of its arguments; null if they were not looked for, or a log that they need cannot be read.
     provenance: Option<Vec<ArgumentSource>>,
 }
 
@@ -56,7 +56,8 @@ pub(crate) async fn list(call: Call) -> Reply {
     json(StatusCode::OK, &json!({ "approvals": approvals }))
 }
 
-/// Returns the sources of the arguments of questions, by the ids of the questions. The logs of each run are read once.
+/// Returns the sources of the arguments of questions, by the ids of the questions, as far as the logs can be read. The
+/// logs of each run are read once.
 async fn find_sources(
     runs: &dyn RunService,
     questions: &[PendingApproval],
@@ -66,7 +67,7 @@ async fn find_sources(
         if read.len() == RUNS || !read.insert(first.asker()) {
             continue;
         }
-        let texts = texts_of(runs, first).await;
+        let Some(texts) = texts_of(runs, first).await else { continue };
         for question in questions.iter().filter(|question| question.asker() == first.asker()) {
             found.insert(question.request.request_id.clone(), texts.of_request(&question.request));
         }
@@ -74,23 +75,31 @@ async fn find_sources(
     found
 }
 
-/// Reads the texts of the run that asks, and of the runs before it.
-async fn texts_of(runs: &dyn RunService, question: &PendingApproval) -> TextSources {
-    let mut log = log_of(runs, question.asker()).await;
+/// Reads the texts of the run that asks, and of the runs before it; `None` if a log cannot be read, since the earliest
+/// record with a text may be there.
+async fn texts_of(runs: &dyn RunService, question: &PendingApproval) -> Option<TextSources> {
+    let mut log = log_of(runs, question.asker()).await?;
     if log.is_empty() {
         // An agent without a log asks in that of its caller.
-        log = log_of(runs, &question.run).await;
+        log = log_of(runs, &question.run).await?;
     }
     let mut logs = SourceLogs::new(log);
     while let Some(run) = logs.missing().cloned() {
-        logs.add(log_of(runs, &run).await);
+        logs.add(log_of(runs, &run).await?);
     }
-    logs.into_sources()
+    Some(logs.into_sources())
 }
 
-/// Returns the readable part of a log; empty if there is none.
-async fn log_of(runs: &dyn RunService, run: &RunId) -> Vec<Arc<Record>> {
-    runs.records(run, None).await.map(|salvaged| salvaged.records).unwrap_or_default()
+/// Returns the readable part of a log, which is empty if there is no log; `None` if the log cannot be read.
+async fn log_of(runs: &dyn RunService, run: &RunId) -> Option<Vec<Arc<Record>>> {
+    match runs.records(run, None).await {
+        Ok(salvaged) => Some(salvaged.records),
+        Err(error) if error.http_status() == 404 => Some(Vec::new()),
+        Err(error) => {
+            tracing::warn!(target: "archon::server", %run, %error, "the sources of a question are not shown");
+            None
+        }
+    }
 }
 
 pub(crate) async fn answer(mut call: Call) -> Reply {

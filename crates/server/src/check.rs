@@ -99,7 +99,7 @@ fn token_of(state: &State, headers: &HeaderMap) -> Result<Arc<Token>, Problem> {
         bearer_token(headers).and_then(|sent| state.tokens.iter().find(|token| token.hash.is_of(sent)))
     } else {
         let now = state.now();
-        let mut cookies = cookie::values(headers).peekable();
+        let mut cookies = cookie::values(headers, &state.cookie_name).peekable();
         if cookies.peek().is_none() {
             return Err(Problem::new(Rule::NoToken, "the request has no token")
                 .advise("send `Authorization: Bearer TOKEN`, or open a one-time link"));

@@ -99,7 +99,7 @@ pub(crate) async fn fork(mut call: Call) -> Reply {
     let fork = call.runs().fork(&run, options).await.map_err(|error| match error {
         // The request names the agent, not the log of a run.
         RunError::NoAgent { ref agent, .. } if body.agent.as_ref() == Some(agent) => {
-            Problem::new(Rule::Refused, error.to_string()).advise("name one of the registered agents")
+            Problem::unknown_agent(&error)
         }
         error => error.into(),
     })?;

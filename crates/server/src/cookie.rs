@@ -8,16 +8,25 @@ use archon_types::Timestamp;
 use axum::http::{HeaderMap, header::COOKIE};
 use hmac_sha256::HMAC;
 
-/// The name of the cookie.
-const NAME: &str = "archon";
 /// The text that the seal begins with, so that it is a seal of nothing else.
 const PURPOSE: &str = "archon cookie";
+/// The text that is sealed for the name of the cookie.
+const NAME: &str = "archon cookie name";
 
 /// The connection of a request, as an extension of the request. It is missing if another program serves the router.
 #[derive(Clone, Copy)]
 pub(crate) struct Channel {
     /// True if the server itself encrypts the connection.
     pub(crate) is_encrypted: bool,
+}
+
+/// Returns the name of the cookies of a server with this first token. Browsers send a cookie to all ports of a host, so
+/// that two servers there need two names; and the next start of a server needs the same name.
+pub(crate) fn name(first: Option<&TokenHash>) -> String {
+    match first {
+        Some(token) => format!("archon-{}", hex(&HMAC::mac(NAME, token.bytes())[..4])),
+        None => "archon".to_owned(),
+    }
 }
 
 /// Returns the value of a cookie that is valid until `end`.
@@ -34,16 +43,16 @@ pub(crate) fn is_valid(value: &str, token: &TokenHash, now: Timestamp) -> bool {
 }
 
 /// Returns the values of the cookies of this name in a request.
-pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let texts = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == NAME).map(|(_, value)| value)
+    pairs.filter(move |(other, _)| *other == name).map(|(_, value)| value)
 }
 
 /// Returns the header `Set-Cookie` for a value that is valid for `time`; a time of zero removes the cookie.
-pub(crate) fn header(value: &str, time: Duration, is_secure: bool) -> String {
+pub(crate) fn header(name: &str, value: &str, time: Duration, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
-    format!("{NAME}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", time.as_secs())
+    format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", time.as_secs())
 }
 
 fn seal(token: &TokenHash, end: Timestamp) -> [u8; 32] {
@@ -96,7 +105,18 @@ mod tests {
     fn values_are_those_of_the_own_name() {
         let mut headers = HeaderMap::new();
         headers.append(COOKIE, "theme=dark; archon=1.a;archon=2.b".parse().unwrap());
-        headers.append(COOKIE, "xarchon=3.c; archon=4.d".parse().unwrap());
-        assert_eq!(values(&headers).collect::<Vec<_>>(), ["1.a", "2.b", "4.d"]);
+        headers.append(COOKIE, "xarchon=3.c; archon=4.d; archon-1=5.e".parse().unwrap());
+        assert_eq!(values(&headers, "archon").collect::<Vec<_>>(), ["1.a", "2.b", "4.d"]);
+    }
+
+    #[test]
+    fn name_is_that_of_the_first_token_and_shows_nothing_of_it() {
+        let (token, other) = (TokenHash::of(&Secret::from("a")), TokenHash::of(&Secret::from("b")));
+        let first = name(Some(&token));
+        assert_eq!(first, name(Some(&token)));
+        assert_ne!(first, name(Some(&other)));
+        let digits = first.strip_prefix("archon-").unwrap();
+        assert!(digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
+        assert!(!hex(token.bytes()).contains(digits));
     }
 }

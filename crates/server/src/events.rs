@@ -175,11 +175,14 @@ impl Feed {
             self.is_idle = false;
         }
         match event {
-            Event::Record { record, .. } if is_own => {
+            // No log has this record, so no number leads to it.
+            Event::Record { record, .. }
+                if is_own && !matches!(record.body, RecordBody::LogUnavailable { .. }) =>
+            {
                 self.after = Some(record.seq);
                 self.written_at = record.at;
                 self.is_over = matches!(record.body, RecordBody::RunFinished(_));
-                Some(frame(Some(record.seq), "record", event))
+                Some(self.state.frames.text(record, || frame(Some(record.seq), "record", event)))
             }
             _ if !is_own && !self.with_children => None,
             Event::Record { .. } => Some(frame(None, "record", event)),

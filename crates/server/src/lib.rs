@@ -99,6 +99,7 @@ mod dashboard;
 mod dispatch;
 mod drawings;
 mod events;
+mod frames;
 mod memories;
 mod openapi;
 mod options;

@@ -117,6 +117,12 @@ impl Problem {
         Self { rule, detail: detail.into(), advice: None, run: None, retry_after: None }
     }
 
+    /// Returns the problem of a request that names an agent which is not registered: the request must be changed.
+    pub(crate) fn unknown_agent(error: &RunError) -> Self {
+        let advice = "name one of the registered agents, and the kind of its runs: GET /v1/agents lists them";
+        Self::new(Rule::Refused, error.to_string()).advise(advice)
+    }
+
     /// Adds advice for a person.
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AgentId, AgentMessage, Content, JournalError, Message, MessagePlace, Record, RunFilter, RunHead, RunId,
-    RunKind, RunPlace, RunStatus, SessionId, SessionMode, StartRun, Started, StartedRun, TenantId, Timestamp,
-    UserMessage, WhenBusy,
+    AgentId, AgentMessage, Content, JournalError, Message, MessagePlace, Record, RunError, RunFilter,
+    RunHead, RunId, RunKind, RunPlace, RunStatus, SessionId, SessionMode, StartRun, Started, StartedRun,
+    TenantId, Timestamp, UserMessage, WhenBusy,
 };
 use axum::http::{HeaderValue, StatusCode, header::LOCATION};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
+    access::Token,
     problem::{Problem, Rule},
     reply::{Reply, empty, json},
     request::Call,
+    role::Right,
 };
 
 /// The number of runs of a page: as a default, and at most.
@@ -49,13 +51,22 @@ pub(crate) async fn list(call: Call) -> Reply {
     filter.after = query.after.as_deref().map(place).transpose()?;
     let runs = call.runs().list(&filter).await?;
     let next = runs.last().filter(|_| runs.len() == limit).map(|head| cursor(&head.place()));
+    let runs: Vec<_> = runs.into_iter().map(|head| head_for(&call.token, head)).collect();
     json(StatusCode::OK, &json!({ "runs": runs, "next": next }))
 }
 
 pub(crate) async fn get(mut call: Call) -> Reply {
     let run = call.run().await?;
     let head: RunHead = call.runs().get(&run).await?;
-    json(StatusCode::OK, &head)
+    json(StatusCode::OK, &head_for(&call.token, head))
+}
+
+/// Returns a head without the texts that come from the log, if the token may not read logs.
+fn head_for(token: &Token, mut head: RunHead) -> RunHead {
+    if !token.role.has(Right::ReadLogs) {
+        (head.task, head.problem) = (String::new(), None);
+    }
+    head
 }
 
 pub(crate) async fn delete(mut call: Call) -> Reply {
@@ -151,7 +162,10 @@ pub(crate) async fn start(mut call: Call) -> Reply {
     request.instead_of = body.instead_of;
     request.tenant = body.tenant;
     request.settings.mode = body.mode;
-    let started = call.runs().start(request).await?;
+    let started = call.runs().start(request).await.map_err(|error| match error {
+        RunError::NoAgent { .. } => Problem::unknown_agent(&error),
+        error => error.into(),
+    })?;
     let status = match started.how {
         Started::New => StatusCode::CREATED,
         Started::Before => StatusCode::OK,

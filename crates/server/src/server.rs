@@ -9,7 +9,8 @@ use tokio::sync::watch;
 
 use crate::{
     access::{AccessToken, Scope, Token},
-    dispatch,
+    cookie, dispatch,
+    frames::Frames,
     options::ServerOptions,
     role::Right,
     route::SIGN_IN,
@@ -44,9 +45,11 @@ impl Server {
         clock: Arc<dyn Clock>,
         options: ServerOptions,
     ) -> Self {
-        let tokens = tokens.into_iter().map(|token| Arc::new(Token::new(token, &clock))).collect();
+        let tokens: Vec<_> = tokens.into_iter().map(|token| Arc::new(Token::new(token, &clock))).collect();
+        let cookie_name = cookie::name(tokens.first().map(|token| &token.hash));
         let (changes, _) = watch::channel(0);
-        let state = State { hosts, tokens, codes: Codes::default(), clock, options, changes };
+        let (codes, frames) = (Codes::default(), Frames::default());
+        let state = State { hosts, tokens, cookie_name, codes, clock, options, frames, changes };
         Self { state: Arc::new(state) }
     }
 

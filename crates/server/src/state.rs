@@ -6,14 +6,17 @@ use archon_http_access::AllowedHosts;
 use archon_types::{Clock, Timestamp};
 use tokio::sync::watch;
 
-use crate::{access::Token, options::ServerOptions, sign_in::Codes};
+use crate::{access::Token, frames::Frames, options::ServerOptions, sign_in::Codes};
 
 pub(crate) struct State {
     pub(crate) hosts: AllowedHosts,
     pub(crate) tokens: Vec<Arc<Token>>,
+    /// The name of the cookies of browsers.
+    pub(crate) cookie_name: String,
     pub(crate) codes: Codes,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: ServerOptions,
+    pub(crate) frames: Frames,
     /// The number of requests that changed a run, for streams of runs that rest.
     pub(crate) changes: watch::Sender<u64>,
 }

@@ -1,13 +1,20 @@
 //! Requests that a page of another site, a rebound name or a trick with the path can send: each is refused, and nothing
 //! happens.
 
-use archon::types::{RunFilter, StartRuns};
+use archon::{
+    server::{ServeOptions, serve},
+    types::{Json, RunFilter, StartRuns},
+};
 use serde_json::json;
+use tokio::net::TcpListener;
 
-use crate::world::{Ask, HOST, World};
+use crate::{
+    loopback::exchange,
+    world::{Ask, HOST, Site, World},
+};
 
 /// The name of an attack, and its request.
-type Attack<'a> = (&'a str, Ask);
+type Attack = (&'static str, Ask);
 
 const RUNS: &str = "/v1/runs";
 
@@ -21,7 +28,7 @@ fn by_browser(ask: Ask, cookie: &str) -> Ask {
 }
 
 /// Forms of a body that a page may send to another site without asking first.
-fn simple_requests(cookie: &str) -> Vec<(&'static str, Ask)> {
+fn simple_requests(cookie: &str) -> Vec<Attack> {
     let start = || start(cookie).with("origin", &format!("http://{HOST}"));
     let typed = |kind| (kind, start().with("content-type", kind));
     let mut all: Vec<_> = [
@@ -41,7 +48,7 @@ fn simple_requests(cookie: &str) -> Vec<(&'static str, Ask)> {
     all
 }
 
-fn origins(cookie: &str) -> Vec<(&'static str, Ask)> {
+fn origins(cookie: &str) -> Vec<Attack> {
     let from = |origin| (origin, start(cookie).with("origin", origin));
     let mut all: Vec<_> = [
         "null",
@@ -66,7 +73,7 @@ fn origins(cookie: &str) -> Vec<(&'static str, Ask)> {
     all
 }
 
-fn hosts(cookie: &str) -> Vec<(&'static str, Ask)> {
+fn hosts(cookie: &str) -> Vec<Attack> {
     let at = |host| (host, start(cookie).with("host", host));
     let mut all: Vec<_> = [
         "evil.example",
@@ -93,7 +100,7 @@ fn hosts(cookie: &str) -> Vec<(&'static str, Ask)> {
     all
 }
 
-fn sites(cookie: &str) -> Vec<(&'static str, Ask)> {
+fn sites(cookie: &str) -> Vec<Attack> {
     let events = || by_browser(Ask::get("/v1/runs/x/events"), cookie);
     vec![
         ("cross-site start", start(cookie).with("sec-fetch-site", "cross-site")),
@@ -106,9 +113,9 @@ fn sites(cookie: &str) -> Vec<(&'static str, Ask)> {
     ]
 }
 
-fn paths_and_tokens(cookie: &str) -> Vec<(&'static str, Ask)> {
+fn paths_and_tokens(cookie: &str) -> Vec<Attack> {
     let get = |path: &str| by_browser(Ask::get(path), cookie);
-    let value = cookie.strip_prefix("archon=").unwrap();
+    let (name, value) = cookie.split_once('=').unwrap();
     let anyone = || Ask::get(RUNS).without("authorization");
     vec![
         ("parent folder", get("/v1/runs/../../etc/passwd")),
@@ -126,30 +133,22 @@ fn paths_and_tokens(cookie: &str) -> Vec<(&'static str, Ask)> {
         ("no token", anyone()),
         ("another scheme", anyone().with("authorization", "Basic admin-secret")),
         ("a part of the token", anyone().with("authorization", "Bearer admin-secre")),
-        ("the token as a cookie", anyone().with("cookie", "archon=admin-secret")),
+        ("the token as a cookie", anyone().with("cookie", &format!("{name}=admin-secret"))),
         ("the cookie as a token", anyone().with("authorization", &format!("Bearer {value}"))),
         ("a changed cookie", anyone().with("cookie", &format!("{cookie}0"))),
-        ("another cookie", anyone().with("cookie", &cookie.replace("archon=", "archon2="))),
+        ("another cookie", anyone().with("cookie", &format!("{name}2={value}"))),
     ]
 }
 
-// spec: EX-11
-#[tokio::test]
-async fn attack_of_another_site_is_refused_by_a_rule_and_does_nothing() {
-    let site = World::new().site();
-    let link = site.server.one_time_link("admin").unwrap();
-    let signed_in = site.send(Ask::get(&link).without("authorization")).await;
-    let cookie = signed_in.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-    let me = site.send(by_browser(Ask::get("/v1/me"), &cookie)).await;
-    assert_eq!(me.body["name"], "admin", "the cookie is one that works");
-
-    let expected: [(Vec<Attack<'_>>, &[&str]); 5] = [
-        (simple_requests(&cookie), &["content-type"]),
-        (origins(&cookie), &["origin-not-allowed"]),
-        (hosts(&cookie), &["host-not-allowed"]),
-        (sites(&cookie), &["cross-site", "origin-not-allowed", "host-not-allowed"]),
+/// Returns all attacks of a browser with this cookie, each group with the rules that refuse it.
+fn attacks(cookie: &str) -> [(Vec<Attack>, &'static [&'static str]); 5] {
+    [
+        (simple_requests(cookie), &["content-type"]),
+        (origins(cookie), &["origin-not-allowed"]),
+        (hosts(cookie), &["host-not-allowed"]),
+        (sites(cookie), &["cross-site", "origin-not-allowed", "host-not-allowed"]),
         (
-            paths_and_tokens(&cookie),
+            paths_and_tokens(cookie),
             &[
                 "unknown-route",
                 "unknown-run",
@@ -160,9 +159,31 @@ async fn attack_of_another_site_is_refused_by_a_rule_and_does_nothing() {
                 "content-type",
             ],
         ),
-    ];
+    ]
+}
+
+/// Signs a browser in, and returns its cookie.
+async fn sign_in(site: &Site) -> String {
+    let link = site.server.one_time_link("admin").unwrap();
+    let signed_in = site.send(Ask::get(&link).without("authorization")).await;
+    let cookie = signed_in.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let me = site.send(by_browser(Ask::get("/v1/me"), &cookie)).await;
+    assert_eq!(me.body["name"], "admin", "the cookie is one that works");
+    cookie
+}
+
+/// A request of the own page.
+fn own(cookie: &str) -> Ask {
+    start(cookie).with("origin", &format!("http://{HOST}")).with("sec-fetch-site", "same-origin")
+}
+
+// spec: EX-11
+#[tokio::test]
+async fn attack_of_another_site_is_refused_by_a_rule_and_does_nothing() {
+    let site = World::new().site();
+    let cookie = sign_in(&site).await;
     let mut count = 0;
-    for (attacks, rules) in expected {
+    for (attacks, rules) in attacks(&cookie) {
         for (name, attack) in attacks {
             let refused = site.send(attack).await;
             assert!(refused.status.is_client_error(), "{name:?}: {refused:?}");
@@ -174,8 +195,32 @@ async fn attack_of_another_site_is_refused_by_a_rule_and_does_nothing() {
     assert!(count >= 40, "{count} attacks");
     assert_eq!(site.runs.list(&RunFilter::all()).await.unwrap(), []);
     // The same request from the own page is served.
-    let own = start(&cookie).with("origin", &format!("http://{HOST}")).with("sec-fetch-site", "same-origin");
-    assert_eq!(site.send(own).await.status.as_u16(), 201);
+    assert_eq!(site.send(own(&cookie)).await.status.as_u16(), 201);
+}
+
+// spec: EX-11
+#[tokio::test]
+async fn attack_over_a_connection_is_refused_by_the_same_rule() {
+    let site = World::new().site();
+    let cookie = sign_in(&site).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (router, end) = (site.server.router(), site.server.end().clone());
+    let served = tokio::spawn(async move { serve(router, listener, &ServeOptions::default(), &end).await });
+    for (name, attack) in attacks(&cookie).into_iter().flat_map(|(attacks, _)| attacks) {
+        let response = exchange(port, &attack.raw()).await;
+        let expected = site.send(attack).await;
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        let status = format!("HTTP/1.1 {} ", expected.status.as_u16());
+        assert!(head.starts_with(&status), "{name:?}: {response}");
+        assert_eq!(serde_json::from_str::<Json>(body).unwrap(), expected.body, "{name:?}");
+        assert!(!head.contains("access-control-allow-origin"), "{name:?}: {response}");
+    }
+    assert_eq!(site.runs.list(&RunFilter::all()).await.unwrap(), []);
+    let response = exchange(port, &own(&cookie).raw()).await;
+    assert!(response.starts_with("HTTP/1.1 201 "), "{response}");
+    site.server.end().cancel();
+    served.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -33,7 +33,12 @@ async fn body_that_does_not_fit_is_refused_with_its_place() {
         (r#"{"content":[{"type":"thinking","thinking":"b"}]}"#, (422, "body"), "neither text nor an image"),
         (r#"{"text":" "}"#, (422, "refused"), "the prompt is empty"),
         (r#"{"text":"a","when_busy":"never"}"#, (422, "body"), "unknown variant `never`"),
-        (r#"{"text":"a","kind":"team"}"#, (500, "internal"), "no agent walker is registered"),
+        (
+            r#"{"text":"a","kind":"team"}"#,
+            (422, "refused"),
+            "no agent walker is registered for runs of kind team",
+        ),
+        (r#"{"text":"a","agent":"nobody"}"#, (422, "refused"), "registered agents: loop boss, loop walker"),
     ] {
         let refused = site.send(Ask::new("POST", "/v1/runs").body(body)).await;
         assert_eq!(refused.refusal(), refusal, "{body}: {refused:?}");
@@ -110,20 +115,28 @@ async fn unknown_ids_answer_as_such_on_every_route_that_names_one() {
     let site = World::new().site();
     let run = site.run("hello").await;
     let near = RunId::new(format!("{}x", &run.as_str()[..run.as_str().len() - 1]));
-    for (method, route) in [
-        ("GET", ""),
-        ("DELETE", ""),
-        ("GET", "/records"),
-        ("GET", "/events"),
-        ("GET", "/usage"),
-        ("POST", "/cancel"),
-        ("POST", "/resume"),
-        ("POST", "/fork"),
+    for (method, route, body) in [
+        ("GET", "", ""),
+        ("DELETE", "", ""),
+        ("GET", "/records", ""),
+        ("GET", "/events", ""),
+        ("GET", "/usage", ""),
+        ("GET", "/audit", ""),
+        ("GET", "/timeline", ""),
+        ("GET", "/graph", ""),
+        ("POST", "/steer", r#"{"text":"a"}"#),
+        ("POST", "/follow-up", r#"{"text":"a"}"#),
+        ("POST", "/cancel", ""),
+        ("POST", "/resume", ""),
+        ("POST", "/fork", ""),
     ] {
-        let refused = site.send(Ask::new(method, &format!("/v1/runs/{near}{route}"))).await;
+        let refused = site.send(Ask::new(method, &format!("/v1/runs/{near}{route}")).body(body)).await;
         assert_eq!(refused.refusal(), (404, "unknown-run"), "{method} {route}");
         assert!(refused.body["detail"].as_str().unwrap().contains(run.as_str()), "{refused:?}");
     }
+    // A session begins with its first run, so that none is unknown.
+    let messages = site.get("/v1/sessions/unknown/messages").await;
+    assert_eq!((messages.status, &messages.body), (StatusCode::OK, &json!({ "messages": [] })));
     let answer = site.post("/v1/approvals/unknown/answer", json!({ "answer": "approve" })).await;
     assert_eq!(answer.refusal(), (409, "no-open-question"));
 }

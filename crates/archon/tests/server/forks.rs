@@ -12,9 +12,9 @@ use archon::{
     server::{ServerOptions, TokenLimits, axum::http::StatusCode},
     tools::FnTool,
     types::{
-        Answer, AnswerRuns, AskLater, ContextConfig, Effect, Json, Message, MoreLimits, ProviderError,
-        RecordBody, Request, RunStarted, RunStatus, StartRuns, ToolAnnotations, ToolCall, ToolResult,
-        ToolSpec,
+        Answer, AnswerRuns, AskLater, ContextConfig, Effect, Json, Message, ModelEvent, ModelPrice,
+        MoreLimits, ProviderError, RecordBody, Request, RunStarted, RunStatus, StartRuns, ToolAnnotations,
+        ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Chance, Ended, FnProvider, VirtualClock, cases, first_seed};
@@ -78,7 +78,7 @@ async fn fork_with_a_message_or_an_agent_has_them_and_wrong_bodies_are_refused()
 
 /// The effects of tools: how often each happened, by run, turn and place in the turn.
 #[derive(Clone, Default)]
-struct Effects(Arc<Mutex<BTreeMap<Key, usize>>>);
+pub(crate) struct Effects(Arc<Mutex<BTreeMap<Key, usize>>>);
 
 /// The number of a run, a turn, and a place in the turn.
 type Key = (u64, u32, u64);
@@ -102,7 +102,7 @@ fn key(text: &str) -> Option<Key> {
 const OTHER: u64 = 1_000_000;
 
 /// Every fourth run is long, and is worked on in a small window.
-fn is_long(run: u64) -> bool {
+pub(crate) fn is_long(run: u64) -> bool {
     run % 4 == 3
 }
 
@@ -138,20 +138,28 @@ fn place_of(request: &Request) -> Option<(u64, u32)> {
     request.messages.iter().rev().find_map(|message| place(message))
 }
 
+/// Reports the tokens of an answer, but not those of its request, which would count for the window.
+fn with_output(mut events: Vec<Result<ModelEvent, ProviderError>>) -> Vec<Result<ModelEvent, ProviderError>> {
+    if let Some(Ok(ModelEvent::Done(message))) = events.last_mut() {
+        message.usage.output = 20 + message.tool_calls().count() as u64;
+    }
+    events
+}
+
 /// Answers by the plan of the run. Some requests fail at first.
 fn model() -> FnProvider {
     let failed = Mutex::new(BTreeSet::new());
     FnProvider::new(move |_, request| {
         let Some((run, turn)) = place_of(request).filter(|_| !request.tools.is_empty()) else {
-            return FnProvider::text("A summary.");
+            return with_output(FnProvider::text("A summary."));
         };
         if (run + u64::from(turn)) % 5 == 2 && failed.lock().unwrap().insert((run, turn)) {
             let (retry_after, message) = (Some(Default::default()), "slow".into());
             return vec![Err(ProviderError::RateLimited { retry_after, message })];
         }
         match calls_of(run, turn) {
-            calls if calls.is_empty() => FnProvider::text("All done."),
-            calls => FnProvider::calls(calls),
+            calls if calls.is_empty() => with_output(FnProvider::text("All done.")),
+            calls => with_output(FnProvider::calls(calls)),
         }
     })
 }
@@ -176,7 +184,7 @@ fn tool(name: &'static str, annotations: ToolAnnotations, effects: &Effects) -> 
 }
 
 /// A service with the agents `wide` and `narrow`, which have the same tools, and its server.
-fn site(effects: &Effects) -> Site {
+pub(crate) fn site(effects: &Effects) -> Site {
     let world = World::new();
     let mut flaky = ToolAnnotations::default();
     (flaky.effect, flaky.network) = (Effect::Idempotent, true);
@@ -190,6 +198,7 @@ fn site(effects: &Effects) -> Site {
         Archon::builder()
             .agent_id(id)
             .provider(Arc::new(model()), "scripted")
+            .price(ModelPrice::new(1_000_000, 2_000_000))
             .clock(Arc::new(clock.clone()))
             .approver(AskLater)
             .journal(Arc::new(world.journal.clone()))
@@ -235,11 +244,11 @@ async fn check_fork(site: &Site, effects: &Effects, (run, number): (&RunId, u64)
 }
 
 /// The sorts of records and of turns that some run must have.
-const MET: [&str; 6] =
+pub(crate) const MET: [&str; 6] =
     ["approval_answered", "compacted", "model_call_failed", "several calls", "suspended", "tool_call_failed"];
 
 /// Returns the sorts of records and of turns in a log.
-async fn situations(site: &Site, run: &RunId) -> BTreeSet<&'static str> {
+pub(crate) async fn situations(site: &Site, run: &RunId) -> BTreeSet<&'static str> {
     let log = site.world.log(run).await;
     let mut met: BTreeSet<_> = log.iter().map(|record| record.body.name()).collect();
     let is_several = |body: &RecordBody| matches!(body, RecordBody::ModelCallFinished { message, .. } if message.tool_calls().count() > 1);

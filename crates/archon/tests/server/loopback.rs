@@ -1,25 +1,43 @@
 //! A real server: over the loopback interface and a Unix socket, its end, and its next start.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use archon::{
-    RunId,
+    RunId, Runs,
     server::{
         AccessToken, AllowedHosts, ConnectionOptions, Role, Scope, ServeError, ServeOptions, Server,
         ServerOptions, serve,
     },
-    types::{AnswerRuns, CancellationToken, RunStatus, StartRuns},
+    types::{
+        AnswerRuns, BoxStream, CancellationToken, Content, ContextConfig, ExecutionLimits, ModelEvent,
+        Provider, ProviderError, Request, RunStatus, StartRun, StartRuns, ToolCall, Usage,
+    },
 };
-use archon_testkit::Ended;
-use futures_util::StreamExt;
+use archon_testkit::{Ended, FnProvider};
+use futures_util::{StreamExt, stream};
 use reqwest::{Client, RequestBuilder};
-use tokio::{net::TcpListener, task::JoinHandle};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpSocket, TcpStream},
+    task::JoinHandle,
+};
 
-use crate::world::{Sent, World, as_sent, records};
+use crate::{
+    events::{end, texts},
+    world::{Sent, World, as_sent, records},
+};
 
 /// A server of a process.
 struct Process {
-    runs: archon::Runs,
+    runs: Runs,
     server: Server,
     port: u16,
     served: JoinHandle<Result<(), ServeError>>,
@@ -27,9 +45,12 @@ struct Process {
 
 impl Process {
     async fn start(world: &World) -> Self {
-        let runs = world.runs();
-        runs.resume_unfinished(None).await.unwrap().all_ok().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::over(world.runs(), listener).await
+    }
+
+    async fn over(runs: Runs, listener: TcpListener) -> Self {
+        runs.resume_unfinished(None).await.unwrap().all_ok().unwrap();
         let address = listener.local_addr().unwrap();
         let server = server(&runs, AllowedHosts::of_address(address, []));
         let (router, end) = (server.router(), server.end().clone());
@@ -60,7 +81,7 @@ impl Process {
     }
 }
 
-fn server(runs: &archon::Runs, hosts: AllowedHosts) -> Server {
+fn server(runs: &Runs, hosts: AllowedHosts) -> Server {
     let token = AccessToken::new("ann", "token-1", Role::Operator, Scope::new(Arc::new(runs.clone())));
     Server::new(hosts, [token], Arc::new(archon::SystemClock), ServerOptions::default())
 }
@@ -69,8 +90,20 @@ fn server(runs: &archon::Runs, hosts: AllowedHosts) -> Server {
 async fn events(request: RequestBuilder) -> Vec<Sent> {
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
-    let text = response.text().await.unwrap();
+    read_events(&response.text().await.unwrap())
+}
+
+fn read_events(text: &str) -> Vec<Sent> {
     text.split_inclusive("\n\n").filter_map(Sent::read).collect()
+}
+
+/// Sends a text over a connection of its own, and returns everything that comes until the server closes it.
+pub(crate) async fn exchange(port: u16, request: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }
 
 // spec: EX-09
@@ -95,7 +128,7 @@ async fn server_that_ends_leaves_its_runs_and_the_next_goes_on_with_them_and_the
         bytes.extend(more);
     }
     let text = String::from_utf8(bytes).unwrap();
-    let seen: Vec<Sent> = text.split_inclusive("\n\n").filter_map(Sent::read).collect();
+    let seen = read_events(&text);
     assert!(seen.iter().all(|sent| sent.name == "record"), "{seen:?}");
 
     let next = Process::start(&world).await;
@@ -114,7 +147,7 @@ async fn server_that_ends_leaves_its_runs_and_the_next_goes_on_with_them_and_the
 async fn requests_at_once_are_served_over_several_connections() {
     let world = World::new();
     let process = Process::start(&world).await;
-    let run = process.runs.start(archon::types::StartRun::new("hello")).await.unwrap().run;
+    let run = process.runs.start(StartRun::new("hello")).await.unwrap().run;
     process.runs.reply(&run).await.ended();
     let log = as_sent(&run, &world.log(&run).await);
     let path = format!("/v1/runs/{run}/events");
@@ -122,6 +155,105 @@ async fn requests_at_once_are_served_over_several_connections() {
     for seen in all {
         assert_eq!(records(&seen), log);
     }
+    process.end().await;
+}
+
+/// The number of long answers of a [`Talker`], and of the pieces of each.
+const ANSWERS: usize = 4;
+const PIECES: usize = 2_000;
+
+/// Returns an event after others could work.
+async fn with_pause<T>(event: T) -> T {
+    tokio::task::yield_now().await;
+    event
+}
+
+/// A model that waits first, and then speaks at length before each further wait.
+#[derive(Default)]
+struct Talker(AtomicUsize);
+
+impl Talker {
+    /// Returns the pieces of an answer.
+    fn pieces(answer: usize) -> impl Iterator<Item = String> {
+        (0..PIECES).map(move |piece| format!("piece {piece} of answer {answer} has some more words, "))
+    }
+}
+
+impl Provider for Talker {
+    fn id(&self) -> &str {
+        "talker"
+    }
+
+    fn stream(
+        &self,
+        _: Request,
+        _: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let answer = self.0.fetch_add(1, Ordering::Relaxed);
+        let mut events = match answer < ANSWERS {
+            true => FnProvider::calls(vec![ToolCall::new(format!("c{answer}"), "wait", json!({}))]),
+            false => FnProvider::text(""),
+        };
+        if answer > 0 {
+            let pieces: Vec<_> = Self::pieces(answer).collect();
+            if let Some(Ok(ModelEvent::Done(message))) = events.last_mut() {
+                message.content.insert(0, Content::text(pieces.concat()));
+                message.usage = Usage { input: 100, output: 20, ..Usage::default() };
+            }
+            drop(events.splice(1..1, pieces.into_iter().map(|piece| Ok(ModelEvent::TextDelta(piece)))));
+        }
+        stream::iter(events).then(with_pause).boxed()
+    }
+}
+
+/// Opens the stream of a run with a small buffer, and reads it until a tool has started.
+async fn slow_watcher(port: u16, run: &RunId) -> (TcpStream, Vec<u8>) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16_384).unwrap();
+    let mut stream = socket.connect(SocketAddr::from(([127, 0, 0, 1], port))).await.unwrap();
+    // In HTTP/1.0 the end of the body is that of the connection.
+    let head = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer token-1\r\n");
+    let request = format!("GET /v1/runs/{run}/events HTTP/1.0\r\n{head}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    while !String::from_utf8_lossy(&bytes).contains("\"type\":\"tool_call_started\"") {
+        assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "{}", String::from_utf8_lossy(&bytes));
+    }
+    (stream, bytes)
+}
+
+// spec: EX-09
+#[tokio::test]
+async fn client_that_does_not_read_gets_every_record_and_keeps_no_other_waiting() {
+    let world = World::new();
+    let talker = world
+        .builder("talker")
+        .provider(Arc::new(Talker::default()), "scripted")
+        .context(None::<ContextConfig>);
+    let limits = ExecutionLimits::default().with_max_repeats(100);
+    let talker = talker.limits(limits).build().unwrap();
+    // An accepted connection has the buffers of its listener.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_send_buffer_size(16_384).unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let process = Process::over(Runs::new(talker), socket.listen(16).unwrap()).await;
+    let run = process.runs.start(StartRun::new("talk")).await.unwrap().run;
+    world.gate.entered().await;
+    let (mut stream, mut bytes) = slow_watcher(process.port, &run).await;
+    let fast = process.get(&format!("/v1/runs/{run}/events")).send().await.unwrap();
+    (0..ANSWERS).for_each(|_| world.gate.open());
+    // The other client has everything while this one reads nothing.
+    let fast = read_events(&fast.text().await.unwrap());
+    let log = as_sent(&run, &world.log(&run).await);
+    assert_eq!((records(&fast), fast.last()), (log.clone(), Some(&end("finished"))));
+    stream.read_to_end(&mut bytes).await.unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let slow = read_events(text.split_once("\r\n\r\n").unwrap().1);
+    assert_eq!((records(&slow), slow.last()), (log, Some(&end("finished"))));
+    let whole: String = (1..=ANSWERS).flat_map(Talker::pieces).collect();
+    assert_eq!([texts(&fast).concat(), texts(&slow).concat()], [whole.clone(), whole]);
+    let pieces = texts(&slow).len();
+    assert!(pieces < ANSWERS * PIECES / 2, "{pieces} pieces");
     process.end().await;
 }
 
@@ -142,10 +274,7 @@ async fn address_beyond_loopback_needs_a_proxy() {
 #[cfg(unix)]
 #[tokio::test]
 async fn unix_socket_is_served() {
-    use tokio::{
-        io::{AsyncReadExt as _, AsyncWriteExt as _},
-        net::{UnixListener, UnixStream},
-    };
+    use tokio::net::{UnixListener, UnixStream};
 
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("archon.sock");

@@ -1,8 +1,16 @@
 //! The rights of each role on each route.
 
-use archon::server::{Needs, ROUTES, Right, Role};
+use std::sync::Arc;
 
-use crate::world::{Ask, World};
+use archon::{
+    Runs,
+    server::{Needs, ROUTES, Right, Role, ServerOptions, TokenLimits},
+};
+
+use crate::{
+    faulty::{Fault, Faulty},
+    world::{Ask, World},
+};
 
 /// Returns a request for a route, whose parameters lead to nothing.
 fn request(route: &archon::server::Route) -> Ask {
@@ -43,5 +51,28 @@ fn rights_of_the_roles_are_those_of_the_table() {
         (Role::Auditor, vec!["monitor", "read_logs"]),
     ] {
         assert_eq!(rights(role), expected, "{role}");
+    }
+}
+
+// spec: EX-11
+#[tokio::test]
+async fn role_without_the_right_to_logs_gets_no_text_of_a_log() {
+    let (world, journal) = (World::new(), Faulty::default());
+    let walker = world.builder("walker").journal(Arc::new(journal.clone())).build().unwrap();
+    let site = world.site_of(Runs::new(walker), ServerOptions::default(), TokenLimits::default());
+    let run = site.run("a secret plan").await;
+    for fault in [Fault::None, Fault::Damaged] {
+        journal.set(fault.clone());
+        for role in Role::ALL {
+            let head = site.send(Ask::get(&format!("/v1/runs/{run}")).by(role)).await.body;
+            let list = site.send(Ask::get("/v1/runs").by(role)).await.body;
+            assert_eq!(head, list["runs"][0], "{role}");
+            assert_eq!(head["run_id"], run.as_str(), "{role}");
+            let has_right = role.has(Right::ReadLogs);
+            assert_eq!(head["task"], if has_right { "a secret plan" } else { "" }, "{role}");
+            let has_problem = has_right && fault == Fault::Damaged;
+            assert_eq!(head.get("problem").is_some(), has_problem, "{role}: {head}");
+            assert_eq!(head.to_string().contains("secret"), has_right, "{role}: {head}");
+        }
     }
 }

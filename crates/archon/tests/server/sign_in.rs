@@ -1,11 +1,13 @@
 //! One-time links, and the cookies that they become.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use archon::server::{ServerOptions, TokenLimits, axum::http::StatusCode};
+use archon::server::{
+    AccessToken, AllowedHosts, Role, Scope, Server, ServerOptions, TokenLimits, axum::http::StatusCode,
+};
 use serde_json::json;
 
-use crate::world::{Ask, Site, World};
+use crate::world::{Ask, HOST, Site, World};
 
 /// Signs a browser in, and returns the header `Set-Cookie`.
 async fn sign_in(site: &Site, name: &str) -> String {
@@ -63,13 +65,35 @@ async fn cookie_ends_with_its_time_and_outlives_the_server() {
     assert_eq!(next.send(me()).await.refusal(), (401, "token-unknown"));
 }
 
+// Browsers send the cookies of a host to all of its ports.
+#[tokio::test]
+async fn cookies_of_two_servers_on_one_host_stand_side_by_side() {
+    let site = World::new().site();
+    let scope = Scope::new(Arc::new(site.runs.clone()));
+    let token = AccessToken::new("other", "other-secret", Role::Viewer, scope);
+    let hosts = AllowedHosts::new([HOST]);
+    let clock = Arc::new(site.clock.clone());
+    let second = Server::new(hosts, [token], clock, ServerOptions::default());
+    let first = sign_in(&site, "viewer").await;
+    let pair = |header: &str| header.split(';').next().unwrap().to_owned();
+    let site_of_second = World::new().site().with(&second);
+    let both = [pair(&first), pair(&sign_in(&site_of_second, "other").await)];
+    assert_ne!(both[0].split_once('=').unwrap().0, both[1].split_once('=').unwrap().0);
+    for (site, name) in [(&site, "viewer"), (&site_of_second, "other")] {
+        let me = Ask::get("/v1/me").without("authorization").with("cookie", &both.join("; "));
+        assert_eq!(site.send(me).await.body["name"], name);
+    }
+}
+
 #[tokio::test]
 async fn sign_out_removes_the_cookie() {
     let site = World::new().site();
     let header = sign_in(&site, "viewer").await;
     let out = site.send(with_cookie(Ask::post("/v1/sign-out", &json!({})), &header)).await;
     assert_eq!(out.status, StatusCode::NO_CONTENT);
-    assert_eq!(out.headers["set-cookie"], "archon=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
+    let name = header.split_once('=').unwrap().0;
+    let removed = format!("{name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
+    assert_eq!(out.headers["set-cookie"].to_str().unwrap(), removed);
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ async fn cookie_over_tls_is_secure() {
     for (response, status) in [(signed_in, 303), (signed_out, 204)] {
         assert_eq!(response.status().as_u16(), status);
         let cookie = response.headers()["set-cookie"].to_str().unwrap();
-        assert!(cookie.starts_with("archon=") && cookie.ends_with("; Secure"), "{cookie}");
+        assert!(cookie.starts_with("archon-") && cookie.ends_with("; Secure"), "{cookie}");
     }
     process.end().await;
 }

@@ -156,7 +156,10 @@ fn many_pieces() -> Vec<Result<ModelEvent, ProviderError>> {
     events
 }
 
-fn with_usage(mut events: Vec<Result<ModelEvent, ProviderError>>) -> Vec<Result<ModelEvent, ProviderError>> {
+/// Reports the tokens of an answer and of its request.
+pub(crate) fn with_usage(
+    mut events: Vec<Result<ModelEvent, ProviderError>>,
+) -> Vec<Result<ModelEvent, ProviderError>> {
     if let Some(Ok(ModelEvent::Done(message))) = events.last_mut() {
         message.usage = Usage { input: 100, output: 20, ..Usage::default() };
     }
@@ -322,6 +325,15 @@ impl Ask {
     /// Sends the token of a role.
     pub(crate) fn by(self, role: impl std::fmt::Display) -> Self {
         self.with("authorization", &format!("Bearer {role}-secret"))
+    }
+
+    /// Returns the text of the request in HTTP/1.1, on a connection of its own.
+    pub(crate) fn raw(&self) -> String {
+        let Self { method, path, headers, body } = self;
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = body.len();
+        let own = format!("connection: close\r\ncontent-length: {length}\r\n");
+        format!("{method} {path} HTTP/1.1\r\n{headers}{own}\r\n{body}")
     }
 
     pub(crate) fn request(self) -> Request<Body> {

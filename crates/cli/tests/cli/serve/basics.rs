@@ -27,8 +27,9 @@ async fn serve_signs_a_browser_in_by_a_link_and_a_program_by_the_token_of_the_fi
     let path = format!("/v1/sign-in{}", link.split_once("/v1/sign-in").unwrap().1);
     let opened = served.send("GET", &path, "X-Nothing: 1", None).await;
     assert_eq!(opened.status, 303, "{opened:?}");
-    let cookie = opened.head.lines().find_map(|line| line.split_once("archon=")).unwrap().1;
-    let cookie = format!("Cookie: archon={}", cookie.split(';').next().unwrap());
+    let cookie = opened.head.lines().find_map(|line| line.split_once("set-cookie: ")).unwrap().1;
+    let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
+    assert!(cookie.starts_with("Cookie: archon-"), "{cookie}");
     let me = served.send("GET", "/v1/me", &cookie, None).await;
     assert_eq!((me.status, &me.body["name"]), (200, &json!("owner")), "{me:?}");
     assert_eq!(served.send("GET", &path, "X-Nothing: 1", None).await.rule(), "one-time-link");
