@@ -47,7 +47,8 @@ impl Approvals {
         let mut open = Vec::new();
         let mut waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
         waiting.tenant = tenant.cloned();
-        for head in self.journal.list(&waiting).await? {
+        // The list has the newest run first: of questions of the same millisecond, the older one is first too.
+        for head in self.journal.list(&waiting).await?.into_iter().rev() {
             let Ok(records) = self.journal.read(&head.run_id).await else { continue };
             for pending in pending_approvals(&records) {
                 let is_theirs = tenant.is_none_or(|tenant| pending.tenant == *tenant);

@@ -87,7 +87,7 @@ mod tests {
         check(
             "--json --data-dir D runs list",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 0 }, command: Some(Runs(List { all: false, status: [] })) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 0 }, command: Some(Runs(List { all: false, status: [], pruned: false })) }"#
             ]],
         );
         check(
