@@ -11,6 +11,7 @@ mod full;
 mod interrupts;
 mod jobs;
 mod kill;
+mod lost_model;
 mod modes;
 mod notices;
 mod plain;
