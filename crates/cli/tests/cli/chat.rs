@@ -15,6 +15,7 @@ mod lost_model;
 mod modes;
 mod notices;
 mod plain;
+mod poor_terminals;
 mod random_kills;
 mod resize;
 mod rows;
