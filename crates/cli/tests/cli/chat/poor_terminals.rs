@@ -17,6 +17,7 @@ fn styles(bytes: &[u8]) -> Vec<u16> {
     all.iter().flat_map(|codes| codes.split([';', ':'])).filter_map(|code| code.parse().ok()).collect()
 }
 
+// spec: CL-09
 #[tokio::test]
 async fn difference_has_colors_only_without_no_color() {
     for (variables, has_colors) in [(&[][..], true), (&[("NO_COLOR", "1")][..], false)] {
