@@ -94,6 +94,7 @@ pub(crate) async fn converse(
         notes: texts,
         files,
         keys: KeyReader::start(),
+        has_keys: true,
         early,
         signals: Signals::new(),
     };
@@ -146,6 +147,8 @@ struct Talk {
     escaped_at: Option<Timestamp>,
     notifier: Notifier,
     ending: Option<Ending>,
+    /// True if the terminal is lost: nothing is drawn any more.
+    is_lost: bool,
 }
 
 /// The reason for which the loop stops before the person ends the conversation.
@@ -195,6 +198,7 @@ impl Talk {
             escaped_at: None,
             notifier: Notifier::new(SystemClock.now()),
             ending: None,
+            is_lost: false,
         }
     }
 
@@ -203,27 +207,23 @@ impl Talk {
         loop {
             let happening = sources.next(self.due()).await;
             let is_urgent = !matches!(happening, Happening::Update(_) | Happening::Note(..));
-            match self.handle(happening) {
-                Ok(()) => {}
+            let mut is_usable = match self.handle(happening) {
+                Ok(()) => true,
                 Err(Stop::Failed(failure)) => return Err(failure),
-                // Nobody sees an error of the terminal's.
-                Err(Stop::Lost) => {
-                    self.outbox.request(Request::Cancel);
-                    return Ok(Exit::HungUp);
-                }
-            }
-            if std::mem::take(&mut self.wants_editor) && self.edit_draft(sources).await.is_err() {
-                self.outbox.request(Request::Cancel);
-                return Ok(Exit::HungUp);
+                Err(Stop::Lost) => false,
+            };
+            if std::mem::take(&mut self.wants_editor) {
+                is_usable &= self.edit_draft(sources).await.is_ok();
             }
             self.choose_question();
             if let Some(exit) = self.ending.as_ref().and_then(|ending| ending.exit(self.is_at_work())) {
                 return Ok(exit);
             }
-            self.give_notice();
-            if (is_urgent || self.display.is_due()) && self.draw().is_err() {
-                self.outbox.request(Request::Cancel);
-                return Ok(Exit::HungUp);
+            is_usable &= self.show(is_urgent).is_ok();
+            if !is_usable {
+                // Nobody sees an error of the terminal's.
+                sources.lose_keys().await;
+                self.lose();
             }
         }
     }
@@ -231,6 +231,9 @@ impl Talk {
     /// Returns the time of the next thing that is due; `None` if nothing is.
     fn due(&self) -> Option<Instant> {
         let end = self.ending.as_ref().map(|ending| ending.at);
+        if self.is_lost {
+            return end;
+        }
         let (now, is_at_work) = (SystemClock.now(), self.outbox.at_work() != AtWork::Nobody);
         let beat = self.transcript.cells().next_beat(now).filter(|_| is_at_work);
         let beat = beat.map(|at| Instant::now() + at.since(now));

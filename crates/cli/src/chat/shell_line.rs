@@ -54,6 +54,10 @@ pub(crate) async fn agent(
         .tools(tools)
         .journal(Arc::new(LineJournal::new(app.open_journal()?)));
     if let Some(folder) = toolset::folder(app) {
+        #[cfg(all(unix, feature = "undo"))]
+        {
+            builder = crate::undo::with_snapshots(app, builder, &folder);
+        }
         builder = builder.workspace(folder);
     }
     Ok(Arc::new(LineAgent { agent: builder.build()?.run_agent(), person: person.clone(), conversation }))

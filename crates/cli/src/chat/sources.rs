@@ -58,6 +58,8 @@ pub(crate) struct Sources {
     pub(crate) notes: UnboundedReceiver<(Look, String)>,
     pub(crate) files: UnboundedReceiver<FileList>,
     pub(crate) keys: KeyReader,
+    /// False if the terminal gives no more keys.
+    pub(crate) has_keys: bool,
     pub(crate) early: EarlyInput,
     pub(crate) signals: Signals,
 }
@@ -69,7 +71,7 @@ impl Sources {
         loop {
             return tokio::select! {
                 biased;
-                event = self.keys.next() => match event {
+                event = self.keys.next(), if self.has_keys => match event {
                     Some((Event::Resize(..), _)) => Happening::Resized,
                     Some((event, at)) => match keys::input(self.early.correct(event)) {
                         Some(input) => Happening::Input(input, at),
@@ -85,6 +87,12 @@ impl Sources {
                 update = self.updates.recv() => Happening::Update(update),
             };
         }
+    }
+
+    /// Reads no more keys, because the terminal is lost: a reader would poll it again and again.
+    pub(crate) async fn lose_keys(&mut self) {
+        self.keys.stop().await;
+        self.has_keys = false;
     }
 
     /// Waits for work of another program that has the terminal: no key is read meanwhile, and an interrupt is meant for

@@ -35,6 +35,13 @@ impl Talk {
         self.ending = Some(Ending::new(exit, is_at_work));
     }
 
+    /// Ends the conversation because the terminal is lost, as soon as a run that works here has stopped.
+    pub(super) fn lose(&mut self) {
+        if !std::mem::replace(&mut self.is_lost, true) {
+            self.leave(Exit::HungUp);
+        }
+    }
+
     pub(super) fn is_at_work(&self) -> bool {
         self.outbox.is_at_work(self.questions.current().is_some())
     }

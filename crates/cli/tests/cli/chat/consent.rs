@@ -52,6 +52,29 @@ async fn question_shows_the_whole_call_and_a_yes_lets_it_run() {
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
 }
 
+// spec: CL-09
+#[tokio::test]
+async fn change_of_a_file_above_102400_bytes_is_asked_about_with_its_arguments() {
+    let read = json!({"path": "long.txt", "start_line": 7_770, "end_line": 7_780});
+    let edit = json!({"path": "long.txt", "old_text": "line 07777", "new_text": "line seven"});
+    let server = MockServer::start([
+        asks_for("read_file", &read.to_string()),
+        asks_for("edit_file", &edit.to_string()),
+        answer("It is changed."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let lines: String = (1..=10_000).map(|n| format!("line {n:05}\n")).collect();
+    std::fs::write(place.path("long.txt"), &lines).expect("a file");
+    let mut window = window_with_question(&place).await;
+    let all = window.all();
+    assert!(all.contains("new_text: \"line seven\"") && !all.contains("-line 07777"), "{all}");
+    answers(&mut window, "y", "It is changed.").await;
+    let expected = lines.replace("line 07777", "line seven");
+    assert_eq!(std::fs::read_to_string(place.path("long.txt")).expect("a file"), expected);
+    assert!(!window.all().contains("+line seven"), "{}", window.all());
+}
+
 /// Returns the window with the question about the last of these calls, after this message.
 async fn question_after(message: &str, calls: &[(&str, &str)]) -> String {
     let server = MockServer::start(calls.iter().map(|(tool, arguments)| asks_for(tool, arguments))).await;

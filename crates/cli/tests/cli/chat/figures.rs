@@ -75,8 +75,9 @@ async fn pace(gate: Gate, count: u64) {
     }
 }
 
-fn frames(bytes: &[u8]) -> usize {
-    bytes.windows(BEGIN_FRAME.len()).filter(|window| *window == BEGIN_FRAME).count()
+fn frames(bytes: &[u8]) -> u32 {
+    let begins = bytes.windows(BEGIN_FRAME.len()).filter(|window| *window == BEGIN_FRAME);
+    u32::try_from(begins.count()).expect("a number")
 }
 
 #[tokio::test]
@@ -121,8 +122,9 @@ async fn stream_of_tokens_costs_few_frames_bytes_and_little_processor_time() {
          (goal: 12), {frames} frames",
         written.len() as f64 / streamed as f64
     );
-    let most = usize::try_from(count).expect("a number") + 50;
-    assert!(frames <= most, "{frames} frames for {count} tokens");
+    // At most one frame in 33 ms.
+    let most = 31.0 * took.as_secs_f64() + 50.0;
+    assert!(f64::from(frames) <= most, "{frames} frames in {took:.1?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -150,11 +152,12 @@ async fn key_shows_its_character_at_once_while_tokens_stream() {
         window.until(&draft, |window| window.screen().contains(&draft)).await;
         times.push(begun.elapsed());
     }
+    let is_over = window.screen().contains("the end");
     times.sort_unstable();
     let at = |permille: usize| times[(times.len() * permille / 1_000).min(times.len() - 1)];
     let (median, late) = (at(500), at(990));
     eprintln!("from a key to its character: {median:?}, p99 {late:?} of {KEY:?}, {keys} keys");
-    assert!(!is_full() || late <= KEY, "{late:?}");
+    assert!(!is_full() || late <= KEY && !is_over, "{late:?}, the stream is over: {is_over}");
     window.until("the end", |window| window.screen().contains("the end")).await;
 }
 

@@ -1,13 +1,13 @@
 //! Ctrl+C, Escape, Ctrl+Z and signals in each situation.
 
-use archon_testkit::{Gate, MockServer};
+use archon_testkit::{Gate, MockResponse, MockServer};
 use rustix::process::Signal;
 
 use super::{
     basics::{halves, messages},
     window::Window,
 };
-use crate::setup::{Place, answer, asks_for};
+use crate::setup::{Place, answer, asks_for, text};
 
 // spec: CL-06, CL-08, A-53
 #[tokio::test]
@@ -146,6 +146,20 @@ async fn hang_up_stops_the_run_and_ends_with_129() {
     window.signal(Signal::HUP);
     assert_eq!(window.ends().await.code(), Some(129), "{}", window.all());
     assert!(window.all().contains("archon chat --session session_"), "{}", window.all());
+    let runs = place.archon("runs list --json", &[]).await.json();
+    assert_eq!(runs[0]["status"], "cancelled", "{runs:?}");
+}
+
+#[tokio::test]
+async fn lost_terminal_stops_the_run_and_ends_with_129() {
+    let gate = Gate::new();
+    let response = MockResponse::events([text("half ")]).wait(&gate).event(&text("more ")).hang();
+    let server = MockServer::start([response]).await;
+    let place = Place::with_server(&server);
+    let mut window = Window::open(&place, "chat");
+    window.says("speak").await;
+    window.shows("half").await;
+    assert_eq!(window.ends_without_terminal(&gate).await.code(), Some(129));
     let runs = place.archon("runs list --json", &[]).await.json();
     assert_eq!(runs[0]["status"], "cancelled", "{runs:?}");
 }

@@ -5,7 +5,7 @@ use archon_testkit::{Gate, MockResponse, MockServer};
 use serde_json::{Value, json};
 
 use super::{
-    basics::{messages, texts},
+    basics::{halves, messages, texts},
     consent::answers,
     window::Window,
 };
@@ -173,6 +173,41 @@ async fn name_is_changed_across_files_in_one_turn() {
     };
     assert_eq!(results(1).len(), 3);
     assert!(results(2).iter().all(|text| text.contains("Edited '")), "{:?}", results(2));
+    server.assert_paired();
+}
+
+#[tokio::test]
+async fn steps_of_a_job_are_live_until_its_run_ends_or_all_are_completed() {
+    let list = |first: &str, second: &str| {
+        let step = |step: &str, status: &str| json!({"step": step, "status": status});
+        let steps = json!({"steps": [step("Read the log", first), step("Name the order", second)]});
+        asks_for("update_plan", &steps.to_string())
+    };
+    let gates = [Gate::new(), Gate::new()];
+    let server = MockServer::start([
+        list("in_progress", "pending"),
+        halves("I have ", &gates[0], "read it."),
+        list("completed", "completed"),
+        halves("It was ", &gates[1], "4711."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let mut window = Window::ready(&place, "chat").await;
+    window.says("Read the log.").await;
+    window.shows("I have").await;
+    // In the conversation, and above the draft.
+    let is_live = |window: &mut Window| window.all().matches("  ☐ Name the order").count() == 2;
+    window.until("the live list", is_live).await;
+    gates[0].open();
+    window.answers("I have read it.").await;
+    window.has_once(&["  ◐ Read the log", "  ☐ Name the order"]);
+
+    window.says("Which order?").await;
+    window.shows("It was").await;
+    window.has_once(&["  ☑ Read the log", "  ☑ Name the order"]);
+    gates[1].open();
+    window.answers("It was 4711.").await;
+    window.has_once(&["  ☑ Read the log", "  ☑ Name the order"]);
     server.assert_paired();
 }
 

@@ -89,6 +89,21 @@ async fn undo_passes_by_a_run_whose_files_are_all_left() {
 }
 
 #[tokio::test]
+async fn undo_after_a_line_of_the_shell_takes_back_the_line_and_not_the_run_before() {
+    let server = server().await;
+    let place = Place::with_server(&server);
+    let mut window = window(&place).await;
+    window.says("!rm ours").await;
+    window.answers("The person gave this line.").await;
+    assert!(!place.path("ours").exists());
+    window.says("/undo").await;
+    window.shows("restore   ours").await;
+    window.shows("[y]es, once").await;
+    consent::answers(&mut window, "y", "restored  ours").await;
+    assert!(place.path("ours").exists() && place.path("theirs").exists());
+}
+
+#[tokio::test]
 async fn rewind_takes_back_only_the_last_turns() {
     let server = server().await;
     let place = Place::with_server(&server);

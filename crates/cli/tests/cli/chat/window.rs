@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use archon_testkit::Gate;
 use rustix::{
     fs::{Mode, OFlags, open},
     process::{Pid, Signal, kill_process},
@@ -273,6 +274,15 @@ impl Window {
 
     pub(crate) fn marks_pastes(&self) -> bool {
         self.emulator.screen().bracketed_paste()
+    }
+
+    /// Takes the terminal away, as a connection does that breaks, and waits until the program has ended. `gate` lets the
+    /// program write once more: then the reader lets go of the terminal, too.
+    pub(crate) async fn ends_without_terminal(self, gate: &Gate) -> ExitStatus {
+        let Self { keyboard, mut child, end, output, .. } = self;
+        drop((keyboard, end, output));
+        gate.open();
+        timeout(PATIENCE, child.wait()).await.expect("it ends").expect("it has a status")
     }
 
     /// Waits until the program has ended, and reads the rest of what it shows.
