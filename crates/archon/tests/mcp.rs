@@ -16,7 +16,7 @@ use archon::{
     react_loop::replay,
     store::JsonlJournal,
     tools::{Ask, EngineOptions},
-    types::{Answer, AskLater, Effect, QuestionKind, Record, RecordBody, ToolCall},
+    types::{Answer, AskLater, Effect, Message, QuestionKind, Record, RecordBody, ToolCall},
 };
 use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock, cases};
 use serde_json::json;
@@ -268,4 +268,57 @@ async fn servers_that_never_answer_do_not_delay_the_first_request() {
         "the first request with 20 MCP servers, 5 of which never answer: {pinned:?}, without pins {times:?}"
     );
     assert!(pinned[1] < Duration::from_millis(cases(10_000, 100)), "{pinned:?}");
+}
+
+/// A server whose tools are in the file of its first argument. A call changes them to those of the file `FILE.then`.
+const CHANGING: &str = r#"
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{$1}}"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *\"server/discover\"*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no such method\"}}" ;;
+    *\"initialize\"*) answer '"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}' ;;
+    *\"tools/list\"*) answer "\"tools\":$(cat "$1")" ;;
+    *\"tools/call\"*) cp "$1.then" "$1"; echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; answer '"content":[{"type":"text","text":"added"}]' ;;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn requests_of_two_prompts_define_the_same_tools_although_the_server_changed_them_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = |about: &str| {
+        json!([{ "name": "add", "description": about, "inputSchema": { "type": "object" } }]).to_string()
+    };
+    let file = folder.path().join("tools");
+    std::fs::write(&file, tools("Adds.")).unwrap();
+    std::fs::write(folder.path().join("tools.then"), tools("Adds twice.")).unwrap();
+    let servers = started("notes", CHANGING, &["add"], &file);
+    let model = FnProvider::new(|_, request| {
+        let is_called = request.messages.iter().any(|message| matches!(&**message, Message::ToolResult(_)));
+        match is_called {
+            false => FnProvider::calls(vec![ToolCall::new("c", "notes__add", json!({}))]),
+            true => FnProvider::text("done"),
+        }
+    });
+    for _ in 0..2 {
+        let agent = Archon::builder()
+            .provider(Arc::new(model.clone()), "scripted")
+            .engine_options(EngineOptions::default().asking(Ask::WhereRequired));
+        let agent = agent.mcp(&servers, Duration::from_secs(60)).await.build().unwrap();
+        assert!(agent.run("Add a note").await.ended().is_finished());
+        let end = Instant::now() + Duration::from_secs(60);
+        while servers.status()[0].held.is_empty() {
+            assert!(Instant::now() < end, "{:?}", servers.status());
+            tokio::task::yield_now().await;
+        }
+    }
+    servers.close().await;
+    let requests = model.requests();
+    let bytes: Vec<_> =
+        requests.iter().map(|request| serde_json::to_string(&*request.tools).unwrap()).collect();
+    assert!(bytes.len() == 4 && bytes.iter().all(|other| *other == bytes[0]), "{bytes:?}");
+    let results: Vec<_> =
+        requests.iter().filter_map(|request| Some(request.messages.last()?.text())).collect();
+    assert!(results[1].contains("added") && results[3].contains("held back"), "{results:?}");
 }

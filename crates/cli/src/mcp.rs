@@ -24,13 +24,13 @@ use crate::failure::Failure;
 
 #[cfg(not(all(unix, feature = "mcp")))]
 pub(crate) use absent::{
-    close, file_problems, findings, is_meant, missing, named, settle, settle_all, tools,
+    close, file_problems, findings, is_meant, missing, named, retain_callable, settle, settle_all, tools,
 };
 #[cfg(all(unix, feature = "mcp-sign-in"))]
 pub(crate) use connect::sign_in;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use connect::{
-    alone, close, findings, is_meant, missing, named, settle, settle_all, survey, tools,
+    alone, close, findings, is_meant, missing, named, retain_callable, settle, settle_all, survey, tools,
 };
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use entry::find;

@@ -154,6 +154,9 @@ async fn by_names(names: &[&str], of: NamesOf, agents: &[String], app: &App) -> 
     if !others.is_empty() {
         known.extend(mcp::named(app, &others).await);
     }
+    if let NamesOf::Command = of {
+        mcp::retain_callable(app, &mut known);
+    }
     let mut chosen = Tools::new();
     for name in names {
         let mut meant: Tools =

@@ -23,7 +23,7 @@ use rmcp::{
     service::{ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RequestHandle},
     transport::{DynamicTransportError, async_rw::AsyncRwTransport},
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
     Definition, McpError, McpOptions, McpProblem, McpServer, Phase, SignInBy, Transport,
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
     peer: Peer<RoleClient>,
     handler: Handler,
     group: Option<ProcessGroup>,
-    far: Mutex<FarEnd>,
+    far: FarEnd,
     /// Ends the connection.
     end: CancellationToken,
     /// Fires when the connection has ended, for whatever reason.
@@ -115,8 +115,8 @@ impl Connection {
             sign_in: by(settings),
             peer,
             handler,
-            group: link.far.process.as_ref().map(|process| process.group().clone()),
-            far: Mutex::new(link.far),
+            group: link.far.process.get_mut().as_ref().map(|process| process.group().clone()),
+            far: link.far,
             end,
             ended,
             calls: AtomicUsize::new(0),
@@ -339,20 +339,23 @@ impl Connection {
         self.failed(Phase::Call, McpProblem::ConnectionClosed(None)).await
     }
 
-    /// Ends the connection and all processes of the server. Takes at most a few times the limit
-    /// [`close`](crate::McpTimeouts::close).
+    /// Ends the connection and all processes of the server; a server at a web address is told that its session
+    /// ends. Takes at most a few times the limit [`close`](crate::McpTimeouts::close).
     pub(crate) async fn close(&self) {
         self.end.cancel();
-        if !self.far.lock().await.end(self.limits.close, &*self.clock).await {
+        if self.group.is_none() {
+            // This program may end at once after the close, and with it the request that ends the session.
+            within(&*self.clock, self.limits.close, Box::pin(self.ended())).await;
+        }
+        if !self.far.end(self.limits.close, &*self.clock).await {
             tracing::error!(target: "archon::mcp", server = %self.name, "processes of a server are left");
         }
     }
 
     async fn failed(&self, phase: Phase, problem: McpProblem) -> McpError {
         let is_answer = matches!(problem, McpProblem::JsonRpc { .. });
-        let mut far = self.far.lock().await;
-        let problem = far.explained(problem, &*self.clock).await;
-        let output = if is_answer { None } else { far.errors.text() };
+        let problem = self.far.explained(problem, &*self.clock).await;
+        let output = if is_answer { None } else { self.far.errors.text() };
         let (phase, problem) = of_sign_in(phase, problem, self.sign_in);
         McpError::new(&self.name, phase, problem).with_output(output).cleaned(&self.redactor)
     }
@@ -462,8 +465,13 @@ impl Link {
         let transport =
             AsyncRwTransport::new_client(running.output, running.input).with_max_line_length(max_message);
         let handshake = shake.over(transport, false);
-        let process = Some(running.process);
-        Ok(Self { handshake, far: FarEnd { process, errors: running.errors, is_too_long, code: None } })
+        let far = FarEnd {
+            process: Mutex::new(Some(running.process)),
+            errors: running.errors,
+            is_too_long,
+            code: OnceCell::new(),
+        };
+        Ok(Self { handshake, far })
     }
 }
 
@@ -471,36 +479,42 @@ impl Link {
 #[derive(Default)]
 struct FarEnd {
     /// The server's process, if this program started the process and has not ended it.
-    process: Option<ServerProcess>,
+    process: Mutex<Option<ServerProcess>>,
     errors: Tail,
     is_too_long: Arc<AtomicBool>,
-    /// The exit code of a process that ended by itself.
-    code: Option<i32>,
+    /// The exit code of a process that ended by itself, once a failure wanted to know it.
+    code: OnceCell<Option<i32>>,
 }
 
 impl FarEnd {
     /// Adds the reason why the connection was closed: a message that was too long, or the exit code of the
-    /// server's process, if the process ends within 200 ms.
-    async fn explained(&mut self, problem: McpProblem, clock: &dyn Clock) -> McpProblem {
-        const SOON: Duration = Duration::from_millis(200);
-        match (problem, &mut self.process) {
-            (McpProblem::ConnectionClosed(_), _) if self.is_too_long.load(Ordering::Relaxed) => {
+    /// server's process, if the process ends within 200 ms. All failures of a connection share these 200 ms.
+    async fn explained(&self, problem: McpProblem, clock: &dyn Clock) -> McpProblem {
+        match problem {
+            McpProblem::ConnectionClosed(_) if self.is_too_long.load(Ordering::Relaxed) => {
                 McpProblem::Protocol(
                     "the server sent a message that is longer than the limit `max_message`".to_owned(),
                 )
             }
-            (McpProblem::ConnectionClosed(None), Some(process)) => {
-                self.code = within(clock, SOON, Box::pin(process.exited())).await.flatten();
-                McpProblem::ConnectionClosed(self.code)
+            McpProblem::ConnectionClosed(None) => {
+                McpProblem::ConnectionClosed(*self.code.get_or_init(|| self.exit_code(clock)).await)
             }
-            (McpProblem::ConnectionClosed(None), None) => McpProblem::ConnectionClosed(self.code),
-            (other, _) => other,
+            other => other,
         }
     }
 
-    /// Ends the server's processes; returns `false` if some are left.
-    async fn end(&mut self, grace: Duration, clock: &dyn Clock) -> bool {
-        match self.process.take() {
+    /// Waits at most 200 ms for the end of the process, and returns its exit code.
+    async fn exit_code(&self, clock: &dyn Clock) -> Option<i32> {
+        const SOON: Duration = Duration::from_millis(200);
+        let mut process = self.process.lock().await;
+        let exited = Box::pin(process.as_mut()?.exited());
+        within(clock, SOON, exited).await.flatten()
+    }
+
+    /// Ends the server's processes; returns `false` if some are left. Failures of calls do not wait for it.
+    async fn end(&self, grace: Duration, clock: &dyn Clock) -> bool {
+        let process = self.process.lock().await.take();
+        match process {
             Some(process) => process.end(grace, clock).await,
             None => true,
         }
@@ -571,4 +585,26 @@ fn of_sign_in(phase: Phase, problem: McpProblem, by: Option<SignInBy>) -> (Phase
         (problem, _) => return (phase, problem),
     };
     (Phase::SignIn, problem)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use archon_testkit::{VirtualClock, drive};
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn fifty_calls_of_a_process_that_closed_its_output_and_lives_fail_after_one_wait() {
+        let mut command = std::process::Command::new("sleep");
+        command.arg("600");
+        let process = ServerProcess::spawn(&command).unwrap();
+        let far = FarEnd { process: Mutex::new(Some(process)), ..FarEnd::default() };
+        let (clock, closed) = (VirtualClock::new(), || McpProblem::ConnectionClosed(None));
+        let began = clock.now();
+        let problems = drive(&clock, join_all((0..50).map(|_| far.explained(closed(), &clock))));
+        assert!(problems.iter().all(|problem| matches!(problem, McpProblem::ConnectionClosed(None))));
+        assert_eq!(clock.now().since(began), Duration::from_millis(200));
+    }
 }

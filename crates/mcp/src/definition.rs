@@ -53,6 +53,8 @@ impl Definition {
 
     /// Returns the hash without the name, to recognise a tool that was renamed.
     pub(crate) fn hash_without_name(&self, identity: &str) -> String {
+        #[cfg(test)]
+        tests::NAMELESS_HASHES.set(tests::NAMELESS_HASHES.get() + 1);
         let nameless = Self { name: String::new(), ..self.clone() };
         hash(&serde_json::json!(["archon mcp tool without name 1", identity, nameless]))
     }
@@ -137,9 +139,16 @@ fn write_canonical(value: &Json, hash: &mut Hash) {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::cell::Cell;
+
     use serde_json::json;
 
     use super::*;
+
+    thread_local! {
+        /// The number of hashes without a name that this thread made.
+        pub(crate) static NAMELESS_HASHES: Cell<usize> = const { Cell::new(0) };
+    }
 
     pub(crate) fn definition(name: &str) -> Definition {
         Definition {

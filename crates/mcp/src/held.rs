@@ -1,11 +1,20 @@
 //! Tools that are held back until a person agrees to their definition, and the difference for the person.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use archon_types::Json;
 use similar::TextDiff;
 
-use crate::{Definition, McpError, McpProblem, Phase, ServerPins, text::plain};
+use crate::{Definition, McpError, McpProblem, Phase, Pin, ServerPins, text::plain};
+
+/// Maximum time of a comparison of two definitions. A difference that takes longer shows more lines than changed.
+const COMPARISON: Duration = Duration::from_millis(500);
 
 /// A tool that is held back until a person agrees to its definition.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,9 +28,55 @@ pub struct Held {
     pub kind: HeldKind,
     /// The hash of the definition that is held back. An approval is for this definition only.
     pub hash: String,
-    /// The difference from the definition that was agreed to, for a person: lines that begin with `-`, `+` or
-    /// a space. The text comes from the server and is untrusted.
-    pub difference: String,
+    /// The difference from the definition that was agreed to, for a person.
+    pub difference: HeldDifference,
+}
+
+/// The difference of a tool that is held back, as text for a person: lines that begin with `-`, `+` or a space. The
+/// text comes from the server and is untrusted.
+///
+/// The text is made when it is first read, because a server may have thousands of large definitions, and may change
+/// them every second.
+#[derive(Clone)]
+pub struct HeldDifference(Arc<Compared>);
+
+/// The two definitions of a difference, and its text once it was read.
+struct Compared {
+    before: Option<Definition>,
+    now: Definition,
+    text: OnceLock<String>,
+}
+
+impl HeldDifference {
+    fn new(before: Option<&Definition>, now: &Definition) -> Self {
+        Self(Arc::new(Compared { before: before.cloned(), now: now.clone(), text: OnceLock::new() }))
+    }
+}
+
+impl Deref for HeldDifference {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0.text.get_or_init(|| difference(self.0.before.as_ref(), &self.0.now))
+    }
+}
+
+impl fmt::Display for HeldDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl fmt::Debug for HeldDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl PartialEq for HeldDifference {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.before == other.0.before && self.0.now == other.0.now
+    }
 }
 
 /// The reason why a tool is held back.
@@ -80,8 +135,11 @@ impl Held {
 /// The tools of a server after a comparison with its pins.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// The definitions that were agreed to, by the tool's name on the server.
+    /// The definitions that were agreed to and that the server offers, by the tool's name on the server.
     pub(crate) allowed: BTreeMap<String, Allowed>,
+    /// The definitions that were agreed to and that the server does not offer now: the tool changed or is gone. They
+    /// stay in requests, because a server must not change the tools of a session. Their calls are refused.
+    pub(crate) absent: Vec<Allowed>,
     pub(crate) held: Vec<Held>,
 }
 
@@ -95,18 +153,15 @@ pub(crate) struct Allowed {
 /// Compares the definitions of a server with its pins.
 pub(crate) fn judge(server: &str, identity: &str, pins: &ServerPins, definitions: &[Definition]) -> Judged {
     let mut judged = Judged::default();
-    let gone: Vec<&Definition> = pins
-        .tools
-        .values()
-        .map(|pin| &pin.definition)
-        .filter(|pinned| definitions.iter().all(|definition| definition.name != pinned.name))
-        .collect();
+    let gone = Gone::new(identity, pins, definitions);
     for definition in definitions {
         let hash = definition.hash(identity);
         let pin = pins.tools.get(&definition.name);
         let (kind, before) = match pin {
             Some(pin) if pin.hash == hash => {
-                let allowed = Allowed { definition: definition.clone(), hash };
+                // The order of keys does not change the hash, but it would change the requests of a session.
+                let allowed = Allowed::of(pin, identity);
+                let allowed = allowed.unwrap_or_else(|| Allowed { definition: definition.clone(), hash });
                 judged.allowed.insert(definition.name.clone(), allowed);
                 continue;
             }
@@ -115,21 +170,58 @@ pub(crate) fn judge(server: &str, identity: &str, pins: &ServerPins, definitions
                 (HeldKind::OtherServer { from, to }, Some(&pin.definition))
             }
             Some(pin) => (HeldKind::Changed, Some(&pin.definition)),
-            None => match gone.iter().find(|gone| is_renamed(gone, definition, identity)) {
-                Some(gone) => (HeldKind::Renamed { from: gone.name.clone() }, Some(*gone)),
+            None => match gone.same(definition) {
+                Some(gone) => (HeldKind::Renamed { from: gone.name.clone() }, Some(gone)),
                 None => (HeldKind::New, None),
             },
         };
-        let difference = difference(before, definition);
         judged.held.push(Held {
             server: server.to_owned(),
             tool: definition.name.clone(),
             kind,
             hash,
-            difference,
+            difference: HeldDifference::new(before, definition),
         });
     }
+    let absent = pins.tools.iter().filter(|(name, _)| !judged.allowed.contains_key(*name));
+    judged.absent = absent.filter_map(|(_, pin)| Allowed::of(pin, identity)).collect();
     judged
+}
+
+impl Allowed {
+    /// Returns the definition of a pin; `None` if the pin is of another server, or was damaged.
+    pub(crate) fn of(pin: &Pin, identity: &str) -> Option<Self> {
+        let is_valid = pin.definition.hash(identity) == pin.hash;
+        is_valid.then(|| Self { definition: pin.definition.clone(), hash: pin.hash.clone() })
+    }
+}
+
+/// The pinned definitions whose names the server does not offer any more, by their hashes without the name. Each is
+/// hashed once, since a server can rename thousands of tools every second.
+struct Gone<'p> {
+    identity: &'p str,
+    by_hash: BTreeMap<String, &'p Definition>,
+}
+
+impl<'p> Gone<'p> {
+    fn new(identity: &'p str, pins: &'p ServerPins, definitions: &[Definition]) -> Self {
+        let offered: BTreeSet<&str> = definitions.iter().map(|definition| &*definition.name).collect();
+        let mut by_hash = BTreeMap::new();
+        for pinned in pins.tools.values().map(|pin| &pin.definition) {
+            if !offered.contains(&*pinned.name) {
+                by_hash.entry(pinned.hash_without_name(identity)).or_insert(pinned);
+            }
+        }
+        Self { identity, by_hash }
+    }
+
+    /// Returns the pinned definition that differs from this one in nothing but the name.
+    fn same(&self, definition: &Definition) -> Option<&'p Definition> {
+        if self.by_hash.is_empty() {
+            return None;
+        }
+        self.by_hash.get(&definition.hash_without_name(self.identity)).copied()
+    }
 }
 
 /// Holds every tool back, because the pins cannot be read, for the reason `why`.
@@ -139,20 +231,16 @@ pub(crate) fn hold_all(server: &str, identity: &str, why: &str, definitions: &[D
         tool: definition.name.clone(),
         kind: HeldKind::Unreadable(why.to_owned()),
         hash: definition.hash(identity),
-        difference: difference(None, definition),
+        difference: HeldDifference::new(None, definition),
     });
-    Judged { allowed: BTreeMap::new(), held: held.collect() }
-}
-
-fn is_renamed(gone: &Definition, now: &Definition, identity: &str) -> bool {
-    gone.hash_without_name(identity) == now.hash_without_name(identity)
+    Judged { held: held.collect(), ..Judged::default() }
 }
 
 /// Returns the difference of two definitions, by lines. Invisible characters are shown by their numbers, as a
 /// change may consist of them.
 fn difference(before: Option<&Definition>, now: &Definition) -> String {
     let (before, now) = (before.map(written).unwrap_or_default(), written(now));
-    let diff = TextDiff::from_lines(&before, &now);
+    let diff = TextDiff::configure().timeout(COMPARISON).diff_lines(&before, &now);
     let lines = diff.iter_all_changes().map(|change| format!("{}{}", change.tag(), change.value()));
     lines.collect()
 }
@@ -199,7 +287,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::definition::tests::definition;
+    use crate::definition::tests::{NAMELESS_HASHES, definition};
 
     const IDENTITY: &str = "npx files";
 
@@ -214,6 +302,49 @@ mod tests {
         assert_eq!(judged.allowed.keys().collect::<Vec<_>>(), ["read"]);
         assert_eq!(judged.allowed["read"].hash, definition("read").hash(IDENTITY));
         assert_eq!(judged.held, []);
+    }
+
+    #[test]
+    fn judge_keeps_the_bytes_of_a_pinned_definition_whose_keys_the_server_reorders() {
+        let bytes = |definition: &Definition| serde_json::to_string(definition).unwrap_or_default();
+        let mut reordered = definition("read");
+        reordered.input_schema = json!({ "properties": { "path": { "type": "string" } }, "type": "object" });
+        assert_ne!(bytes(&reordered), bytes(&definition("read")));
+        let judged = judged(&[reordered]);
+        assert_eq!(bytes(&judged.allowed["read"].definition), bytes(&definition("read")));
+    }
+
+    #[test]
+    fn judge_keeps_pinned_definitions_of_changed_and_missing_tools_and_none_of_another_server() {
+        let mut changed = definition("write");
+        changed.description = "Writes.".to_owned();
+        let judged = judged(std::slice::from_ref(&changed));
+        assert!(judged.allowed.is_empty());
+        let absent: Vec<_> = judged.absent.iter().map(|absent| absent.definition.clone()).collect();
+        assert_eq!(absent, [definition("read"), definition("write")]);
+        let pins = ServerPins::first(IDENTITY, &[definition("read")]);
+        assert!(judge("files", "npx evil", &pins, &[changed]).absent.is_empty());
+    }
+
+    #[test]
+    fn judge_hashes_each_of_two_thousand_renamed_tools_once_on_each_side() {
+        let named = |prefix: &str| -> Vec<Definition> {
+            let tool = |n: usize| {
+                let mut tool = definition(&format!("{prefix}{n:04}"));
+                tool.description = format!("Does the work number {n}.");
+                tool
+            };
+            (0..2_000).map(tool).collect()
+        };
+        let pins = ServerPins::first(IDENTITY, &named("old"));
+        NAMELESS_HASHES.set(0);
+        let judged = judge("files", IDENTITY, &pins, &named("new"));
+        assert_eq!(NAMELESS_HASHES.get(), 4_000);
+        for (n, held) in judged.held.iter().enumerate() {
+            assert_eq!(held.kind, HeldKind::Renamed { from: format!("old{n:04}") });
+        }
+        let is_unread = |held: &Held| held.difference.0.text.get().is_none();
+        assert!(judged.held.len() == 2_000 && judged.held.iter().all(is_unread));
     }
 
     #[test]

@@ -111,7 +111,7 @@ mod unknown_tools;
 
 pub use definition::Definition;
 pub use error::{McpError, McpProblem, Phase};
-pub use held::{Held, HeldKind};
+pub use held::{Held, HeldDifference, HeldKind};
 #[cfg(feature = "sign-in")]
 pub use login::Login;
 pub use names::{model_name, server_name_problem};

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Held, McpError, McpOptions, McpProblem, McpServer, McpTool, Phase, Took, connection,
-    names::server_name_problem,
+    names::{model_name, server_name_problem},
     resource_tools,
     supervise::{Server, State, supervise},
     unknown_tools::UnknownTools,
@@ -111,6 +111,9 @@ impl McpServers {
     /// if the definition has changed by then. For a server without pinned tools there is a tool `SERVER__*` with
     /// a [source](Tool::source), so that an agent with a tool search finds the tools once the server has
     /// answered.
+    ///
+    /// A server cannot change these tools: one that it changes or removes stays with its pinned definition, and its
+    /// calls are refused. Only [`approve`](Self::approve) changes them.
     pub fn current_tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<_> = self.servers.iter().flat_map(tools_of).collect();
         if self.servers.iter().any(offers_resources) {
@@ -194,7 +197,12 @@ fn offers_resources(server: &Arc<Server>) -> bool {
 
 fn status_of(server: &Arc<Server>) -> ServerStatus {
     let current = server.state();
-    let tools = McpTool::all_of(server, &current).iter().map(|tool| tool.spec().name.clone()).collect();
+    let tools = match &current {
+        State::Ready(ready) => {
+            ready.judged.allowed.keys().map(|tool| model_name(&server.name, tool)).collect()
+        }
+        _ => McpTool::all_of(server, &current).iter().map(|tool| tool.spec().name.clone()).collect(),
+    };
     let of = |state| ServerStatus {
         name: server.name.clone(),
         state,

@@ -11,6 +11,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResult};
 use crate::{
     Definition, McpError, McpOptions, McpProblem, McpServer, Phase,
     connection::{CallWay, Called, Connection},
+    held::Allowed,
     input::Asker,
     model_name,
     result::{failure, links, shaped},
@@ -53,20 +54,18 @@ impl McpTool {
         Self { spec, server, tool: definition.name.clone(), hash: hash.to_owned() }
     }
 
-    /// Returns the tools of a server in this state: those that can be called, or the pinned ones if the server is
-    /// not connected.
+    /// Returns the tools of a server in this state, with their pinned definitions. A tool that the server changed or
+    /// does not offer any more is among them: its calls are refused, and the tools of a session stay the same.
     pub(crate) fn all_of(server: &Arc<Server>, state: &State) -> Vec<Self> {
-        let tool = |definition: &Definition, hash: &str| Self::new(server.clone(), definition, hash);
+        let tool = |allowed: &Allowed| Self::new(server.clone(), &allowed.definition, &allowed.hash);
         match state {
             State::Ready(ready) => {
-                let allowed = ready.judged.allowed.values();
-                allowed.map(|allowed| tool(&allowed.definition, &allowed.hash)).collect()
+                ready.judged.allowed.values().chain(&ready.judged.absent).map(tool).collect()
             }
             State::Connecting(_) | State::Down { .. } => {
                 let pins = server.options.pins.read(&server.name).ok().flatten().unwrap_or_default();
-                let current =
-                    pins.tools.values().filter(|pin| pin.definition.hash(&server.identity) == pin.hash);
-                current.map(|pin| tool(&pin.definition, &pin.hash)).collect()
+                let agreed = pins.tools.values().filter_map(|pin| Allowed::of(pin, &server.identity));
+                agreed.map(|allowed| tool(&allowed)).collect()
             }
             State::Closed => Vec::new(),
         }

@@ -32,6 +32,9 @@ pub(crate) async fn settle(_: &App, _: &[&str]) {}
 /// Does nothing: there are no servers.
 pub(crate) async fn settle_all(_: &App) {}
 
+/// Does nothing: there are no servers.
+pub(crate) fn retain_callable(_: &App, _: &mut Tools) {}
+
 /// Returns `None`: without the feature `mcp` there are no servers, so no missing tool is one of a server.
 pub(crate) fn missing(_: &App, _: &str) -> Option<Failure> {
     None

@@ -109,6 +109,27 @@ pub(crate) async fn survey(app: &App) -> (Vec<(Entry, Standing)>, Option<Failure
     (running.standings(), running.unreadable.clone())
 }
 
+/// Removes the tools that connected servers changed or do not offer any more: a session keeps them, but their calls
+/// are refused.
+pub(crate) fn retain_callable(app: &App, tools: &mut Tools) {
+    let standings = app.mcp.0.get().map(Running::standings).unwrap_or_default();
+    for (_, standing) in standings {
+        if let Standing::Connected(status) = standing {
+            retain_offered(&status, tools);
+        }
+    }
+}
+
+fn retain_offered(status: &ServerStatus, tools: &mut Tools) {
+    if status.state == ServerState::Ready {
+        let of_server = format!("{}__", status.name);
+        tools.retain(|tool| {
+            let name = &tool.spec().name;
+            !name.starts_with(&of_server) || status.tools.contains(name)
+        });
+    }
+}
+
 /// Returns the reason why a tool of a server is missing; `None` if the tool's name belongs to no server.
 pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
     let of_server = |(entry, _): &(Entry, Standing)| {
@@ -196,11 +217,12 @@ pub(crate) async fn alone(app: &App, entry: &Entry) -> Result<(McpServers, Serve
     let is_first = is_first_use(&pins(), name, &server);
     app.output.wait(name);
     let servers = launch(app, vec![(name.clone(), server)], pins(), false).map_err(|e| failed(app, &e))?;
-    let tools = servers.tools(limit).await;
+    let mut tools = servers.tools(limit).await;
     app.output.stop_waiting();
     let status = servers.status().pop();
     match status {
         Some(status) if status.state == ServerState::Ready => {
+            retain_offered(&status, &mut tools);
             if is_first {
                 note_first_use(app, &pins(), name);
             }

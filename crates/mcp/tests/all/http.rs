@@ -31,6 +31,8 @@ async fn tools_of_a_server_at_a_web_address_are_called_with_its_session_and_our_
     assert_eq!(called.header("mcp-session-id"), Some("session-1"));
     let accepted = called.header("accept").unwrap_or_default();
     assert!(accepted.contains("application/json") && accepted.contains("text/event-stream"), "{accepted}");
+    let ended = requests.iter().find(|request| request.method == "DELETE").unwrap();
+    assert_eq!(ended.header("mcp-session-id"), Some("session-1"));
 }
 
 // spec: MC-06, MC-08

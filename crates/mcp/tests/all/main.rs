@@ -5,6 +5,7 @@
 
 mod calls;
 mod faults;
+mod held;
 #[cfg(feature = "http")]
 mod http;
 mod pins;
