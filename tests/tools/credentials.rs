@@ -72,7 +72,7 @@ async fn credential_never_appears_in_records_events_requests_or_outcome() {
     let results = show.results();
     assert!(results[0].starts_with("one of \"ann\": {\"url\":\"https://x.test/?key=****\""), "{results:?}");
     assert_eq!(results[1], "Error: 401 for ****");
-    assert!(results[2].contains("failed because of a fault of its own"), "{results:?}");
+    assert!(results[2].contains("failed because of a bug in the tool"), "{results:?}");
     let log: Vec<String> = show
         .journal_log(&outcome.run)
         .await
