@@ -58,7 +58,7 @@ fn project(place: &Place, more: &str) {
 }
 
 /// Returns the number of processes that have this text in their environment.
-fn processes_with(text: &str) -> usize {
+pub(crate) fn processes_with(text: &str) -> usize {
     let environment =
         |entry: std::fs::DirEntry| std::fs::read(entry.path().join("environ")).unwrap_or_default();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
