@@ -75,9 +75,10 @@ fn next(tools: &[&str], request: &Request) -> Vec<Result<ModelEvent, ProviderErr
     let results = results.filter(|message| matches!(&***message, Message::ToolResult(_))).count();
     let Some(tool) = tools.get(results / 2) else { return FnProvider::text("done") };
     let by_name = json!({ "name": tool, "arguments": { "subject": "Paris" } });
+    let id = format!("call_{results}");
     FnProvider::calls(vec![match results % 2 {
-        0 => ToolCall::new("a", "tool_search", json!({ "query": tool })),
-        _ => ToolCall::new("b", "call_tool", by_name),
+        0 => ToolCall::new(id, "tool_search", json!({ "query": tool })),
+        _ => ToolCall::new(id, "call_tool", by_name),
     }])
 }
 
@@ -95,7 +96,7 @@ fn model_of_the_prompt() -> FnProvider {
     FnProvider::new(|_, request| {
         let prompt = request.messages.iter().rev().find(|message| matches!(&***message, Message::User(_)));
         let prompt = prompt.map(|message| message.text()).unwrap_or_default();
-        let tools: Vec<&str> = prompt.split_whitespace().filter(|word| word.contains("__action_")).collect();
+        let tools: Vec<&str> = prompt.split(' ').filter(|word| word.contains("__action_")).collect();
         next(&tools, request)
     })
 }
