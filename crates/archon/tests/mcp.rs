@@ -239,7 +239,8 @@ async fn time_to_the_first_request(pins: &Arc<FilePins>, file: &Path) -> Duratio
     timeouts.close = Duration::from_millis(100);
     let answers = with_fifty_tools();
     let server = |n: usize| {
-        let (name, script) = (format!("s{n}"), if n.is_multiple_of(4) { "exec sleep 600" } else { &*answers });
+        let (name, script) =
+            (format!("s{n}"), if n.is_multiple_of(4) { "exec sleep 600" } else { &*answers });
         let server = McpServer::stdio("sh", ["-c", script, "sh", &file.display().to_string()]);
         (name.clone(), server.with_timeouts(timeouts).with_identity(name))
     };

@@ -14,8 +14,8 @@ use archon::{
     tools::{Ask, EngineOptions, FnTool},
     types::{
         Answer, BoxFuture, Effect, Embedder, Json, MemoryError, Message, ModelEvent, MoreLimits,
-        ProviderError, RecordBody, Request, TokenCounter as _, TokenEstimate, Tool, ToolAnnotations, ToolCall,
-        ToolContext, ToolError, ToolMode, ToolResult, ToolSpec,
+        ProviderError, RecordBody, Request, TokenCounter as _, TokenEstimate, Tool, ToolAnnotations,
+        ToolCall, ToolContext, ToolError, ToolMode, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{

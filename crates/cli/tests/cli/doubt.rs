@@ -146,8 +146,7 @@ done
 
     /// Starts a run and kills it while its call is at the server; its id.
     async fn killed(place: &Place) -> String {
-        let mut child =
-            place.command("run --allow notes__add", &["Add a note."]).spawn().expect("it starts");
+        let mut child = place.command("run --allow notes__add", &["Add a note."]).spawn().expect("it starts");
         let end = Instant::now() + Duration::from_secs(60);
         while calls(&place.path("calls")) == 0 {
             assert!(Instant::now() < end, "no call came: {:?}", child.try_wait());

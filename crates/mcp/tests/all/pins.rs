@@ -176,8 +176,22 @@ async fn tool_with_a_line_break_in_its_name_cannot_be_used() {
 /// Returns a text of letters, spaces, signs and characters that nobody sees.
 fn random_text(chance: &mut Chance) -> String {
     const CHARACTERS: [char; 16] = [
-        'a', 'e', 'n', 'x', 'K', '7', ' ', '.', '/', '"', '\u{e9}', '\u{6f22}', '\u{200b}', '\u{202e}',
-        '\u{e0041}', '\n',
+        'a',
+        'e',
+        'n',
+        'x',
+        'K',
+        '7',
+        ' ',
+        '.',
+        '/',
+        '"',
+        '\u{e9}',
+        '\u{6f22}',
+        '\u{200b}',
+        '\u{202e}',
+        '\u{e0041}',
+        '\n',
     ];
     let length = 12 + chance.below(12);
     (0..length).map(|_| CHARACTERS[usize::try_from(chance.below(16)).unwrap()]).collect()
@@ -211,8 +225,9 @@ async fn every_one_of_a_thousand_random_changes_holds_its_tool_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut chance = Chance(first_seed());
     let count = usize::try_from(cases(100, 1_000)).unwrap();
-    let mut tools: Vec<Json> =
-        (0..count).map(|n| definition(&format!("tool_{n}"), &format!("Does the action number {n}."))).collect();
+    let mut tools: Vec<Json> = (0..count)
+        .map(|n| definition(&format!("tool_{n}"), &format!("Does the action number {n}.")))
+        .collect();
     let servers = start(folder.path(), with_tools(folder.path(), &tools), FirstUse::Trust);
     assert_eq!(ready(&servers).await.tools.len(), count);
     servers.close().await;
