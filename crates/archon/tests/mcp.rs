@@ -12,7 +12,7 @@ use std::{
 
 use archon::{
     Archon, Outcome, OutcomeStatus, RunId, RunOptions, SystemClock,
-    mcp::{InMemoryPins, McpOptions, McpServer, McpServers, Pins as _},
+    mcp::{FilePins, InMemoryPins, McpOptions, McpServer, McpServers, McpTimeouts, Pins as _},
     react_loop::replay,
     store::JsonlJournal,
     tools::{Ask, EngineOptions},
@@ -125,7 +125,8 @@ fn is_cut_off(log: &[Arc<Record>], effect: Effect) -> bool {
 #[tokio::test]
 async fn mcp_call_in_doubt_is_not_repeated_despite_the_servers_read_only_hint() {
     let calls = calls_of_runs_that_died_in_the_call(&[], Effect::SideEffect).await;
-    assert!(!calls.is_empty() && calls.iter().all(|calls| *calls <= 1), "{calls:?}");
+    // Some runs died after the call had reached the server.
+    assert!(calls.contains(&1) && calls.iter().all(|calls| *calls <= 1), "{calls:?}");
 }
 
 #[tokio::test]
@@ -222,12 +223,26 @@ async fn mcp_server_that_asks_is_answered_by_another_process_and_called_again_on
     assert_eq!(repeated["inputResponses"], response);
 }
 
+/// Returns the script of a server with 50 tools.
+fn with_fifty_tools() -> String {
+    let first = r#"{"name":"add","#;
+    let more = (1..50).map(|n| {
+        format!(r#"{{"name":"action_{n}","description":"Does the action number {n}.","inputSchema":{{"type":"object"}}}},"#)
+    });
+    SERVER.replace(first, &format!("{}{first}", more.collect::<String>()))
+}
+
 /// Returns the time from the start of 20 servers, of which 5 never answer, to the first request of a run.
-async fn time_to_the_first_request(pins: &Arc<InMemoryPins>, file: &Path) -> Duration {
+async fn time_to_the_first_request(pins: &Arc<FilePins>, file: &Path) -> Duration {
     let options = McpOptions::new(Arc::new(SystemClock), pins.clone());
+    let mut timeouts = McpTimeouts::default();
+    timeouts.close = Duration::from_millis(100);
+    let answers = with_fifty_tools();
     let server = |n: usize| {
-        let script = if n.is_multiple_of(4) { "exec sleep 600" } else { SERVER };
-        (format!("s{n}"), McpServer::stdio("sh", ["-c", script, "sh", &file.display().to_string()]))
+        let (name, script) =
+            (format!("s{n}"), if n.is_multiple_of(4) { "exec sleep 600" } else { &*answers });
+        let server = McpServer::stdio("sh", ["-c", script, "sh", &file.display().to_string()]);
+        (name.clone(), server.with_timeouts(timeouts).with_identity(name))
     };
     let first = Arc::new(OnceLock::new());
     let seen = first.clone();
@@ -244,30 +259,35 @@ async fn time_to_the_first_request(pins: &Arc<InMemoryPins>, file: &Path) -> Dur
     assert!(agent.run("Hi").await.ended().is_finished());
     let (at, names) = first.get().unwrap();
     assert!(names.iter().any(|name| name == "tool_search"), "{names:?}");
-    assert_eq!(names.iter().filter(|name| name.ends_with("__add")).count(), if is_pinned { 15 } else { 0 });
+    // The budget has room for the pinned tools of some servers; the others are found with a search.
+    assert_eq!(names.iter().any(|name| name.ends_with("__add")), is_pinned, "{names:?}");
     // The servers that answer are pinned before they are closed.
     let answering: Vec<String> = (0..20).filter(|n| n % 4 != 0).map(|n| format!("s{n}")).collect();
     let answering: Vec<&str> = answering.iter().map(String::as_str).collect();
     servers.settled(&answering, Duration::from_secs(60)).await;
     servers.close().await;
+    let has_pins = |name: &str| pins.read(name).unwrap().is_some_and(|pins| pins.tools.len() == 50);
+    assert!(answering.iter().all(|name| has_pins(name)));
     *at - began
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_never_answer_do_not_delay_the_first_request() {
     let folder = tempfile::tempdir().unwrap();
-    let pins = Arc::new(InMemoryPins::default());
-    let mut times = Vec::new();
-    for _ in 0..4 {
-        times.push(time_to_the_first_request(&pins, &folder.path().join("calls")).await);
+    let (mut pinned, mut without_pins) = (Vec::new(), Vec::new());
+    for round in 0..cases(1, 3) {
+        let pins = Arc::new(FilePins::new(folder.path().join(round.to_string())));
+        for times in [&mut without_pins, &mut pinned] {
+            times.push(time_to_the_first_request(&pins, &folder.path().join("calls")).await);
+        }
     }
-    // The first run has no pins. `accept` measures on a quiet machine.
-    let mut pinned = times.split_off(1);
-    pinned.sort();
     println!(
-        "the first request with 20 MCP servers, 5 of which never answer: {pinned:?}, without pins {times:?}"
+        "the first request with 20 MCP servers of 50 tools, 5 of which never answer: {pinned:?}, without pins \
+         {without_pins:?}"
     );
-    assert!(pinned[1] < Duration::from_millis(cases(10_000, 100)), "{pinned:?}");
+    // `accept` measures on a quiet machine.
+    let limit = Duration::from_millis(cases(10_000, 100));
+    assert!(pinned.iter().chain(&without_pins).all(|time| *time < limit), "{pinned:?}, {without_pins:?}");
 }
 
 /// A server whose tools are in the file of its first argument. A call changes them to those of the file `FILE.then`.

@@ -13,12 +13,14 @@ use archon::{
     store::InMemoryJournal,
     tools::{Ask, EngineOptions, FnTool},
     types::{
-        Answer, BoxFuture, Effect, Embedder, Json, MemoryError, Message, MoreLimits, RecordBody, Request,
-        TokenCounter as _, TokenEstimate, Tool, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolMode,
-        ToolResult, ToolSpec,
+        Answer, BoxFuture, Effect, Embedder, Json, MemoryError, Message, ModelEvent, MoreLimits,
+        ProviderError, RecordBody, Request, TokenCounter as _, TokenEstimate, Tool, ToolAnnotations,
+        ToolCall, ToolContext, ToolError, ToolMode, ToolResult, ToolSpec,
     },
 };
-use archon_testkit::{Ended, FnProvider, LateTools, MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{
+    Chance, Ended, FnProvider, LateTools, MortalJournal, SeededIds, VirtualClock, first_seed,
+};
 use serde_json::json;
 
 /// A tool of a server, which counts its calls.
@@ -66,22 +68,36 @@ fn tools_of_version(version: &str, servers: usize, calls: &Arc<AtomicUsize>) -> 
         .collect()
 }
 
+/// Answers with a search and a call by name for each of the tools in turn, then with a text.
+fn next(tools: &[&str], request: &Request) -> Vec<Result<ModelEvent, ProviderError>> {
+    let results =
+        request.messages.iter().rev().take_while(|message| !matches!(&***message, Message::User(_)));
+    let results = results.filter(|message| matches!(&***message, Message::ToolResult(_))).count();
+    let Some(tool) = tools.get(results / 2) else { return FnProvider::text("done") };
+    let by_name = json!({ "name": tool, "arguments": { "subject": "Paris" } });
+    let id = format!("call_{results}");
+    FnProvider::calls(vec![match results % 2 {
+        0 => ToolCall::new(id, "tool_search", json!({ "query": tool })),
+        _ => ToolCall::new(id, "call_tool", by_name),
+    }])
+}
+
 /// Answers with a search, then with a call of the tool by its name, then with a text; notes the requests.
 fn model(tool: &str, seen: &Arc<Mutex<Vec<Request>>>) -> FnProvider {
     let (tool, seen) = (tool.to_owned(), seen.clone());
     FnProvider::new(move |_, request| {
         seen.lock().unwrap().push(request.clone());
-        let results =
-            request.messages.iter().rev().take_while(|message| !matches!(&***message, Message::User(_)));
-        match results.filter(|message| matches!(&***message, Message::ToolResult(_))).count() {
-            0 => FnProvider::calls(vec![ToolCall::new("a", "tool_search", json!({ "query": tool }))]),
-            1 => FnProvider::calls(vec![ToolCall::new(
-                "b",
-                "call_tool",
-                json!({ "name": tool, "arguments": { "subject": "Paris" } }),
-            )]),
-            _ => FnProvider::text("done"),
-        }
+        next(&[&tool], request)
+    })
+}
+
+/// Searches for and calls the tools that the prompt names, one after the other.
+fn model_of_the_prompt() -> FnProvider {
+    FnProvider::new(|_, request| {
+        let prompt = request.messages.iter().rev().find(|message| matches!(&***message, Message::User(_)));
+        let prompt = prompt.map(|message| message.text()).unwrap_or_default();
+        let tools: Vec<&str> = prompt.split(' ').filter(|word| word.contains("__action_")).collect();
+        next(&tools, request)
     })
 }
 
@@ -98,18 +114,33 @@ fn agent(model: &FnProvider) -> ArchonBuilder {
         .tool(clock)
 }
 
+/// Returns different names of the tools of 20 servers.
+fn some_names(count: usize) -> Vec<String> {
+    let (mut chance, mut names) = (Chance(first_seed()), Vec::new());
+    while names.len() < count {
+        let name = format!("service_{}__action_{}", chance.below(20), chance.below(50));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 #[tokio::test]
 async fn requests_with_a_thousand_tools_define_three_in_all_prompts_of_a_session() {
-    let (calls, seen) = (Arc::default(), Arc::default());
-    let model = model("service_7__action_31", &seen);
+    let calls = Arc::default();
+    let model = model_of_the_prompt();
     let agent = agent(&model).tools(tools_of(20, &calls)).build().unwrap();
-    for _ in 0..2 {
+    let tools = some_names(20);
+    for pair in tools.chunks(2) {
         let mut options = RunOptions::default();
         options.session = Some(SessionId::new("s"));
-        assert!(agent.run_with("Do it", options).await.ended().is_finished());
+        let prompt = format!("Do {} and then {}", pair[0], pair[1]);
+        assert!(agent.run_with(prompt.as_str(), options).await.ended().is_finished());
     }
-    assert_eq!(calls.load(Ordering::Relaxed), 2);
-    let seen = seen.lock().unwrap();
+    assert_eq!(calls.load(Ordering::Relaxed), 20);
+    let seen = model.requests();
+    assert_eq!(seen.len(), 50, "two searches, two calls and an answer for each of 10 prompts");
     let bytes = |request: &Request| serde_json::to_string(&*request.tools).unwrap();
     let names: Vec<&str> = seen[0].tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["call_tool", "clock", "tool_search"]);
@@ -118,17 +149,20 @@ async fn requests_with_a_thousand_tools_define_three_in_all_prompts_of_a_session
     let tokens = TokenEstimate.count(&serde_json::to_string(&definitions).unwrap());
     assert!(tokens <= 2_000, "{tokens}");
     // The model reads the definition, and then the result under the name that it called.
-    let texts = |request: &Request| request.messages.iter().map(|message| message.text()).collect::<Vec<_>>();
-    let found = &texts(&seen[1])[2];
-    assert!(
-        found.contains("Found: service_7__action_31, ") && found.contains("\"required\":[\"subject\"]"),
-        "{found}"
-    );
-    let Some(Message::ToolResult(result)) = seen[2].messages.iter().last().map(|message| &**message) else {
-        panic!("{:?}", seen[2].messages)
+    let last = |request: &Request| {
+        let message = request.messages.iter().last().unwrap();
+        let Message::ToolResult(result) = &**message else { panic!("{message:?}") };
+        (result.tool_name.clone(), message.text())
     };
-    assert_eq!(result.tool_name, "call_tool");
-    assert_eq!(texts(&seen[2]).last().unwrap(), "service_7__action_31 got {\"subject\":\"Paris\"}");
+    let requests = seen.chunks(5).flat_map(|prompt| [(&prompt[1], &prompt[2]), (&prompt[3], &prompt[4])]);
+    for (tool, (searched, called)) in tools.iter().zip(requests) {
+        let (name, found) = last(searched);
+        assert_eq!(name, "tool_search");
+        assert!(found.contains(&format!("Found: {tool}, ")), "{tool} is not first: {found}");
+        assert!(found.contains("\"required\":[\"subject\"]"), "{found}");
+        let result = format!("{tool} got {{\"subject\":\"Paris\"}}");
+        assert_eq!(last(called), ("call_tool".to_owned(), result));
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a command-line tool talks to its terminal")]
 
 mod bfcl;
+mod search_tool;
 
 use std::{
     path::PathBuf,
@@ -64,6 +65,7 @@ fn by_words(index: &ToolIndex, set: &Questions, check: bool) -> Result<()> {
     let names = set.tools.iter().map(|tool| tool.name.as_str()).enumerate().filter(is_first).count();
     let mean = found.print(set)?;
     println!("{} µs for a search; {names} of {} exact names first", mean.as_micros(), set.tools.len());
+    search_tool::print(set)?;
     if check {
         ensure!(names == set.tools.len(), "a tool is not found first by its name");
         ensure!(mean <= SLOWEST, "a search takes {} µs, more than {}", mean.as_micros(), SLOWEST.as_micros());

@@ -46,8 +46,12 @@ async fn cut_off(place: &Place, line: &str, signal: Signal) -> String {
 
 /// The question that waits, after what `approvals list` says of it was looked at.
 async fn question(place: &Place) -> String {
+    question_with(place, "echo paid >> ledger; sleep 600").await
+}
+
+async fn question_with(place: &Place, call: &str) -> String {
     let listed = place.archon("approvals list", &[]).await;
-    for part in ["echo paid >> ledger; sleep 600", "check first whether it happened"] {
+    for part in [call, "check first whether it happened"] {
         assert!(listed.out.contains(part), "{part}: {listed:?}");
     }
     listed.out.split_whitespace().next().expect("an id").to_owned()
@@ -82,4 +86,95 @@ async fn approvals_list_shows_the_whole_command_that_was_cut_off() {
     let replied = place.archon("approvals reply", &[&id, "The bank has it."]).await;
     assert_eq!((replied.code, replied.out.as_str()), (Some(0), "It is paid.\n"), "{replied:?}");
     assert!(server.requests()[1].body.to_string().contains("The bank has it."));
+}
+
+/// Calls of a tool of an MCP server that were cut off.
+#[cfg(all(target_os = "linux", feature = "mcp"))]
+mod server {
+    use std::{
+        path::Path,
+        time::{Duration, Instant},
+    };
+
+    use archon_testkit::MockServer;
+
+    use super::question_with;
+    use crate::{
+        mcp::processes_with,
+        setup::{Place, answer, asks_for},
+    };
+
+    /// A server that writes each call to the file of its first argument, and does not answer the first one.
+    const NOTES: &str = r#"
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *\"server/discover\"*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+    *\"initialize\"*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *\"tools/list\"*) answer '"result":{"tools":[{"name":"add","description":"Adds a note.","inputSchema":{"type":"object"}}]}' ;;
+    *\"tools/call\"*)
+      echo called >> "$1"
+      if [ "$(wc -l < "$1")" -lt 2 ]; then sleep 60; fi
+      answer '"result":{"content":[{"type":"text","text":"added"}]}' ;;
+  esac
+done
+"#;
+
+    fn calls(file: &Path) -> usize {
+        std::fs::read_to_string(file).unwrap_or_default().lines().count()
+    }
+
+    /// A place whose user has the server, and has pinned its tool.
+    async fn place(model: &MockServer, mark: &str, more: &str) -> Place {
+        let place = Place::with_server(model);
+        let (script, file) = (place.path("notes.sh"), place.path("calls"));
+        std::fs::write(&script, NOTES).expect("the script");
+        let settings = format!(
+            "[mcp.notes]\ncommand = 'sh'\nargs = ['{}', '{}']\nenv = {{ MARK = '{mark}' }}\n\
+             timeouts = {{ close = '1s' }}\n{more}\n",
+            script.display(),
+            file.display()
+        );
+        let folder = place.path(".config/archon");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("archon.toml"), settings).expect("the settings");
+        let tested = place.archon("mcp test", &["notes"]).await;
+        assert_eq!(tested.code, Some(0), "{tested:?}");
+        place
+    }
+
+    /// Starts a run and kills it while its call is at the server; its id.
+    async fn killed(place: &Place) -> String {
+        let mut child = place.command("run --allow notes__add", &["Add a note."]).spawn().expect("it starts");
+        let end = Instant::now() + Duration::from_secs(60);
+        while calls(&place.path("calls")) == 0 {
+            assert!(Instant::now() < end, "no call came: {:?}", child.try_wait());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        child.kill().await.expect("SIGKILL");
+        let runs = place.archon("runs list --json", &[]).await.json();
+        runs[0]["run_id"].as_str().expect("a run").to_owned()
+    }
+
+    // spec: MC-07
+    #[tokio::test]
+    async fn resume_of_a_run_killed_in_a_servers_call_repeats_the_call_only_if_it_reads() {
+        for (name, more, times) in [("changes", "", 1), ("reads", "read_only = ['add']", 2)] {
+            let model = MockServer::start([asks_for("notes__add", "{}"), answer("It is noted.")]).await;
+            let mark = format!("doubt-{name}-{}", std::process::id());
+            let place = place(&model, &mark, more).await;
+            let run = killed(&place).await;
+            let mut ended = place.archon("resume --ask-later", &[&run]).await;
+            if times == 1 {
+                assert_eq!(ended.code, Some(3), "{ended:?}");
+                let id = question_with(&place, "notes__add").await;
+                ended = place.archon("approvals reply", &[&id, "It is there."]).await;
+            }
+            assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
+            assert!(ended.out.contains("It is noted."), "{name}: {ended:?}");
+            assert_eq!(calls(&place.path("calls")), times, "{name}");
+            assert_eq!(processes_with(&mark), 0, "{name}: the server of the killed run is left");
+        }
+    }
 }

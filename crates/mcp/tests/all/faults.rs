@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use archon_mcp::McpServer;
+use archon_mcp::{McpServer, McpTimeouts};
 use archon_testkit::{Chance, cases, first_seed};
+use archon_types::Tool;
 
 use crate::support::{call, processes_with, program, server, start, until, within};
 
@@ -25,9 +26,17 @@ const BEHAVIOURS: &[&str] = &[
     "exits",
 ];
 
-/// The limit of each phase; and the most that a scenario may take beyond it, on a busy machine.
+/// The limit of each phase of a server that misbehaves.
 const LIMIT: Duration = Duration::from_millis(400);
-const SLACK: Duration = Duration::from_secs(20);
+/// The limit of each phase of the others, whose calls must succeed on a busy machine, too.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The phases of a scenario: the handshake, the list, two rounds of calls, and the end.
+const PHASES: u32 = 5;
+
+/// Returns the most time that a scenario may take beyond the limits of its phases. `accept` runs on a quiet machine.
+fn slack() -> Duration {
+    Duration::from_secs(cases(20, 2))
+}
 
 // spec: MC-05, MC-08
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,19 +47,19 @@ async fn faults_of_a_server_cause_no_hang_no_orphan_and_no_answer_of_another_cal
         let mark = format!("fake-case-{}-{case}", std::process::id());
         let began = Instant::now();
         one(behaviour, &mark, &mut chance).await;
-        assert!(began.elapsed() < 4 * LIMIT + SLACK, "{behaviour} took {:?}", began.elapsed());
+        assert!(began.elapsed() < PHASES * LIMIT + slack(), "{behaviour} took {:?}", began.elapsed());
         let left = processes_with(&mark);
         assert!(left.is_empty(), "{behaviour} leaves the processes {left:?}");
     }
 }
 
-/// Connects to a server, calls it a few times at once, and closes it at some point.
+/// Connects to a server, calls it a few times at once, then again, and closes it at some point.
 async fn one(behaviour: &str, mark: &str, chance: &mut Chance) {
     let folder = tempfile::tempdir().unwrap();
     let grandchild = folder.path().join(mark);
     let mut settings = McpServer::stdio(program(), [behaviour, &grandchild.display().to_string()]);
     let is_good = ["well", "garbage", "stubborn", "grandchild", "foreign-id", "noisy"].contains(&behaviour);
-    settings.timeouts = within(server(behaviour), if is_good { SLACK } else { LIMIT }).timeouts;
+    settings.timeouts = within(server(behaviour), if is_good { PATIENCE } else { LIMIT }).timeouts;
     settings = settings.with_secret("FAKE_MARK", mark);
     let close = settings.timeouts.close;
     let servers = start([("fake", settings)]);
@@ -67,19 +76,11 @@ async fn one(behaviour: &str, mark: &str, chance: &mut Chance) {
         "{behaviour}"
     );
     if let Some(echo) = echo {
-        let texts: Vec<String> = (0..1 + chance.below(4)).map(|n| format!("text {n}")).collect();
-        // Large arguments fill the pipe of a server that does not read.
-        let large = "z".repeat(usize::try_from(chance.below(200_000)).unwrap());
-        let (large, echo) = (&large, &echo);
-        let calls = texts.iter().map(|text| async move {
-            let text = format!("{text} {large}");
-            let result = call(&**echo, &text).await;
-            assert!(result.is_error() || result.text() == text, "{behaviour}: an answer of another call");
-            if result.is_error() { Some(result.text()) } else { None }
-        });
-        let failed = futures_util::future::join_all(calls).await;
-        let failed: Vec<_> = failed.into_iter().flatten().collect();
-        assert!(!is_good || failed.is_empty(), "{behaviour}: {failed:?}");
+        // Answers that come late in the first round must not reach the calls of the second.
+        for round in ["first", "second"] {
+            let failed = failed_calls(&*echo, round, chance, behaviour).await;
+            assert!(!is_good || failed.is_empty(), "{behaviour}: {failed:?}");
+        }
     }
     match chance.percent(80) {
         true => {
@@ -92,11 +93,58 @@ async fn one(behaviour: &str, mark: &str, chance: &mut Chance) {
         false => {
             // What a program does that forgets to close them.
             drop(servers);
-            let end = Instant::now() + SLACK;
+            let end = Instant::now() + slack();
             while !processes_with(mark).is_empty() && Instant::now() < end {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
+    }
+}
+
+/// Makes a few calls at once, and returns the texts of those that fail.
+async fn failed_calls(echo: &dyn Tool, round: &str, chance: &mut Chance, behaviour: &str) -> Vec<String> {
+    let texts: Vec<String> = (0..1 + chance.below(4)).map(|n| format!("{round} text {n}")).collect();
+    // Large arguments fill the pipe of a server that does not read.
+    let large = &"z".repeat(usize::try_from(chance.below(200_000)).unwrap());
+    let calls = texts.iter().map(|text| async move {
+        let text = format!("{text} {large}");
+        let result = call(echo, &text).await;
+        assert!(result.is_error() || result.text() == text, "{behaviour}: an answer of another call");
+        if result.is_error() { Some(result.text()) } else { None }
+    });
+    let failed = futures_util::future::join_all(calls).await;
+    failed.into_iter().flatten().collect()
+}
+
+/// A server that closes its output at the first call, and stays.
+const CLOSES_ITS_OUTPUT: &str = r#"
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *\"server/discover\"*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+    *\"initialize\"*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *\"tools/list\"*) answer '"result":{"tools":[{"name":"echo","description":"Echoes.","inputSchema":{"type":"object"}}]}' ;;
+    *\"tools/call\"*) exec >&-; sleep 600 ;;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn open_calls_of_a_server_that_is_gone_fail_at_once_however_long_its_end_may_take() {
+    for server in [server("dies"), McpServer::stdio("sh", ["-c", CLOSES_ITS_OUTPUT])] {
+        let mut timeouts = McpTimeouts::default();
+        timeouts.close = Duration::from_secs(cases(1, 5));
+        let servers = start([("fake", server.with_timeouts(timeouts))]);
+        let echo = crate::support::tool(&servers, "fake__echo").await;
+        let echo = &*echo;
+        let began = Instant::now();
+        let calls = ["one", "two", "three", "four"].map(|text| call(echo, text));
+        let results = futures_util::future::join_all(calls).await;
+        let took = began.elapsed();
+        assert!(results.iter().all(archon_types::ToolResult::is_error), "{results:?}");
+        assert!(took < Duration::from_secs(cases(10, 1)), "the calls failed after {took:?}: {results:?}");
+        servers.close().await;
     }
 }
 
@@ -109,7 +157,87 @@ async fn a_call_of_a_dead_server_fails_at_once_and_the_server_is_started_again()
     let began = Instant::now();
     until(&servers, "fake", |status| !matches!(status.state, archon_mcp::ServerState::Ready)).await;
     let result = call(&*echo, "two").await;
-    assert!(result.is_error() && began.elapsed() < Duration::from_secs(10), "{}", result.text());
+    assert!(result.is_error() && began.elapsed() < Duration::from_secs(cases(10, 1)), "{}", result.text());
     until(&servers, "fake", |status| matches!(status.state, archon_mcp::ServerState::Ready)).await;
     servers.close().await;
+}
+
+/// A server at a web address answers its first call in one of these ways, and the next ones as it should.
+#[cfg(feature = "http")]
+mod web {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use archon_testkit::{MockResponse, MockServer, RecordedRequest};
+    use serde_json::json;
+
+    use super::*;
+    use crate::web_servers::{answer, reply};
+
+    const BEHAVIOURS: &[&str] = &[
+        "garbage",
+        "garbage-events",
+        "huge",
+        "silent",
+        "silent-events",
+        "dies",
+        "half",
+        "foreign-id",
+        "foreign-answer-first",
+    ];
+    /// The longest message that the client reads, in bytes.
+    const MAX_MESSAGE: usize = 1 << 20;
+
+    fn misbehave(behaviour: &str, request: &RecordedRequest) -> MockResponse {
+        let json = || MockResponse::new(200).header("content-type", "application/json");
+        let result = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+        let mut foreign = reply(request, "result", result("of nobody"));
+        foreign["id"] = json!(987_654);
+        match behaviour {
+            "garbage" => json().chunk("not json"),
+            "garbage-events" => MockResponse::events(["not json", "{\"a\":1}", "[]"]),
+            "huge" => {
+                MockResponse::json(200, &reply(request, "result", result(&"x".repeat(4 * MAX_MESSAGE))))
+            }
+            "silent" => json().hang(),
+            "silent-events" => MockResponse::events::<&str>([]).hang(),
+            "dies" => MockResponse::nothing(),
+            "half" => json().chunk("{\"jsonrpc\":\"2.0\",").close(),
+            "foreign-id" => MockResponse::json(200, &foreign),
+            _ => {
+                let own = request.body["params"]["arguments"]["text"].as_str().unwrap_or_default();
+                let own = reply(request, "result", result(own));
+                MockResponse::events([foreign.to_string(), own.to_string()])
+            }
+        }
+    }
+
+    // spec: MC-06, MC-08
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn faults_of_a_server_at_a_web_address_cause_no_hang_and_no_answer_of_another_call() {
+        let mut chance = Chance(first_seed());
+        for case in 0..cases(BEHAVIOURS.len() as u64, 100) {
+            let behaviour = BEHAVIOURS[usize::try_from(case).unwrap() % BEHAVIOURS.len()];
+            let calls = AtomicUsize::new(0);
+            let web = MockServer::answering(move |request| {
+                let is_call = request.body["method"] == "tools/call";
+                match is_call && calls.fetch_add(1, Ordering::Relaxed) == 0 {
+                    true => misbehave(behaviour, request),
+                    false => answer(request),
+                }
+            });
+            let web = web.await;
+            let began = Instant::now();
+            let mut settings = McpServer::http(format!("{}/mcp", web.url()));
+            settings.max_message = MAX_MESSAGE;
+            settings.timeouts = within(server("well"), PATIENCE).timeouts;
+            settings.timeouts.call = LIMIT;
+            let servers = start([("web", settings)]);
+            let echo = crate::support::tool(&servers, "web__echo").await;
+            for round in ["first", "second"] {
+                failed_calls(&*echo, round, &mut chance, behaviour).await;
+            }
+            servers.close().await;
+            assert!(began.elapsed() < PHASES * LIMIT + slack(), "{behaviour} took {:?}", began.elapsed());
+        }
+    }
 }

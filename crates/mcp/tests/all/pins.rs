@@ -1,8 +1,15 @@
 //! Definitions that change: held back until a person agreed to the difference.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use archon_mcp::{FilePins, FirstUse, HeldKind, McpServer, McpServers, ServerState, Transport};
+use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{Json, metadata};
 use serde_json::json;
 
@@ -164,4 +171,84 @@ async fn tool_with_a_line_break_in_its_name_cannot_be_used() {
     let why = "the name has a control character or an invisible one".to_owned();
     assert_eq!((status.held, status.unusable), (vec![], vec![("a +  b".to_owned(), why)]));
     servers.close().await;
+}
+
+/// Returns a text of letters, spaces, signs and characters that nobody sees.
+fn random_text(chance: &mut Chance) -> String {
+    const CHARACTERS: [char; 16] = [
+        'a',
+        'e',
+        'n',
+        'x',
+        'K',
+        '7',
+        ' ',
+        '.',
+        '/',
+        '"',
+        '\u{e9}',
+        '\u{6f22}',
+        '\u{200b}',
+        '\u{202e}',
+        '\u{e0041}',
+        '\n',
+    ];
+    let length = 12 + chance.below(12);
+    (0..length).map(|_| CHARACTERS[usize::try_from(chance.below(16)).unwrap()]).collect()
+}
+
+/// Changes a definition by a text, and returns the reason for which it must be held back.
+fn change(definition: &mut Json, text: &str, chance: &mut Chance) -> HeldKind {
+    match chance.below(7) {
+        0 => {
+            let from = definition["name"].as_str().unwrap().to_owned();
+            definition["name"] = json!(format!("renamed_{from}"));
+            return HeldKind::Renamed { from };
+        }
+        1 => definition["title"] = json!(text),
+        2 => {
+            let before = definition["description"].as_str().unwrap();
+            let at = usize::try_from(chance.below(before.len() as u64 + 1)).unwrap();
+            definition["description"] = json!(format!("{}{text}{}", &before[..at], &before[at..]));
+        }
+        3 => definition["inputSchema"]["properties"] = json!({ "path": { "description": text } }),
+        4 => definition["inputSchema"]["required"] = json!([text]),
+        5 => definition["outputSchema"] = json!({ "type": "object", "description": text }),
+        _ => definition["annotations"] = json!({ "destructiveHint": false, "title": text }),
+    }
+    HeldKind::Changed
+}
+
+// spec: MC-07
+#[tokio::test]
+async fn every_one_of_a_thousand_random_changes_holds_its_tool_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chance = Chance(first_seed());
+    let count = usize::try_from(cases(100, 1_000)).unwrap();
+    let mut tools: Vec<Json> = (0..count)
+        .map(|n| definition(&format!("tool_{n}"), &format!("Does the action number {n}.")))
+        .collect();
+    let servers = start(folder.path(), with_tools(folder.path(), &tools), FirstUse::Trust);
+    assert_eq!(ready(&servers).await.tools.len(), count);
+    servers.close().await;
+
+    let (mut expected, mut texts) = (BTreeMap::new(), BTreeSet::new());
+    for tool in &mut tools {
+        let text = random_text(&mut chance);
+        let kind = change(tool, &text, &mut chance);
+        expected.insert(tool["name"].as_str().unwrap().to_owned(), kind);
+        texts.insert(text);
+    }
+    assert_eq!(texts.len(), count, "all changes are different ones");
+    let servers = start(folder.path(), with_tools(folder.path(), &tools), FirstUse::Trust);
+    let status = ready(&servers).await;
+    servers.close().await;
+    assert_eq!((status.tools, status.unusable), (vec![], vec![]));
+    assert_eq!(status.held.len(), count);
+    for held in status.held {
+        assert_eq!(Some(&held.kind), expected.get(&held.tool), "{held:?}");
+        assert!(held.difference.lines().any(|line| line.starts_with('+')), "{}", held.difference);
+    }
+    let renamed = expected.values().filter(|kind| matches!(kind, HeldKind::Renamed { .. })).count();
+    assert!(renamed > count / 50 && renamed < count / 3, "{renamed} of {count} changes are renames");
 }
