@@ -18,7 +18,8 @@ use crate::repository::TextFile;
 
 /// The settings of the person who reads the page.
 const SETTINGS: &str = "model = \"openai:gpt-5-mini\"\n";
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Only a command that hangs takes so long, also where the processor is busy with other work.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The result for a page.
 pub(crate) struct Ran {
