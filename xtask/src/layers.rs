@@ -182,7 +182,7 @@ const FORBIDDEN: &[Forbidden] = &[
         of: "archon-run",
         what: "tokio",
         features: &["rt", "net", "fs", "process"],
-        why: "whoever drives a run brings the runtime",
+        why: "the program that drives a run brings the runtime",
     },
     Forbidden {
         of: "archon-react-loop",
@@ -230,7 +230,7 @@ const FORBIDDEN: &[Forbidden] = &[
         of: "archon-bus",
         what: "tokio",
         features: &["rt", "net", "fs", "process"],
-        why: "whoever uses the bus brings the runtime",
+        why: "the program that uses the bus brings the runtime",
     },
     Forbidden {
         of: "archon-assistant",
