@@ -8,12 +8,10 @@
 //! | question | file |
 //! |---|---|
 //! | the machine and its commands, and the executor of its tasks | `machine.rs`, `executor.rs` |
-//! | a run that is being driven: its log, its tasks in flight, panics | `driver.rs` |
-//! | driving a run: steps, waits, draining | `drive.rs` |
-//! | appending records | `run_log.rs` |
+//! | driving a run: its tasks in flight, steps, waits, draining, panics | `driver.rs`, `drive.rs` |
+//! | appending records, and moving inbox messages into the log | `run_log.rs`, `mailbox.rs` |
 //! | cancel and deadline during a wait | `watch.rs` |
 //! | spending, leases of calls, remaining budget | `ledger.rs`, `budget.rs` |
-//! | moving inbox messages into the log | `mailbox.rs` |
 //! | logging the processes and child runs that a call starts | `reports.rs` |
 //!
 //! *Invariant*: this crate uses no model, no tool, no file and no database, and makes no decision for a run.

@@ -104,7 +104,7 @@ async fn child_plan_with_the_id_but_another_caller_is_not_resumed() {
     assert!(says.contains("a run at depth 3 cannot start child runs"), "{says}");
 }
 
-// spec: AP-15
+// spec: AP-05
 #[tokio::test]
 async fn plan_waits_when_the_answer_below_belongs_to_an_earlier_form_of_the_question() {
     let journal = InboxJournal::default();
