@@ -14,7 +14,8 @@ use archon::{
     types::{
         BoxFuture, CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy,
         ForkOptions, Journal, JournalError, Message, ModelPrice, MoreLimits, OpenMode, OpenRun, Origin,
-        ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunKind, RunRefused, StartRuns, Usage,
+        ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunKind, RunRefused, StartRuns,
+        Usage,
     },
     views::{AgentEvent, AgentEvents, Session},
 };

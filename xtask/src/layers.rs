@@ -599,7 +599,7 @@ mod tests {
     // spec: Q-01
     #[test]
     fn check_drawing_room_that_is_missing_or_on_another_floor_is_a_problem() {
-        let page = "```text\n apps       cli\n pillars    tools\n            store\n base       types\n\n            cli\n```\n";
+        let page = "```text\n apps  cli\n pillars  tools\n    store\n base  types\n\n    cli\n```\n";
         let layers = |store: u8| {
             let others = [("archon-agents-types", 1), ("archon-tools", 3), ("archon-agents-cli", 5)];
             others.into_iter().chain([("archon-store", store)]).collect::<Vec<(&str, u8)>>()
