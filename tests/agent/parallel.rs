@@ -12,9 +12,10 @@ use archon::{
     react_loop::{Elaborate, LoopError, PickFirst, TokenEfficient, Transparent, continuation_point, replay},
     store::InMemoryJournal,
     types::{
-        CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy, ForkOptions,
-        Journal, Message, ModelPrice, MoreLimits, OpenMode, Origin, ProviderError, Record, RecordBody,
-        Request, RunFilter, RunKind, RunRefused, StartRuns, Usage,
+        BoxFuture, CancellationToken, ContextConfig, Durability, EvaluationError, EvaluationStrategy,
+        ForkOptions, Journal, JournalError, Message, ModelPrice, MoreLimits, OpenMode, OpenRun, Origin,
+        ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunKind, RunRefused, StartRuns,
+        Usage,
     },
     views::{AgentEvent, AgentEvents, Session},
 };
@@ -476,6 +477,47 @@ async fn parallel_resume_refusal_has_the_reason() {
     assert!(matches!(other.cause(), Some(LoopError::OtherBranches { found: 3, given: 2, .. })), "{other}");
     let no_loop = parallel.resume(RunId::new("base"), RunOptions::default()).await.unwrap_err();
     assert!(matches!(no_loop, RunError::Unsupported { kind: RunKind::Loop, .. }), "{no_loop}");
+}
+
+/// A journal in which the log of the second branch is damaged.
+struct Damaged(InMemoryJournal);
+
+impl Journal for Damaged {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        self.0.open(run, mode)
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        match run.as_str() == "several-1" {
+            true => Box::pin(async move {
+                Err(JournalError::Corrupt { run: run.clone(), record: 1, problem: "flipped bits".to_owned() })
+            }),
+            false => self.0.read(run),
+        }
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.0.list(filter)
+    }
+}
+
+// spec: R-34
+#[tokio::test]
+async fn parallel_resume_with_a_damaged_log_of_a_branch_is_refused_and_records_nothing() {
+    let (whole, _) = whole().await;
+    let journal = InMemoryJournal::new();
+    put(&journal, "base", &log(&whole, "base").await).await;
+    put(&journal, GROUP, &log(&whole, GROUP).await[..2]).await;
+    put(&journal, "several-1", &log(&whole, "several-1").await[..ANSWERED]).await;
+    let boss = builder(&journal)
+        .journal(Arc::new(Damaged(journal.clone())))
+        .provider(Arc::new(ScriptedProvider::new(vec![Step::text("unused")])), "scripted")
+        .build()
+        .unwrap();
+    let parallel = boss.parallel(agents(&journal, &ANSWERS), Arc::new(PickFirst)).unwrap();
+    let error = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap_err();
+    assert!(matches!(error, RunError::Journal(JournalError::Corrupt { .. })), "{error}");
+    assert_eq!(log(&journal, GROUP).await.len(), 2, "no choice is made without the branch");
 }
 
 /// A judge that says this, and what it was asked.

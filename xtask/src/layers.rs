@@ -1,6 +1,6 @@
 //! `cargo xtask layers`: checks the dependencies between our crates against an explicit table. A new edge is
 //! a change of the architecture, so it must be added here; an edge that no longer exists must be removed. Inside a
-//! crate no files may import each other in a circle.
+//! crate no files may import each other in a circle. The drawing of docs/architecture.md has the same layers.
 
 use std::collections::BTreeSet;
 
@@ -54,6 +54,15 @@ const TYPES: &str = "archon-agents-types";
 
 /// The most of our crates, besides the types, that a crate below the facade may depend on.
 const MOST_BELOW: usize = 2;
+
+/// The page with the drawing of the layers.
+const DRAWING: &str = "docs/architecture.md";
+
+/// The floors of the drawing, lowest first: the first is layer 1.
+const FLOORS: [&str; 5] = ["base", "shared", "pillars", "facade", "apps"];
+
+/// The most crates on a floor.
+const MOST_ROOMS: usize = 20;
 
 /// Returns the crates of the product, lowest layer first.
 pub(crate) fn product() -> impl Iterator<Item = &'static str> {
@@ -173,7 +182,7 @@ const FORBIDDEN: &[Forbidden] = &[
         of: "archon-run",
         what: "tokio",
         features: &["rt", "net", "fs", "process"],
-        why: "whoever drives a run brings the runtime",
+        why: "the program that drives a run brings the runtime",
     },
     Forbidden {
         of: "archon-react-loop",
@@ -221,7 +230,7 @@ const FORBIDDEN: &[Forbidden] = &[
         of: "archon-bus",
         what: "tokio",
         features: &["rt", "net", "fs", "process"],
-        why: "whoever uses the bus brings the runtime",
+        why: "the program that uses the bus brings the runtime",
     },
     Forbidden {
         of: "archon-assistant",
@@ -363,8 +372,43 @@ fn check_workspace() -> Result<Vec<String>> {
         let line = format!("tree --package {crate_name} --edges normal --prefix none --format {{p}}|{{f}}");
         problems.extend(check_forbidden(FORBIDDEN, crate_name, &CommandLine::cargo(&line).output()?));
     }
-    problems.extend(circles::check(&repository::text_files()?, product().map(folder)));
+    let files = repository::text_files()?;
+    let page = files.iter().find(|file| file.path == DRAWING).map_or("", |file| &file.text);
+    problems.extend(check_drawing(LAYERS, page));
+    problems.extend(circles::check(&files, product().map(folder)));
     Ok(problems)
+}
+
+/// Checks that the drawing has each crate as a room on the floor of its layer, and no other rooms.
+fn check_drawing(layers: &[(&str, u8)], page: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (floor, layer) in FLOORS.iter().zip(1..) {
+        let of_layer = layers.iter().filter(|(_, of)| *of == layer);
+        let expected: BTreeSet<String> =
+            of_layer.map(|(name, _)| folder(name).trim_start_matches("crates/").to_owned()).collect();
+        let drawn = rooms(page, floor);
+        for missing in expected.difference(&drawn) {
+            problems.push(format!("{DRAWING}: the drawing has no `{missing}` on the floor `{floor}`"));
+        }
+        for unknown in drawn.difference(&expected) {
+            problems.push(format!("{DRAWING}: `{unknown}` is no crate of the floor `{floor}`, see LAYERS"));
+        }
+        if expected.len() > MOST_ROOMS {
+            let count = expected.len();
+            problems.push(format!("the floor `{floor}` has {count} crates; at most {MOST_ROOMS}"));
+        }
+    }
+    problems
+}
+
+/// Returns the rooms on a floor of the page's drawing: its lines, up to the next floor or a blank line.
+fn rooms(page: &str, floor: &str) -> BTreeSet<String> {
+    let drawing = page.split("```text\n").find(|block| block.starts_with(" apps ")).unwrap_or_default();
+    let label = format!(" {floor} ");
+    let mut lines = drawing.lines().skip_while(|line| !line.starts_with(&label));
+    let first = lines.next().and_then(|line| line.strip_prefix(&label)).unwrap_or_default();
+    let more = lines.take_while(|line| line.starts_with("  "));
+    std::iter::once(first).chain(more).flat_map(str::split_whitespace).map(str::to_owned).collect()
 }
 
 /// Checks the table itself: edges point down, and dev edges reach the testkit only.
@@ -550,6 +594,35 @@ mod tests {
                 "table: tools → types is a dev edge; those reach archon-testkit only"
             ]
         );
+    }
+
+    // spec: Q-01
+    #[test]
+    fn check_drawing_room_that_is_missing_or_on_another_floor_is_a_problem() {
+        let page = "```text\n apps  cli\n pillars  tools\n    store\n base  types\n\n    cli\n```\n";
+        let layers = |store: u8| {
+            let others = [("archon-agents-types", 1), ("archon-tools", 3), ("archon-agents-cli", 5)];
+            others.into_iter().chain([("archon-store", store)]).collect::<Vec<(&str, u8)>>()
+        };
+        assert_eq!(check_drawing(&layers(3), page), [""; 0]);
+        assert_eq!(
+            check_drawing(&layers(2), page),
+            [
+                "docs/architecture.md: the drawing has no `store` on the floor `shared`",
+                "docs/architecture.md: `store` is no crate of the floor `pillars`, see LAYERS"
+            ]
+        );
+    }
+
+    // spec: Q-01
+    #[test]
+    fn check_drawing_floor_with_twenty_one_crates_is_a_problem() {
+        let names: Vec<String> = (0..=MOST_ROOMS).map(|n| format!("archon-c{n:02}")).collect();
+        let layers: Vec<(&str, u8)> = names.iter().map(|name| (name.as_str(), 5)).collect();
+        let rooms: Vec<&str> = names.iter().map(|name| name.trim_start_matches("archon-")).collect();
+        let page = |rooms: &[&str]| format!("```text\n apps   {}\n```\n", rooms.join("  "));
+        assert_eq!(check_drawing(&layers[1..], &page(&rooms[1..])), [""; 0]);
+        assert_eq!(check_drawing(&layers, &page(&rooms)), ["the floor `apps` has 21 crates; at most 20"]);
     }
 
     // spec: Q-01

@@ -1,6 +1,6 @@
 //! `cargo xtask registry`: puts the packages and all that they depend on into `target/registry`, a folder that stands for a
 //! registry, then builds README's program and installs `archon` from it. So a file that a package lacks, or a version that
-//! nobody can get, is found before a release.
+//! cannot be installed, is found before a release.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
+use crate::reach::exported;
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
 use crate::{banned, doc_links, environment, named_files, readme, reference_pages, sizes};
@@ -17,6 +18,15 @@ const VAGUE_NAMES: &[&str] = &["core", "common", "util", "utils", "helper", "hel
 
 /// Function names that do not say what the function does.
 const VAGUE_FUNCTIONS: &[&str] = &["asked", "heard", "made", "said", "told"];
+
+/// The root of the crate that every crate uses, and the most items that it may export.
+const TYPES_ROOT: &str = "crates/types/src/lib.rs";
+const MOST_TYPES: usize = 400;
+
+/// First words of a comment that asks a question where it should name a thing.
+const QUESTION_WORDS: &[&str] = &["What", "How", "Whether", "Who", "Where", "Why"];
+/// The most documentation comments that may begin with one of them, in percent.
+const MOST_QUESTIONS: usize = 3;
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
@@ -41,6 +51,8 @@ fn check(files: &[TextFile]) -> Result<Vec<String>> {
     problems.extend(reference_pages::check(files));
     problems.extend(environment::check(files));
     problems.extend(readme::check(files));
+    problems.extend(exported_types(files));
+    problems.extend(question_openings(files));
     for file in files {
         problems.extend(names(&file.path));
         if file.is_rust() {
@@ -61,6 +73,39 @@ fn opening(file: &TextFile) -> Option<String> {
     let opens_well = file.text.lines().next().is_some_and(|line| line.starts_with("//! ") && line.len() > 10);
     (!opens_well)
         .then(|| format!("{}:1: the file has to open with a `//!` line that says why it exists", file.path))
+}
+
+/// Counts the items that the crate of the types exports.
+fn exported_types(files: &[TextFile]) -> Option<String> {
+    let root = files.iter().find(|file| file.path == TYPES_ROOT)?;
+    let count = exported(&root.text).len();
+    (count > MOST_TYPES).then(|| {
+        format!("{TYPES_ROOT}: {count} items are exported, {MOST_TYPES} are allowed; keep some inside")
+    })
+}
+
+/// Counts the documentation comments that begin with a question word.
+fn question_openings(files: &[TextFile]) -> Option<String> {
+    let (mut comments, mut found) = (0, Vec::new());
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let mut before = None;
+        for (number, line) in file.text.lines().enumerate() {
+            let line = line.trim_start();
+            let mark = ["///", "//!"].into_iter().find(|mark| line.starts_with(*mark));
+            if let Some(text) = mark.filter(|_| mark != before).and_then(|mark| line.strip_prefix(mark)) {
+                comments += 1;
+                let first = text.trim_start().split(|c: char| !c.is_alphanumeric()).next();
+                if first.is_some_and(|word| QUESTION_WORDS.contains(&word)) {
+                    found.push(format!("{}:{}", file.path, number + 1));
+                }
+            }
+            before = mark;
+        }
+    }
+    (found.len() * 100 > comments * MOST_QUESTIONS).then(|| {
+        let (count, places) = (found.len(), found.join(", "));
+        format!("{count} of {comments} comments begin with a question word, {MOST_QUESTIONS} % may: {places}")
+    })
 }
 
 fn vague_functions(file: &TextFile) -> Vec<String> {
@@ -156,6 +201,31 @@ mod tests {
         let text = "// dbg!(x)\nlet a = \"todo!\";\nmy_dbg!(1);\nstd::dbg!(a);\ntodo!()\n";
         let problems = leftovers(&TextFile::new("a.rs", text));
         assert_eq!(problems, ["a.rs:4: `dbg!` was left behind", "a.rs:5: `todo!` was left behind"]);
+    }
+
+    #[test]
+    fn exported_types_more_than_allowed_is_a_problem_with_their_number() {
+        let root = |count: usize| {
+            let names: Vec<String> = (0..count).map(|n| format!("T{n}")).collect();
+            [TextFile::new(TYPES_ROOT, &format!("mod a;\n\npub use a::{{{}}};\n", names.join(", ")))]
+        };
+        assert_eq!(exported_types(&root(400)), None);
+        let problem = exported_types(&root(401)).unwrap();
+        assert!(problem.contains("401 items are exported, 400 are allowed"), "{problem}");
+    }
+
+    #[test]
+    fn question_openings_more_than_three_percent_is_a_problem_with_their_places() {
+        let file = |questions: usize| {
+            let asks = "/// How it goes.\n/// What more.\nfn a() {}\n".repeat(questions);
+            let names = "/// The way it goes.\nfn b() {}\n".repeat(100 - questions);
+            [TextFile::new("a.rs", &format!("{asks}{names}"))]
+        };
+        assert_eq!(question_openings(&file(3)), None);
+        assert_eq!(
+            question_openings(&file(4)).unwrap(),
+            "4 of 100 comments begin with a question word, 3 % may: a.rs:1, a.rs:4, a.rs:7, a.rs:10"
+        );
     }
 
     #[test]

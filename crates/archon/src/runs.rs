@@ -52,7 +52,7 @@ use crate::{Archon, BuildError};
 /// // The logs contain the id: with another id after a restart, the runs have no agent.
 /// let agent = Archon::builder().model("ollama:qwen3").agent_id("desk").data_dir("data").build()?;
 /// let runs = Runs::new(agent);
-/// // Questions that nobody answered in time count as refused.
+/// // A question without an answer in time counts as refused.
 /// let _sweeping = runs.keep_sweeping(Duration::from_secs(60));
 /// for (run, error) in runs.resume_unfinished(None).await?.failures() {
 ///     eprintln!("{run} cannot go on: {error}");

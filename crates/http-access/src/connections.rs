@@ -157,7 +157,7 @@ pub async fn serve_connections<L, S, B>(
 }
 
 /// Serves clients as [`serve_connections`], once `open` has made the stream of HTTP from that of the client. This is
-/// done in the task of the connection, so that a slow handshake keeps nobody else waiting.
+/// done in the task of the connection, so that a slow handshake delays no other client.
 pub(crate) async fn serve_with_handshake<L, O, F, T, S, B>(
     listener: L,
     open: O,

@@ -139,7 +139,7 @@ impl Input {
     }
 }
 
-/// Returns the response for a question that nobody answered.
+/// Returns the response for a question without an answer.
 pub(crate) fn cancelled() -> Json {
     json!({ "action": "cancel" })
 }

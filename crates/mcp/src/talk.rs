@@ -41,7 +41,7 @@ impl Talk {
         Self { context, server, tool, asked_time, questions: Mutex::default(), notes: Mutex::default() }
     }
 
-    /// Returns the notes about questions that nobody answered.
+    /// Returns the notes about questions without an answer.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

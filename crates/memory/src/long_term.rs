@@ -47,7 +47,6 @@ impl LongTermMemory {
         let key = Hash::hash(format!("{query:?}\u{1f}{context}\u{1f}{minute}").as_bytes());
         let (cached, generation) = self.memory.answers(|answers| {
             let cached = answers.cached.iter().find(|(asked, _)| *asked == key);
-            answers.hits += u64::from(cached.is_some());
             (cached.map(|(_, answer)| answer.clone()), answers.generation)
         });
         if let Some(cached) = cached {

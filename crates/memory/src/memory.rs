@@ -61,7 +61,6 @@ pub(crate) struct Answers {
     pub(crate) generation: u64,
     /// The hash of each query, and its hits in order.
     pub(crate) cached: VecDeque<([u8; 32], Vec<Recalled>)>,
-    pub(crate) hits: u64,
 }
 
 impl Memory {
@@ -119,11 +118,6 @@ impl Memory {
     /// Returns the options.
     pub fn options(&self) -> &MemoryOptions {
         &self.parts.options
-    }
-
-    /// Returns the number of queries that were answered from the cache.
-    pub fn cache_hits(&self) -> u64 {
-        self.answers(|answers| answers.hits)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -48,7 +48,7 @@ impl Server {
         "/v1/responses/{id}/cancel",
     ];
 
-    /// Creates a server of these models. Whoever sends it a request starts runs of these agents, and of no others.
+    /// Creates a server of these models. A request starts runs of these agents only.
     pub fn new(
         runs: Arc<dyn RunService>,
         models: impl IntoIterator<Item = AgentModel>,

@@ -18,27 +18,6 @@ use crate::{
 
 /// An agent whose work is done by its members. The team asks a planner for a plan, gives each step to a
 /// suitable member, compares the answers and combines them. Every step is recorded in a journal.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use archon_orchestrator::{Team, TeamDesk, TeamOptions};
-/// use archon_types::{Agent, Bus, ExecutionLimits, Journal, Member, Planner};
-///
-/// fn team(
-///     planner: impl Planner + 'static,
-///     journal: Arc<dyn Journal>,
-///     [lead, ada]: [Arc<dyn Agent>; 2],
-///     bus: Arc<dyn Bus>,
-/// ) -> Team {
-///     Team::new(planner, journal, TeamOptions::default())
-///         .with_lead("lead", lead)
-///         .with_member(Member::new("ada", "researcher"), ada)
-///         .with_bus(bus)
-///         .with_desk(TeamDesk::new())
-///         .with_limits(ExecutionLimits::default().with_max_total_tokens(500_000))
-/// }
-/// ```
 #[derive(Clone)]
 pub struct Team {
     parts: Arc<Parts>,

@@ -22,7 +22,7 @@ use crate::{
 /// A provider whose calls are recorded in a file.
 ///
 /// The calls are kept in `FILE.new` until [`finish`](Self::finish) puts them in the place of `FILE`. So a
-/// recording that failed, or that nobody finished, leaves an earlier cassette as it was.
+/// recording that failed, or was not finished, leaves an earlier cassette as it was.
 ///
 /// Texts that look like a key are replaced by `****` before they are written, and so are the
 /// [secrets](Provider::secrets) of the provider and those that were passed to [`hide`](Self::hide). A call

@@ -199,7 +199,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
 }
 
 impl ReactExecutor<'_> {
-    /// Sets the mode of the session for the calls of this run and of the runs below. A called run sets none, because
+    /// Sets the mode of the session for the calls of this run and of the runs below. A child run sets none, because
     /// it has the mode of its caller.
     fn share_mode(&self, mode: SessionMode) {
         if self.context.depth == 0 {

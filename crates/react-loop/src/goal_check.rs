@@ -30,7 +30,7 @@ pub(crate) async fn check(
         }
         Ok(answer) => GoalVerdict { usage: answer.usage, ..none("the verdict was cut off".to_owned()) },
         Err(error) => {
-            tracing::warn!(run = %context.run, %error, "nobody looked whether the answer is what was expected");
+            tracing::warn!(run = %context.run, %error, "the goal check failed, so the answer was not checked");
             none(error.to_string())
         }
     }

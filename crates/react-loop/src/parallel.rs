@@ -18,7 +18,7 @@ use archon_types::{
     AgentId, AgentMessage, AuxiliaryCall, Context, EvaluationStrategy, ExecutionLimits, FailureKind,
     InboxEntry, InboxRequest, Journal, JournalError, Lease, MoreLimits, OpenMode, Origin, Outcome,
     OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody, RunId, RunKind, RunRefused,
-    RunStarted, SessionId,
+    RunStarted, SessionId, check_called,
 };
 use futures_util::future::join_all;
 
@@ -159,7 +159,7 @@ impl ParallelLoop {
     ///
     /// # Errors
     /// The run is unknown, in use, was cut off before its prompts were recorded, has finished, or has
-    /// another number of branches; or the journal failed.
+    /// another number of branches; the log of a branch cannot be read; or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<ParallelOutcome, LoopError> {
         let open = self.journal.open(&context.run, OpenMode::Existing).await?;
         let started = started(&context.run, &open.records)?;
@@ -181,6 +181,7 @@ impl ParallelLoop {
         if ended.is_some_and(|status| !may_go_on(status)) {
             return Err(RunRefused::Ended { run: context.run }.into());
         }
+        check_called(&*self.journal, &open.records).await?;
         let work = Work {
             parallel: self.clone(),
             prompts: prompts.to_vec(),

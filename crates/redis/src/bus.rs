@@ -234,7 +234,7 @@ impl RedisBus {
         Ok(message)
     }
 
-    /// Prepares the command that stores who waits for an answer, or that nobody waits any more.
+    /// Prepares the command that stores which receiver waits for an answer, or that none does.
     fn set_expectation(&self, correlation: &str, value: &str) -> Cmd {
         let mut set = redis::cmd("SET");
         set.arg(format!("{}expect:{correlation}", self.0.prefix)).arg(value).arg("PX").arg(REMEMBERED);

@@ -11,31 +11,8 @@ use crate::{InboxEffect, Machine, Recorded, RunDriver};
 
 /// Does the tasks of a machine, and defines the behaviour that is special to runs of its kind.
 ///
-/// Each method has access to the run's driver, and through it to the machine and the log.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// use archon_run::{Executor, Machine, Recorded, RunDriver};
-/// use archon_types::RecordBody;
-///
-/// /// Answers each task with the same hint.
-/// struct Hints;
-///
-/// impl<M: Machine> Executor<M> for Hints {
-///     type Done = ();
-///
-///     const GRACE: Option<Duration> = None;
-///
-///     async fn start(&mut self, _task: M::Task, run: &mut RunDriver<M, ()>) -> Recorded {
-///         run.record(vec![RecordBody::HintAdded { text: "Look again.".to_owned() }]).await
-///     }
-///
-///     async fn done(&mut self, _done: (), _run: &mut RunDriver<M, ()>) -> Recorded {
-///         Ok(())
-///     }
-/// }
-/// ```
+/// Each method has access to the run's driver, and through it to the machine and the log. The page of the
+/// [crate] has an example.
 pub trait Executor<M: Machine>: Send + Sized {
     /// The result of a task in flight.
     type Done: Send + 'static;

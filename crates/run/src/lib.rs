@@ -2,56 +2,59 @@
 //!
 //! Use this crate to write a new kind of run, with log, inbox, questions, budget and resume.
 //!
-//! A machine decides, a driver does what the machine decides, and a journal stores the records. This crate
-//! has the parts that do not depend on the kind of the run.
-//!
-//! A [`Machine`] decides what is [`Next`]. The [`RunDriver`] does what all machines have in common, and an
-//! [`Executor`] does the tasks of one kind of machine.
+//! A [`Machine`] decides what is [`Next`]. The [`RunDriver`] does what all machines have in common, an
+//! [`Executor`] does the tasks of one kind of machine, and a journal stores the records.
 //!
 //! | question | file |
 //! |---|---|
-//! | the machine and its commands | `machine.rs` |
-//! | the tasks of one kind of machine | `executor.rs` |
-//! | a run that is being driven: its log, its tasks in flight, panics | `driver.rs` |
-//! | driving a run: steps, waits, draining | `drive.rs` |
-//! | appending records | `run_log.rs` |
+//! | the machine and its commands, and the executor of its tasks | `machine.rs`, `executor.rs` |
+//! | driving a run: its tasks in flight, steps, waits, draining, panics | `driver.rs`, `drive.rs` |
+//! | appending records, and moving inbox messages into the log | `run_log.rs`, `mailbox.rs` |
 //! | cancel and deadline during a wait | `watch.rs` |
 //! | spending, leases of calls, remaining budget | `ledger.rs`, `budget.rs` |
-//! | moving inbox messages into the log | `mailbox.rs` |
 //! | logging the processes and child runs that a call starts | `reports.rs` |
 //!
 //! *Invariant*: this crate uses no model, no tool, no file and no database, and makes no decision for a run.
 //!
 //! # Example
 //!
-//! A machine that waits until its log has a hint:
+//! A machine that asks for a hint and ends once its log has one, and the executor that appends the hint:
 //!
 //! ```
-//! use archon_run::{Machine, Next};
+//! use archon_run::{Executor, Machine, Next, Recorded, RunDriver};
 //! use archon_types::{Outcome, OutcomeStatus, Record, RecordBody, RunKind};
 //!
-//! #[derive(Default)]
-//! struct UntilNoted(Option<String>);
+//! struct UntilNoted(bool);
+//! struct Hints;
 //!
 //! impl Machine for UntilNoted {
 //!     const KIND: RunKind = RunKind::AgentCall;
-//!     type Task = ();
+//!     type Task = String;
 //!
 //!     fn apply(&mut self, record: &Record) {
-//!         if let RecordBody::HintAdded { text } = &record.body {
-//!             self.0 = Some(text.clone());
-//!         }
+//!         self.0 |= matches!(record.body, RecordBody::HintAdded { .. });
 //!     }
 //!
-//!     fn next(&self) -> Next<()> {
-//!         let Some(text) = &self.0 else { return Next::Wait(None) };
-//!         let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
-//!         outcome.set_answer(text.clone());
-//!         Next::Done(outcome)
+//!     fn next(&self) -> Next<String> {
+//!         if !self.0 { return Next::Do("Look again.".to_owned()) };
+//!         Next::Done(Outcome::new("run_1".into(), OutcomeStatus::Finished))
 //!     }
 //! }
 //!
-//! assert_eq!(UntilNoted::default().next(), Next::Wait(None));
+//! impl Executor<UntilNoted> for Hints {
+//!     type Done = ();
+//!     const GRACE: Option<std::time::Duration> = None;
+//!
+//!     async fn start(&mut self, text: String, run: &mut RunDriver<UntilNoted, ()>) -> Recorded {
+//!         run.record(vec![RecordBody::HintAdded { text }]).await
+//!     }
+//!
+//!     async fn done(&mut self, _: (), _: &mut RunDriver<UntilNoted, ()>) -> Recorded {
+//!         Ok(())
+//!     }
+//! }
+//!
+//! assert_eq!(UntilNoted(false).next(), Next::Do("Look again.".to_owned()));
 //! ```
 
 mod budget;

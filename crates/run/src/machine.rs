@@ -5,32 +5,7 @@ use std::sync::Arc;
 
 use archon_types::{Outcome, OutcomeStatus, Record, RecordBody, RunId, RunKind, RunStarted, Timestamp};
 
-/// The state of a run, which decides the next step.
-///
-/// ```
-/// use archon_run::{Machine, Next};
-/// use archon_types::{Outcome, OutcomeStatus, Record, RunKind};
-///
-/// /// Ends with its first record.
-/// #[derive(Default)]
-/// struct AtOnce(bool);
-///
-/// impl Machine for AtOnce {
-///     const KIND: RunKind = RunKind::AgentCall;
-///     type Task = ();
-///
-///     fn apply(&mut self, _record: &Record) {
-///         self.0 = true;
-///     }
-///
-///     fn next(&self) -> Next<()> {
-///         match self.0 {
-///             false => Next::Wait(None),
-///             true => Next::Done(Outcome::new("run_1".into(), OutcomeStatus::Finished)),
-///         }
-///     }
-/// }
-/// ```
+/// The state of a run, which decides the next step. The page of the [crate] has an example.
 pub trait Machine: Send + Sync {
     /// The kind of the runs of this machine.
     const KIND: RunKind;

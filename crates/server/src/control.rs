@@ -1,4 +1,4 @@
-//! What people do with a run: steer, follow up, cancel, resume, fork.
+//! Requests of people to a run: steer, follow up, cancel, resume, fork.
 
 use archon_types::{AgentId, Content, ForkOptions, MoreLimits, RunError};
 use axum::http::StatusCode;

@@ -38,7 +38,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Creates a server that is reached by these hosts, for the holders of these tokens. Without a token nobody gets in.
+    /// Creates a server that is reached by these hosts, for the holders of these tokens. Requests without a
+    /// token are refused.
     pub fn new(
         hosts: AllowedHosts,
         tokens: impl IntoIterator<Item = AccessToken>,

@@ -13,7 +13,7 @@ use crate::cookie::hex;
 /// The maximum number of codes that wait; the one that ends first makes room.
 const MOST: usize = 100;
 
-/// The codes that nobody has used yet, by the index of their token.
+/// The unused codes, by the index of their token.
 #[derive(Debug, Default)]
 pub(crate) struct Codes(Mutex<HashMap<String, Waiting>>);
 

@@ -124,7 +124,7 @@ impl Folder {
     ) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.put(name, |temporary| {
-            // For nobody else to read before it has its permissions.
+            // Other users cannot read it before it has its permissions.
             let file = rustix::fs::openat(&self.0, temporary, flags, Mode::from_raw_mode(0o600))?;
             let mut file = File::from(file);
             write(&mut file)?;

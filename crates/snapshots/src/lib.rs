@@ -4,8 +4,8 @@
 //! outside of the workspace, each once. Git is not needed, and no `.git` is changed. In a repository, the rules above
 //! the workspace and those of `.git/info/exclude` count, too; nothing else of it is read.
 //!
-//! An undo compares three states of each path: before the work, after it, and now. What the work changed and
-//! nobody changed since is put back; what a person changed since is left as it is, and named. All paths are
+//! An undo compares three states of each path: before the work, after it, and now. A file that only the work
+//! changed is put back; a file that a person changed since is left as it is, and named. All paths are
 //! opened step by step without following links, so that no link leads out of the workspace.
 //!
 //! Use this crate alone to undo what any program changes in a folder; it needs no agent.

@@ -64,7 +64,7 @@ impl RunLock {
                 return Ok(Self { path: path.clone(), identity, file, boot, noted, has_note });
             }
             // The holder before us removed the file between our open and our lock. A lock on a file without
-            // a name keeps nobody out, so the file that has the name now is locked instead.
+            // a name protects nothing, so the file that has the name now is locked instead.
         }
     }
 

@@ -13,7 +13,7 @@ use archon_store::{InboxKey, SqliteJournal};
 use archon_types::{
     Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter,
 };
-use expect_test::{expect, expect_file};
+use expect_test::expect_file;
 use rusqlite::Connection;
 use sample::{
     block_on, continuing, large, log, note, prompted, random, records, run, started, started_from,
@@ -147,22 +147,56 @@ fn open_a_store_of_another_version_refuses_and_leaves_the_file_alone() {
     }
 }
 
+/// Returns the line of a record whose JSON, without the opening brace, is `body`.
+fn line_of(body: &str) -> String {
+    format!("{{\"crc\":\"{:08x}\",{body}", crc32fast::hash(body.as_bytes()))
+}
+
 #[test]
-fn a_log_of_a_future_version_is_refused_and_other_runs_stay_usable() {
-    let f = fixture();
-    let body = r#""seq":0,"at":0,"type":"run_started","format":99,"other":"shape"}"#;
-    let line = format!("{{\"crc\":\"{:08x}\",{body}", crc32fast::hash(body.as_bytes()));
-    f.change(&format!("UPDATE records SET line = '{line}' WHERE place = 1 << 32"));
-    for mode in [OpenMode::Existing, OpenMode::Create] {
-        let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
-        assert!(matches!(e, JournalError::UnsupportedFormat { found: 99, supported: 2, .. }), "{e}");
+fn open_a_log_of_another_format_is_refused_and_changes_nothing() {
+    for (format, advice) in [(1, "the log was written before the first release"), (99, "use the version")] {
+        let f = fixture();
+        let start = format!(r#""seq":0,"at":0,"type":"run_started","format":{format},"other":"shape"}}"#);
+        f.change(&format!("UPDATE records SET line = '{}' WHERE place = 1 << 32", line_of(&start)));
+        let before = dump(&f.journal.path());
+        for mode in [OpenMode::Existing, OpenMode::Create] {
+            let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
+            assert!(
+                matches!(e, JournalError::UnsupportedFormat { found, supported: 2, .. } if found == format),
+                "{e}"
+            );
+        }
+        assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::UnsupportedFormat { .. })));
+        let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
+        let head = heads.iter().find(|h| h.run_id == run("r1")).unwrap();
+        let text = format!("run r1 has log format {format}, and this version reads format 2; {advice}");
+        let problem = head.problem.as_deref().unwrap();
+        assert!(problem.starts_with(&text), "{problem}");
+        f.check_other();
+        assert_eq!(dump(&f.journal.path()), before, "format {format}");
     }
-    assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::UnsupportedFormat { .. })));
-    let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
-    let head = heads.iter().find(|h| h.run_id == run("r1")).unwrap();
-    expect!["run r1 has log format 99, and this version reads format 2; use the version of archon that wrote it, or a newer one"]
-        .assert_eq(head.problem.as_deref().unwrap());
+}
+
+#[test]
+fn open_a_log_with_an_unknown_record_is_refused_with_its_name_and_changes_nothing() {
+    let f = fixture();
+    let (last, body) = (log("r1").len() - 1, r#""at":0,"type":"moon_landed","where":"crater"}"#);
+    let line = line_of(&format!("\"seq\":{last},{body}"));
+    f.change(&format!("UPDATE records SET line = '{line}' WHERE place = (1 << 32) + {last}"));
+    let before = dump(&f.journal.path());
+    let errors = [
+        block_on(f.journal.open(&run("r1"), OpenMode::Existing)).map(drop).unwrap_err(),
+        block_on(f.journal.read(&run("r1"))).map(drop).unwrap_err(),
+    ];
+    for e in errors {
+        assert!(
+            matches!(&e, JournalError::UnknownRecord { name, format: 2, .. } if name == "moon_landed"),
+            "{e}"
+        );
+        assert!(e.to_string().contains("`moon_landed`") && e.advice().contains("newer"), "{e}");
+    }
     f.check_other();
+    assert_eq!(dump(&f.journal.path()), before);
 }
 
 #[test]

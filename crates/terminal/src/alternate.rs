@@ -152,7 +152,7 @@ impl<W: Write> Alternate<W> {
 }
 
 impl<W: Write> Drop for Alternate<W> {
-    /// Goes back from a screen that nobody left, because the program panicked.
+    /// Leaves the screen if the program did not, because it panicked.
     fn drop(&mut self) {
         // A terminal that is lost has no modes to end.
         let _ = self.leave();

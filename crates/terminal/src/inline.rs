@@ -188,7 +188,7 @@ impl<W: Write> Screen for Inline<W> {
 }
 
 impl<W: Write> Drop for Inline<W> {
-    /// Gives back a terminal that nobody left, because the program panicked.
+    /// Gives back the terminal if the program did not, because it panicked.
     fn drop(&mut self) {
         // A terminal that is lost has no modes to end.
         let _ = self.leave();

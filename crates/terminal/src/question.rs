@@ -76,7 +76,7 @@ pub struct Question {
     ways: Vec<Way>,
     stage: Stage,
     keymap: Keymap,
-    /// The time since which nobody typed anything else and the rows of the stage are on the screen.
+    /// The time since which no other key was typed and the rows of the stage are on the screen.
     quiet_since: Option<Timestamp>,
 }
 

@@ -174,7 +174,7 @@ impl Fold {
     }
 
     fn prompted(&mut self, message: &Message, source: PromptSource, at: Timestamp) {
-        // What the model is told from memory nobody said.
+        // Without texts from the memory, which are not a part of the person's message.
         let text = Content::join_text(message.own_content()).into_owned();
         match self.rounds.last_mut() {
             Some(round) if round.status == RoundStatus::Pending => round.ask(&text),

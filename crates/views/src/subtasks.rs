@@ -59,7 +59,7 @@ pub(crate) struct Subtasks {
     confirming: Option<CommandId>,
     /// A change of the plan that a person must approve, with the request that it answers.
     proposed: Option<(CommandId, PlanDiff)>,
-    /// What members of a team asked for: the command of who asks, and the task.
+    /// Requests of the members of a team: the command of the member, and the task.
     requests: Vec<(CommandId, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! Checks this machine before anything long begins, so that nobody waits minutes for a build that could not
+//! Checks this machine before anything long begins, so that a person does not wait minutes for a build that could not
 //! have worked. The facts come from [`super::machine`]; this only judges them.
 
 use std::fmt;
@@ -71,7 +71,7 @@ pub(super) struct Problem {
     pub(super) remedy: String,
 }
 
-/// Returns all problems at once, so that nobody mends one only to meet the next.
+/// Returns all problems at once, so that a person can mend them together.
 pub(super) fn problems(machine: &Machine) -> Vec<Problem> {
     let engine = match platform(machine) {
         Some(problem) => vec![problem],

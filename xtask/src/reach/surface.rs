@@ -157,7 +157,7 @@ impl Method {
 }
 
 /// Returns the names of a root's `pub use` and `pub mod` items, without its prelude, which repeats them.
-fn exported(source: &str) -> Vec<String> {
+pub(crate) fn exported(source: &str) -> Vec<String> {
     let root = source.split("pub mod prelude").next().unwrap_or_default();
     let modules = root.lines().filter_map(|line| line.strip_prefix("pub mod ")).map(word);
     let items = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());

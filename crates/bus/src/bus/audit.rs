@@ -16,7 +16,7 @@ use archon_types::{BusMessage, DeathCause};
 /// use archon_bus::{BusAudit, Fate};
 /// use archon_types::BusMessage;
 ///
-/// /// Prints messages that nobody got.
+/// /// Prints messages that could not be delivered.
 /// struct Lost;
 ///
 /// impl BusAudit for Lost {

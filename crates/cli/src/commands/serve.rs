@@ -110,7 +110,7 @@ impl ServeArgs {
         let access = tokens.iter().map(|token| token.access.clone());
         let server = Server::new(hosts, access, Arc::new(SystemClock), options);
         let router = agents.mount(&server, &tokens);
-        // Before anybody learns of the server: whoever does may end it at once.
+        // Before the address is printed: a program that reads it may end the server at once.
         let listener = interrupt::listen(server.end().clone(), app.output.clone());
         greet(&app, &server, &bound, &settings, &tokens)?;
         let mut options = ServeOptions::default();

@@ -10,7 +10,7 @@ use archon_testkit::{MockResponse, MockServer};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::setup::{Place, answer, asks_for, text};
+use crate::setup::{Place, answer, asks_for, sealed, text};
 
 const CALCULATE: &str = r#"{"expression": "15% of 200"}"#;
 
@@ -399,21 +399,29 @@ async fn unknown_runs_and_sessions_are_refused_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn a_log_of_a_newer_version_is_refused_and_the_others_can_be_used() {
+async fn log_of_another_version_is_refused_with_what_to_do_and_is_not_touched() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
     let (place, run) = worked(&server).await;
     let journal = JsonlJournal::new(place.data());
-    let mut records = journal.read(&RunId::new(run.as_str())).await.expect("a log");
-    let mut first = (*records[0]).clone();
-    if let RecordBody::RunStarted(started) = &mut first.body {
-        started.format = 99;
-    }
-    records[0] = Arc::new(first);
-    let mut new = journal.open(&RunId::new("newer"), OpenMode::Create).await.expect("a new run");
-    new.writer.append(&records, Durability::Synced).await.expect("space");
-    drop(new);
-    for line in ["replay", "runs fork"] {
-        place.archon(line, &["newer"]).await.check_refused(1, "log format 99", "a newer one");
+    let file = |name: &str| journal.path(&RunId::new(name)).expect("a plain id");
+    let whole = std::fs::read_to_string(file(&run)).expect("a log");
+    let (first, rest) = whole.split_once('\n').expect("a line");
+    let of_format = |format: u32| {
+        assert!(first.contains("\"format\":2"), "{first}");
+        format!("{}{rest}", sealed(&first.replacen("\"format\":2", &format!("\"format\":{format}"), 1)))
+    };
+    let count = whole.lines().count();
+    let moon = format!("{{\"crc\":\"\",\"seq\":{count},\"at\":0,\"type\":\"moon_landed\"}}");
+    for (name, text, what, remedy) in [
+        ("older", of_format(1), "log format 1", "start the task again"),
+        ("newer", of_format(99), "log format 99", "a newer one"),
+        ("other", format!("{whole}{}", sealed(&moon)), "`moon_landed`", "a newer one"),
+    ] {
+        std::fs::write(file(name), &text).expect("space");
+        for line in ["replay", "runs fork"] {
+            place.archon(line, &[name]).await.check_refused(1, what, remedy);
+        }
+        assert_eq!(std::fs::read_to_string(file(name)).expect("a log"), text, "{name}");
     }
     assert_eq!(place.archon("replay", &[&run]).await.code, Some(0));
     assert_eq!(place.archon("sessions list", &[]).await.code, Some(0));

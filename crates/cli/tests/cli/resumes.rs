@@ -4,7 +4,7 @@ use archon_testkit::{Gate, MockResponse, MockServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::setup::{Place, answer, chunk, text};
+use crate::setup::{Place, answer, chunk, sealed, text};
 
 const TEAM: &str = r#"
 [lead]
@@ -166,11 +166,7 @@ async fn every_command_that_takes_a_run_answers_an_unknown_id_with_the_nearest()
 fn of_kind(text: &str, kind: &str) -> String {
     let (first, rest) = text.split_once('\n').expect("a line");
     let first = first.replacen("\"kind\":\"loop\"", &format!("\"kind\":\"{kind}\""), 1);
-    let body = &first[first.find(',').expect("a checksum") + 1..];
-    let crc = body.bytes().fold(!0u32, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
-    });
-    format!("{{\"crc\":\"{:08x}\",{body}\n{rest}", !crc)
+    format!("{}{rest}", sealed(&first))
 }
 
 #[tokio::test]

@@ -48,6 +48,15 @@ impl Ran {
     }
 }
 
+/// Returns a line of a log that was changed, with its newline and the checksum that it then has.
+pub(crate) fn sealed(line: &str) -> String {
+    let body = &line[line.find(',').expect("a checksum") + 1..];
+    let crc = body.bytes().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
+    });
+    format!("{{\"crc\":\"{:08x}\",{body}\n", !crc)
+}
+
 impl Place {
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().expect("a directory"), server: None }

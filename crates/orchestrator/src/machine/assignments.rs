@@ -68,8 +68,8 @@ impl TeamMachine {
         (self.due_at(hand) <= self.now).then(|| format!("not done after {} s", seconds(hand.since)))
     }
 
-    /// Returns true if the job is a request of a delegation that is no longer open, so nobody needs the
-    /// answer.
+    /// Returns true if the job is a request of a delegation that is no longer open, so its answer is not
+    /// needed.
     pub(super) fn is_orphan(&self, job: &Job) -> bool {
         match job.purpose {
             Purpose::Request { by, .. } => self.open_hand(by).is_none(),

@@ -124,8 +124,8 @@ impl Following {
         for (call, request) in &open {
             let Some(asker) = request.asker() else { continue };
             for entry in inbox.waiting(&asker.run).await? {
-                let InboxRequest::Answer { request_id, answer, .. } = entry.request else { continue };
-                if request_id == request.request_id {
+                let InboxRequest::Answer { request_id, binding, answer } = entry.request else { continue };
+                if request.is_meant(&request_id, &binding) {
                     answered.push(RecordBody::ApprovalAnswered { call: *call, answer });
                 }
             }

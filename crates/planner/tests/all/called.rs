@@ -1,5 +1,5 @@
 //! Tests of a plan that works for a call of another run: it is started once, found again after a crash,
-//! and never confused with the run of another call.
+//! and never confused with the run of another call. Also answers to questions of its own child runs.
 
 use std::sync::{
     Arc,
@@ -7,10 +7,10 @@ use std::sync::{
 };
 
 use archon_planner::{PlanningAgent, PlanningAgentOptions, ScriptedPlanner};
-use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{FnAgent, InboxJournal, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, CallId, CancellationToken, CommandId, Context, Lease, Origin, Outcome, OutcomeStatus,
-    RecordBody,
+    Agent, Answer, BoxFuture, CallId, CancellationToken, CommandId, Context, InboxRequest, Lease, Origin,
+    Outcome, OutcomeStatus, RecordBody,
 };
 
 use crate::support::step;
@@ -102,4 +102,36 @@ async fn child_plan_with_the_id_but_another_caller_is_not_resumed() {
     deep.depth = 3;
     let says = agent.run("Do it", &deep).await.error.unwrap_or_default();
     assert!(says.contains("a run at depth 3 cannot start child runs"), "{says}");
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn plan_waits_when_the_answer_below_belongs_to_an_earlier_form_of_the_question() {
+    let journal = InboxJournal::default();
+    let inbox = journal.clone();
+    let worker = FnAgent::new(move |_, context| {
+        let outcome = Outcome::new(context.run.clone(), OutcomeStatus::Suspended);
+        let call = context.delegation.as_ref().map(|by| by.call).expect("a call of the plan");
+        let mut earlier = outcome.to_question(call, "fn");
+        earlier.binding = "earlier".to_owned();
+        inbox.post(context.run.as_str(), "in-1", earlier.answered(Answer::Approve));
+        std::future::ready(outcome)
+    });
+    let agent = PlanningAgent::new(
+        Arc::new(ScriptedPlanner::new(vec![step("a", &[])])),
+        worker,
+        Arc::new(journal.clone()),
+        PlanningAgentOptions::default(),
+    );
+    let (clock, ids) = (Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
+    let context = Context::new("run_1".into(), "s".into(), clock, ids);
+    let outcome = agent.start("Do it", &context).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+    let log = journal.logs().log("run_1");
+    let asked = archon_planner::open_questions(&log);
+    let question = asked[0].1;
+    let posted = journal.posted(question.asker().unwrap().run.as_str());
+    let InboxRequest::Answer { request_id, binding, .. } = &posted[0].request else { panic!("{posted:?}") };
+    assert_eq!((request_id, binding.as_str()), (&question.request_id, "earlier"));
+    assert!(!log.iter().any(|record| matches!(record.body, RecordBody::ApprovalAnswered { .. })));
 }

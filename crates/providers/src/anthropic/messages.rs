@@ -10,7 +10,7 @@ use crate::{
     json_text::{push_field, push_json},
     signature::Signature,
     tool_names,
-    turns::{ASSISTANT_END, USER_END, assistant_blocks, blocks, is_said, push_arguments, push_turn},
+    turns::{ASSISTANT_END, USER_END, assistant_blocks, blocks, is_not_blank, push_arguments, push_turn},
 };
 
 /// The text at the beginning of a message.
@@ -118,7 +118,7 @@ pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
     let first = messages[turn..].iter().find_map(|message| match &**message {
         // An empty answer is not sent.
-        Message::Assistant(m) if m.content.iter().any(is_said) => Some(m),
+        Message::Assistant(m) if m.content.iter().any(is_not_blank) => Some(m),
         _ => None,
     });
     first.is_some_and(|answer| match answer.content.first() {

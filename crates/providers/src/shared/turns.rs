@@ -134,7 +134,7 @@ pub(crate) fn assistant_blocks(
 ) -> String {
     let mut blocks = String::new();
     // Services refuse thinking at the end of a message.
-    let end = message.content.iter().rposition(is_said).map_or(0, |last| last + 1);
+    let end = message.content.iter().rposition(is_not_blank).map_or(0, |last| last + 1);
     for block in &message.content[..end] {
         let block = match block {
             Content::Text { text } if !text.trim().is_empty() => Some(text_block(text)),
@@ -148,7 +148,7 @@ pub(crate) fn assistant_blocks(
 }
 
 /// Returns true for a call, and for text that is not blank.
-pub(crate) fn is_said(block: &Content) -> bool {
+pub(crate) fn is_not_blank(block: &Content) -> bool {
     match block {
         Content::Text { text } => !text.trim().is_empty(),
         other => matches!(other, Content::ToolCall(_)),

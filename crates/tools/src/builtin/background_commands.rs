@@ -71,7 +71,7 @@ pub(super) enum State {
     Before(LastKnown),
 }
 
-/// What is known of a command after a call, as in the metadata of the call's result.
+/// The known state of a command after a call, as in the metadata of the call's result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LastKnown {
     tenant: TenantId,
@@ -81,7 +81,7 @@ pub(super) struct LastKnown {
     name: Option<String>,
     line: String,
     pub(super) output: String,
-    /// How the command ended; `None` if it ran then.
+    /// The end of the command, in words; `None` if it ran then.
     pub(super) ending: Option<String>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Background {
     stop: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-/// How a command ended, or the error of waiting for it.
+/// The end of a command, or the error of waiting for it.
 pub(crate) type Ending = Arc<Result<End, ToolError>>;
 
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ pub(crate) struct Unread {
     pub(crate) waiting: usize,
     /// The end of all output that was read so far, at most 2 KiB.
     pub(crate) last: String,
-    /// How the command ended; `None` while it runs.
+    /// The end of the command; `None` while it runs.
     pub(crate) end: Option<Ending>,
 }
 

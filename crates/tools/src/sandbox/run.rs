@@ -39,7 +39,7 @@ pub(crate) struct Finished {
     pub(crate) stderr: Output,
 }
 
-/// How a command ended, and what was found then.
+/// The end of a command, and the state that was found then.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) ended: Ended,

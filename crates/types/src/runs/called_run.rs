@@ -181,9 +181,9 @@ pub async fn is_log_lost(journal: &dyn Journal, child: &RunId) -> Result<bool, J
     Ok(read_if_exists(journal, child).await?.is_none())
 }
 
-/// Checks that the logs of the child runs of all open calls can be read, at every level below the run with
-/// these records. Without this check, a call whose child run has an unreadable log would end as failed, and
-/// another call would repeat the work of the child run.
+/// Checks that the logs of the child runs of all open calls, and of the branches of parallel loops, can be
+/// read, at every level below the run with these records. Without this check, a call or a branch whose log
+/// cannot be read would end as failed, and its work would be lost or repeated.
 ///
 /// # Errors
 /// The journal cannot read one of the logs.
@@ -197,11 +197,14 @@ pub async fn check_called(journal: &dyn Journal, records: &[Arc<Record>]) -> Res
     Ok(())
 }
 
-/// Returns the child runs of calls that have started and not ended.
+/// Returns the child runs of calls that have started and not ended, and the branches of a parallel loop.
 fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
-    let mut open = BTreeMap::new();
+    let (mut open, mut of_branches) = (BTreeMap::new(), Vec::new());
     for record in records {
         match &record.body {
+            RecordBody::ParallelStarted { branches, .. } => {
+                of_branches.extend(branches.iter().map(|branch| branch.run.clone()));
+            }
             RecordBody::ToolCallStarted { call, child_run: Some(run), .. } => {
                 open.insert(*call, run.clone());
             }
@@ -211,7 +214,7 @@ fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
             _ => {}
         }
     }
-    open.into_values().collect()
+    open.into_values().chain(of_branches).collect()
 }
 
 impl Context {

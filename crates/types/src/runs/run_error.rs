@@ -163,8 +163,8 @@ pub enum RunError {
         /// The tenant that requested the run.
         tenant: TenantId,
     },
-    /// The run belongs to another folder than the service. Its agent would have the permissions of a folder that nobody
-    /// chose for it.
+    /// The run belongs to another folder than the service. Its agent would have the permissions of the wrong
+    /// folder.
     #[error("the run belongs to the folder '{folder}', whose rules this service does not have")]
     OtherFolder {
         /// The folder in the log of the run.

@@ -55,7 +55,7 @@ pub(super) async fn logout(app: &App, name: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-/// Returns the lines that the person types; none if nobody is at the terminal.
+/// Returns the lines that the person types; none without a terminal.
 fn typed_lines(is_terminal: bool) -> mpsc::UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     if is_terminal {

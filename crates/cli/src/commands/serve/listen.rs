@@ -115,7 +115,7 @@ fn address_refused(address: SocketAddr, e: &io::Error) -> Failure {
     Failure::usage(format!("cannot listen at {address}: {e}"), advice)
 }
 
-/// Listens at a socket. A socket that nobody listens at was left behind by a server that was killed, and is replaced.
+/// Listens at a socket. A server that was killed leaves its socket behind; such a socket is replaced.
 #[cfg(unix)]
 async fn bind_socket(path: &std::path::Path) -> Result<UnixListener, Failure> {
     use std::os::unix::fs::FileTypeExt as _;

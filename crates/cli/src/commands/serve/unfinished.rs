@@ -1,4 +1,4 @@
-//! Runs whose process died, and runs with an answer that nobody used or a question that expired: they go on at the start
+//! Runs whose process died, and runs with an unused answer or a question that expired: they go on at the start
 //! of the server, and while it serves.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::{app::App, failure::Failure};
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(30);
-/// The maximum pause before a run that stopped again is taken up.
+/// The maximum pause before a run that stopped again is resumed.
 const LONGEST: Duration = Duration::from_secs(3600);
 /// The number of times after which a person is told.
 const TOLD_AT: u32 = 3;
@@ -51,7 +51,7 @@ struct Seen {
     errors: BTreeSet<String>,
 }
 
-/// A run that was taken up.
+/// A run that was resumed.
 #[derive(Default)]
 struct Taken {
     times: u32,
@@ -93,7 +93,7 @@ impl Seen {
 }
 
 /// Resumes the runs whose process died. A run that stops each time, perhaps after a model call that costs money, is
-/// taken up at ever longer pauses.
+/// resumed at ever longer pauses.
 async fn resume_interrupted(app: &App, runs: &Runs, seen: &mut Seen) -> Result<ResumedRuns, RunError> {
     // A run at work may stop again, and one that waits may have an answer that cannot be used.
     let unfinished = [RunStatus::Interrupted, RunStatus::Running, RunStatus::Suspended];
@@ -120,7 +120,7 @@ async fn resume_interrupted(app: &App, runs: &Runs, seen: &mut Seen) -> Result<R
     Ok(resumed.into_iter().collect())
 }
 
-/// Returns the pause after a run was taken up this number of times.
+/// Returns the pause after a run was resumed this number of times.
 fn pause_after(times: u32) -> Duration {
     PAUSE.saturating_mul(1 << times.saturating_sub(1).min(16)).min(LONGEST)
 }

@@ -46,11 +46,11 @@ fn row(words: &[KnownWord]) -> Option<(&'static Harmless, usize)> {
     let begins = |row: &'static str| {
         let mut length = 0;
         let mut said = words.iter();
-        let is_said = row.split(' ').all(|wanted| {
+        let is_named = row.split(' ').all(|wanted| {
             length += 1;
             said.next().is_some_and(|word| word.is(wanted))
         });
-        is_said.then_some(length)
+        is_named.then_some(length)
     };
     let rows = TABLE.iter().flat_map(|row| row.words.split(", ").map(move |words| (row, words)));
     rows.filter_map(|(row, words)| Some((row, begins(words)?))).max_by_key(|(_, length)| *length)
