@@ -214,7 +214,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "deps",
-        usage: "[--build]",
+        usage: "[--build] [--sets]",
         about: "crates behind each crate, build time",
         run: deps::run,
     },
