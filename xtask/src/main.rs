@@ -43,6 +43,7 @@ mod prepare;
 mod python;
 mod reach;
 mod readme;
+mod readme_figures;
 mod redis;
 mod reference_pages;
 mod reference_servers;

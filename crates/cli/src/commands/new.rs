@@ -99,7 +99,9 @@ fn check_name(name: &str) -> Result<(), Failure> {
     let crate_name = name.to_lowercase().replace('-', "_");
     if crate_name.starts_with("archon_") {
         return Err(Failure::usage(
-            format!("{name:?} cannot be the name of a project: names of Archon's own packages begin with `archon-`"),
+            format!(
+                "{name:?} cannot be the name of a project: names of Archon's own packages begin with `archon-`"
+            ),
             "take another name: archon new my-agent",
         ));
     }
