@@ -7,7 +7,9 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
-use crate::{banned, doc_links, environment, named_files, readme, readme_figures, reference_pages, sizes};
+use crate::{
+    banned, crate_pages, doc_links, environment, named_files, readme, readme_figures, reference_pages, sizes,
+};
 
 /// Macros that must not be left in code.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
@@ -40,6 +42,7 @@ fn check(files: &[TextFile]) -> Result<Vec<String>> {
     problems.extend(named_files::check(files));
     problems.extend(reference_pages::check(files));
     problems.extend(environment::check(files));
+    problems.extend(crate_pages::check(files));
     problems.extend(readme::check(files));
     problems.extend(readme_figures::check(files));
     for file in files {
