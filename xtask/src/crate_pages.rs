@@ -1,14 +1,46 @@
 //! Writes `README.md` of each published crate from the documentation of its `lib.rs`, so that a registry shows what
-//! docs.rs shows. The facade's page is the README of the workspace.
+//! docs.rs shows. The facade's page is the README of the workspace. A check requires what each page opens with.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
 use crate::metadata::{Metadata, Package};
-use crate::repository;
+use crate::repository::{self, TextFile};
 
 const FACADE: &str = "archon-agents";
+
+/// The `lib.rs` whose page is the README of the workspace.
+const FACADE_SOURCE: &str = "crates/archon/src/lib.rs";
+
+/// The lines with which docs.rs shows the feature of each item.
+const DOCS_MANIFEST: &str = "\n[package.metadata.docs.rs]\n";
+const DOCS_ATTRIBUTE: &str = "\n#![cfg_attr(docsrs, feature(doc_cfg))]\n";
+
+/// Returns one line for each library that does not say when to use it alone, has no example, or has features that
+/// docs.rs does not show.
+pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
+    let sources = files.iter().filter_map(|file| Some((file, file.path.strip_suffix("src/lib.rs")?)));
+    let mut problems = Vec::new();
+    for (source, folder) in sources.filter(|(_, folder)| folder.starts_with("crates/")) {
+        let (path, text) = (&source.path, &source.text);
+        let page = as_page(text);
+        if path != FACADE_SOURCE && !page.contains("Use this crate ") {
+            problems.push(format!("{path}: the page has no sentence \"Use this crate … to …\""));
+        }
+        if !page.contains("\n```rust\n") {
+            problems.push(format!("{path}: the page has no example"));
+        }
+        let manifest = files.iter().find(|file| file.path == format!("{folder}Cargo.toml"));
+        let manifest = manifest.map_or("", |file| file.text.as_str());
+        let shows_features = manifest.contains(DOCS_MANIFEST) && text.contains(DOCS_ATTRIBUTE);
+        if manifest.contains("\n[features]\n") && !shows_features {
+            let (of_manifest, of_source) = (DOCS_MANIFEST.trim(), DOCS_ATTRIBUTE.trim());
+            problems.push(format!("{path}: a crate with features has `{of_manifest}` and `{of_source}`"));
+        }
+    }
+    problems
+}
 
 /// Returns the path and the text of each page.
 pub(crate) fn pages() -> Result<Vec<(String, String)>> {
@@ -79,6 +111,23 @@ fn without_links(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn check_of_a_library_names_a_missing_opening_example_and_attribute() {
+        let check_of = |source: &str| {
+            let manifest =
+                "[package]\n\n[package.metadata.docs.rs]\nall-features = true\n\n[features]\na = []\n";
+            let manifest = TextFile::new("crates/a/Cargo.toml", manifest);
+            check(&[manifest, TextFile::new("crates/a/src/lib.rs", source)])
+        };
+        let whole = "//! A.\n//!\n//! Use this crate alone to b.\n//!\n//! ```no_run\n//! b();\n//! ```\n\n\
+                     #![cfg_attr(docsrs, feature(doc_cfg))]\n";
+        assert_eq!(check_of(whole), [""; 0]);
+        let problems = check_of("//! A.\n");
+        let [opening, example, features] = &problems[..] else { panic!("{problems:?}") };
+        assert!(opening.contains("Use this crate") && example.contains("no example"), "{problems:?}");
+        assert!(features.contains("a crate with features has `[package.metadata.docs.rs]`"), "{problems:?}");
+    }
 
     #[test]
     fn as_page_of_crate_docs_keeps_text_and_code_and_drops_links_to_items() {

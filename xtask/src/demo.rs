@@ -23,6 +23,7 @@ use crate::metadata::Metadata;
 pub(crate) use machine::cargo_home;
 use machine::{Room, Source};
 pub(crate) use phases::{Phases, load};
+pub(crate) use preflight::{GLIBC, MEMORY_MB};
 use preflight::{Machine, Report, problems};
 use stage::Stage;
 
@@ -41,6 +42,11 @@ const MODEL: &str = "local:gemma-3-270m";
 const BUILD_MB: u64 = 1_200;
 const CRATES_MB: u64 = 400;
 const MODEL_MB: u64 = 600;
+/// All of it.
+pub(crate) const DISK_MB: u64 = BUILD_MB + CRATES_MB + MODEL_MB;
+
+/// The size in MB of what is fetched for the model: the model and its engine.
+pub(crate) const DOWNLOAD_MB: u64 = 264;
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     // All checks always run; the flag is accepted because scripts use it.
@@ -51,7 +57,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let data = data_folder()?;
     let target = Metadata::load()?.target_directory;
     println!(
-        "Archon's demo: a build, a download of 264 MB (each only once), and four things that an agent does here."
+        "Archon's demo: a build, a download of {DOWNLOAD_MB} MB (each only once), and four things that an agent does here."
     );
     look_before(&data, &target)?;
     let looked = began.elapsed();

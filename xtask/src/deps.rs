@@ -15,7 +15,7 @@ use crate::repository;
 
 /// The most crates behind ours, with default features, the crate itself included. For comparison: rig-core
 /// 105, adk-rust 196.
-const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon-agents", 178)];
+pub(crate) const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon-agents", 178)];
 
 /// The page with the smallest useful sets.
 const PAGE: &str = "docs/book/how-to/depend-on-less.md";

@@ -43,6 +43,7 @@ mod prepare;
 mod python;
 mod reach;
 mod readme;
+mod readme_figures;
 mod redis;
 mod reference_pages;
 mod reference_servers;
@@ -214,7 +215,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "deps",
-        usage: "[--build]",
+        usage: "[--build] [--sets]",
         about: "crates behind each crate, build time",
         run: deps::run,
     },

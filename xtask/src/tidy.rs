@@ -8,7 +8,9 @@ use crate::args::Args;
 use crate::reach::exported;
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
-use crate::{banned, doc_links, environment, named_files, readme, reference_pages, sizes};
+use crate::{
+    banned, crate_pages, doc_links, environment, named_files, readme, readme_figures, reference_pages, sizes,
+};
 
 /// Macros that must not be left in code.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
@@ -50,7 +52,9 @@ fn check(files: &[TextFile]) -> Result<Vec<String>> {
     problems.extend(named_files::check(files));
     problems.extend(reference_pages::check(files));
     problems.extend(environment::check(files));
+    problems.extend(crate_pages::check(files));
     problems.extend(readme::check(files));
+    problems.extend(readme_figures::check(files));
     problems.extend(exported_types(files));
     problems.extend(question_openings(files));
     for file in files {

@@ -52,6 +52,14 @@ impl Archon {
 
     /// Works on a task until there is a reply, in a new session.
     ///
+    /// ```
+    /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+    /// let reply = agent.run("Recommend a book about the sea.").await?;
+    /// println!("{}", reply.into_text()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::Failed`] if the run failed, with the kind of failure, the id of the run and advice.
     /// Another error if the run could not be started, or the journal failed.
@@ -61,6 +69,16 @@ impl Archon {
 
     /// Works on a task until there is a reply, with these options. The returned future does the work itself;
     /// no async task is spawned.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+    /// use archon::{RunOptions, SessionId};
+    ///
+    /// let options = RunOptions::in_session(SessionId::new("anna")).with_system("Answer in one sentence.");
+    /// println!("{}", agent.run_with("And a book about ships?", options).await?.into_text()?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`run`](Self::run); [`RunError::SessionBusy`] if the newest run of the session is at work or
@@ -81,6 +99,18 @@ impl Archon {
     /// run up to the place of the fork. Resume it, or continue with a prompt in its session, depending on
     /// [`Fork::wants_answer`]. With the id of this agent as [`ForkOptions::agent`], the fork has the configuration
     /// of this agent, and otherwise that of the run; [`Runs`](crate::Runs) forks for other agents.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon, run: &archon::RunId) -> Result<(), archon::RunError> {
+    /// use archon::types::ForkOptions;
+    ///
+    /// let fork = agent.fork(run, ForkOptions::after(2).with_message("Ask the other bank.")).await?;
+    /// if fork.wants_answer {
+    ///     println!("{}", agent.resume(fork.run).await?.text().await?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The run is unknown or has no such place; the message is empty; the agent is another one, or cannot start a
@@ -118,6 +148,13 @@ impl Archon {
 
     /// Cancels a run, also in another process. A run on which no process works ends as cancelled at its next
     /// resume.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon, run: &archon::RunId) -> Result<(), archon::RunError> {
+    /// agent.cancel(run, "the customer left").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`steer`](Self::steer).

@@ -101,7 +101,8 @@ archon_types::setters! {
 impl ArchonBuilder {
     /// Sets the model as `provider:name`, for instance `ollama:qwen3`, or
     /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
-    /// environment variable that the provider's own tools use.
+    /// environment variable that the provider's own tools use. A value that implements
+    /// [`Provider`](archon_types::Provider) is no name: it goes to [`provider`](Self::provider).
     ///
     /// ```
     /// let builder = archon::Archon::builder().model("ollama:qwen3");

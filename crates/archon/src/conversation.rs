@@ -69,11 +69,27 @@ struct Current {
 
 impl Archon {
     /// Begins a conversation: a session that is continued prompt by prompt, and can be steered.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+    /// let chat = agent.conversation();
+    /// println!("{}", chat.prompt("Hello").await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn conversation(&self) -> Conversation {
         Conversation::new(self.clone(), None, None)
     }
 
     /// Returns a conversation that continues a session, or begins it if it has no runs yet.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+    /// let chat = agent.conversation_in("anna".into()).await?;
+    /// println!("{}", chat.prompt("Where were we?").await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::SessionBusy`] if the newest run of the session is at work or suspended; or the journal
@@ -106,11 +122,29 @@ impl Conversation {
     }
 
     /// Returns the run under way; `None` if there is none.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// if let Some(run) = chat.running() {
+    ///     println!("{run} is at work");
+    ///     chat.steer("Shorter, please.").await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn running(&self) -> Option<RunId> {
         self.state().running()
     }
 
     /// Sends a prompt to the agent and starts a run.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let handle = chat.prompt("I am Anna.").await?;
+    /// println!("{}", handle.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::SessionBusy`] if a run is under way: use [`steer`](Self::steer) or
@@ -132,6 +166,17 @@ impl Conversation {
     /// token, limits, a system text or tools for this prompt only. The conversation sets the run and the
     /// session.
     ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// use archon::{RunOptions, SystemClock, types::{Clock, Message}};
+    ///
+    /// let message = Message::user("Are there chairs?", SystemClock.now());
+    /// let options = RunOptions::default().with_tools(["stock"]);
+    /// println!("{}", chat.prompt_with(vec![message.into()], options).await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`prompt_messages`](Self::prompt_messages); or `options` name a run, a session or a branch.
     pub async fn prompt_with(
@@ -147,6 +192,16 @@ impl Conversation {
 
     /// Lets the agent answer the last message of the conversation: after a failure, or after restored
     /// messages that end with a question.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// if let Err(error) = chat.prompt("Are there chairs?").await?.text().await {
+    ///     eprintln!("{error}: {}", error.advice());
+    ///     println!("{}", chat.continue_loop().await?.text().await?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::SessionBusy`] if a run is under way. If the conversation ends with an answer, the reply of
@@ -176,6 +231,15 @@ impl Conversation {
     /// Sends a follow-up, which the model reads when the run would otherwise end. Without a run under way the
     /// message waits for the next run.
     ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let run = chat.prompt("Write the report.").await?;
+    /// chat.follow_up("Then translate it.").await?;
+    /// println!("{}", run.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The journal failed or has no inbox.
     pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
@@ -183,6 +247,15 @@ impl Conversation {
     }
 
     /// Cancels the run under way: the model's stream and the tools end, and the conversation stays valid.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let run = chat.prompt("Write the report.").await?;
+    /// chat.abort();
+    /// assert!(run.text().await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn abort(&self) {
         if let Some(current) = &self.state().current {
             current.cancel.cancel();
@@ -199,6 +272,14 @@ impl Conversation {
     }
 
     /// Returns the messages so far, as JSON for [`restore_messages`](Self::restore_messages).
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation, other: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let saved = chat.save_messages().await?;
+    /// other.restore_messages(&saved)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -256,6 +337,16 @@ impl Conversation {
 
     /// Begins a new session if the last message is older than `idle`. Returns its id; `None` if no new
     /// session was begun.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let day = std::time::Duration::from_secs(24 * 60 * 60);
+    /// if let Some(session) = chat.check_and_rotate(day) {
+    ///     println!("a new session: {session}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn check_and_rotate(&self, idle: std::time::Duration) -> Option<SessionId> {
         let last_used = self.state().last_used;
         let is_idle = self.archon.clock.now().since(last_used) > idle;

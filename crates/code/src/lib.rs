@@ -1,5 +1,7 @@
 //! Runs code that an agent writes: Python and JavaScript programs, inside of this process, without files,
-//! network or other programs. The crate can be used alone, as a tool of any agent.
+//! network or other programs.
+//!
+//! Use this crate alone to give any agent a tool that runs code.
 //!
 //! [`CodeExecutor`] is the tool `code_executor`. A program has a limit for each resource ([`CodeOptions`]),
 //! and ends at once when its call is cancelled or dropped. It can call tools as functions

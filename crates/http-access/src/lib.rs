@@ -1,6 +1,8 @@
 //! The outer part of every HTTP server of Archon: connections with limits, the hosts by which clients reach the server,
 //! and the tokens of requests.
 //!
+//! Use this crate alone to put a hyper server of your own behind limits, allowed hosts and tokens.
+//!
 //! | concept | file |
 //! |---|---|
 //! | [`AllowedHosts`]: the allowed values of `Host` and `Origin` | `hosts.rs` |
@@ -25,6 +27,8 @@
 //! let token = TokenHash::of(&Secret::from("token-1"));
 //! assert!(token.is_of("token-1") && !token.is_of("token-2"));
 //! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod connections;
 mod hosts;

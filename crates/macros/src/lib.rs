@@ -1,6 +1,16 @@
 //! The macro `#[tool]`: makes a function a tool that a model can call, with a schema made of its signature.
 //!
-//! You get it through `archon-tools` or `archon`; no program depends on it alone.
+//! Use this crate through `archon-tools` or `archon`; no program depends on it alone.
+//!
+//! ```ignore
+//! use archon_tools::tool;
+//!
+//! /// Adds two whole numbers and returns the sum.
+//! #[tool(read_only)]
+//! async fn add(a: i64, b: i64) -> String {
+//!     (a + b).to_string()
+//! }
+//! ```
 //!
 //! There are two names for the same macro, because a procedural macro cannot know through which crate it is
 //! used: [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`.

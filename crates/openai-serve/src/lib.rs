@@ -4,6 +4,8 @@
 //! A [`Server`] gives an axum `Router`. The name of a model is the id of an agent, and every request is a run: it is in the
 //! same journal, passes the same guards and asks the same questions as every other run.
 //!
+//! Use this crate without the facade to offer the agents of a service of your own to OpenAI clients.
+//!
 //! The router checks no token, no host and no origin. Mount it behind checks, for instance those of `archon-server`: every
 //! request that reaches it may start, read and cancel runs of the offered agents.
 //!

@@ -1,7 +1,7 @@
 //! Archon across processes, over one Redis (6.2 or newer): a message bus whose messages outlive the
 //! processes that read them, and the index of suspended runs.
 //!
-//! Use it where agents of several processes or machines exchange messages.
+//! Use this crate where agents of several processes or machines exchange messages.
 //!
 //! | item | replaces |
 //! |---|---|

@@ -3,6 +3,8 @@
 //! A [`Server`] gives an axum `Router`, which a program mounts in its own or passes to [`serve`]. Requests use the same run
 //! service as every other part of the program, so all clients of a run see the same log.
 //!
+//! Use this crate without the facade to offer the runs of a service of your own over HTTP.
+//!
 //! | concept | file |
 //! |---|---|
 //! | [`Server`], [`ServerOptions`] | `server.rs`, `options.rs` |
@@ -84,6 +86,8 @@
 //! serve(server.router(), listener, &ServeOptions::default(), server.end()).await
 //! # }
 //! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod access;
 mod account;

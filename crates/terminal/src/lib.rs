@@ -56,8 +56,6 @@
 //! # }
 //! ```
 
-#![cfg_attr(docsrs, feature(doc_cfg))]
-
 mod alternate;
 mod ansi;
 mod attached;

@@ -1,7 +1,7 @@
 //! The data types and traits that all crates of Archon share. This crate performs no I/O and starts no tasks.
 //!
-//! A crate that implements an agent, a tool, a provider or a store needs only this crate as a dependency, and
-//! its types work with every other crate of Archon.
+//! Use this crate alone to implement an agent, a tool, a provider or a store: its types work with every other crate
+//! of Archon.
 //!
 //! | term | types | meaning |
 //! |---|---|---|

@@ -4,13 +4,13 @@
 use std::fmt;
 
 /// The oldest glibc that the engine runs on.
-const GLIBC: (u32, u32) = (2, 34);
+pub(crate) const GLIBC: (u32, u32) = (2, 34);
 
 /// The last number of `libstdc++.so.6.0.N` in GCC 11, the oldest that the engine runs with.
 const LIBSTDCXX: u32 = 29;
 
 /// The free memory in MB that is needed. Two compilers at once were measured at 1,000.
-const MEMORY_MB: u64 = 1_500;
+pub(crate) const MEMORY_MB: u64 = 1_500;
 
 /// The facts about this machine. An unknown fact is `None` and does not stop the demo.
 #[derive(Clone, Debug)]

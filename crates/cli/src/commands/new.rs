@@ -61,6 +61,13 @@ impl NewArgs {
                  {{ package = \"{PACKAGE}\", path = \"../archon/crates/archon\" }}, or create the project with --path DIR"
             ));
         }
+        if let Some(workspace) = workspace_above(&folder) {
+            app.output.warn(format!(
+                "the project is inside the workspace of {}: before you build, move the project out of that folder, \
+                 or add it to `members` or `exclude` of the workspace",
+                visible_path(&workspace)
+            ));
+        }
         app.note(next_steps(&self.name));
         Ok(Exit::Finished)
     }
@@ -89,7 +96,16 @@ fn check_name(name: &str) -> Result<(), Failure> {
             ),
         ));
     }
-    if TAKEN.split_whitespace().any(|word| word == name.to_lowercase().replace('-', "_")) {
+    let crate_name = name.to_lowercase().replace('-', "_");
+    if crate_name.starts_with("archon_") {
+        return Err(Failure::usage(
+            format!(
+                "{name:?} cannot be the name of a project: names of Archon's own packages begin with `archon-`"
+            ),
+            "take another name: archon new my-agent",
+        ));
+    }
+    if TAKEN.split_whitespace().any(|word| word == crate_name) {
         return Err(Failure::usage(
             format!("{name:?} cannot be the name of a crate: Rust, cargo or the project itself uses it"),
             format!("take another name: archon new {name}-agent"),
@@ -134,6 +150,14 @@ fn path_dependency(checkout: &Path) -> Result<String, Failure> {
         )
     })?;
     Ok(format!("{{ package = \"{PACKAGE}\", path = {} }}", toml::Value::String(path)))
+}
+
+/// Returns the manifest of the workspace in which cargo looks for a package of this folder: the nearest above it.
+fn workspace_above(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().skip(1).map(|parent| parent.join("Cargo.toml")).find(|manifest| {
+        let text = fs::read_to_string(manifest).unwrap_or_default();
+        toml::from_str::<toml::Table>(&text).is_ok_and(|manifest| manifest.contains_key("workspace"))
+    })
 }
 
 /// Returns an error if a file or a folder with content is at this path.
@@ -195,12 +219,15 @@ mod tests {
 
     #[test]
     fn check_name_of_no_crate_is_refused() {
-        for name in ["a", "my-agent", "Agent_2", &"a".repeat(64)] {
+        for name in ["a", "my-agent", "Agent_2", "hello-archon", &"a".repeat(64)] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
         for name in
             ["", "2a", "-a", "_a", "a b", "a/b", "..", "ä", "a.b", "fn", "Test", "archon", "proc-macro"]
         {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        for name in ["archon-run", "Archon_agents"] {
             assert!(check_name(name).is_err(), "{name}");
         }
         assert!(check_name(&"a".repeat(65)).is_err());

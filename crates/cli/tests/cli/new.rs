@@ -60,6 +60,17 @@ async fn new_without_a_path_depends_on_this_version_and_warns_that_it_is_unrelea
 }
 
 #[tokio::test]
+async fn new_inside_a_workspace_warns_that_cargo_refuses_to_build_there() {
+    let place = Place::new();
+    std::fs::write(place.path("Cargo.toml"), "[workspace]\nmembers = []\n").unwrap();
+    let made = place.archon("new hello --path", &[checkout().to_str().unwrap()]).await;
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(made.err.contains("warning: the project is inside the workspace of "), "{made:?}");
+    assert!(made.err.contains("or add it to `members` or `exclude`"), "{made:?}");
+    assert!(place.path("hello/Cargo.toml").exists());
+}
+
+#[tokio::test]
 async fn new_refuses_a_wrong_name_a_full_folder_and_a_wrong_checkout() {
     let place = Place::new();
     std::fs::create_dir(place.path("full")).unwrap();
@@ -81,6 +92,11 @@ async fn new_refuses_a_wrong_name_a_full_folder_and_a_wrong_checkout() {
         2,
         "Rust, cargo or the project itself uses it",
         "match-agent",
+    );
+    place.archon("new archon-run", &[]).await.check_refused(
+        2,
+        "names of Archon's own packages begin with `archon-`",
+        "archon new my-agent",
     );
     place.archon("new full", &[]).await.check_refused(2, "is not empty", "take another name");
     place.archon("new file", &[]).await.check_refused(2, "exists and is not a folder", "take another name");
