@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
-use crate::{banned, doc_links, environment, named_files, readme, reference_pages, sizes};
+use crate::{banned, doc_links, environment, named_files, readme, reference_pages, sizes, type_names};
 
 /// Macros that must not be left in code.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
@@ -41,6 +41,7 @@ fn check(files: &[TextFile]) -> Result<Vec<String>> {
     problems.extend(reference_pages::check(files));
     problems.extend(environment::check(files));
     problems.extend(readme::check(files));
+    problems.extend(type_names::check(files));
     for file in files {
         problems.extend(names(&file.path));
         if file.is_rust() {
