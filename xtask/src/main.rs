@@ -61,6 +61,7 @@ mod spec_citations;
 mod statics;
 mod third_party;
 mod tidy;
+mod type_names;
 
 use std::process::ExitCode;
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::command_line::CommandLine;
 use crate::repository::{self, TextFile};
 use surface::Surface;
-pub(crate) use surface::exported;
+pub(crate) use surface::{exported, own_types};
 
 /// Pages that name everything and explain nothing.
 const INDEXES: &[&str] = &["docs/SUMMARY.md", "docs/spec.md", "docs/benchmarks.md", "docs/architecture.md"];

@@ -10,6 +10,7 @@ use crate::repository::{self, TextFile};
 use crate::rust_source::RustSource;
 use crate::{
     banned, crate_pages, doc_links, environment, named_files, readme, readme_figures, reference_pages, sizes,
+    type_names,
 };
 
 /// Macros that must not be left in code.
@@ -57,6 +58,7 @@ fn check(files: &[TextFile]) -> Result<Vec<String>> {
     problems.extend(readme_figures::check(files));
     problems.extend(exported_types(files));
     problems.extend(question_openings(files));
+    problems.extend(type_names::check(files));
     for file in files {
         problems.extend(names(&file.path));
         if file.is_rust() {

@@ -17,6 +17,8 @@ const INSIDE: &[&str] = &[
     "archon-cli",
 ];
 const FACADE: &str = "archon";
+/// The words before the name of a type or trait.
+const TYPES: &[&str] = &["struct ", "enum ", "union ", "type ", "trait "];
 /// Crates whose items are in a module of the facade that has the name of another crate.
 const IN_ANOTHER: &[(&str, &str)] = &[("assistant", "orchestrator"), ("bus", "orchestrator")];
 
@@ -97,10 +99,7 @@ impl Crate {
         let folder = layers::folder(package);
         let name = folder.trim_start_matches("crates/");
         let folder = format!("{folder}/src/");
-        let sources = || {
-            let own = files.iter().filter(|file| file.path.starts_with(&folder) && file.is_rust());
-            own.filter(|file| !file.is_test_code())
-        };
+        let sources = || sources(&folder, files);
         let root =
             sources().find(|file| file.path == format!("{folder}lib.rs")).map_or("", |file| &file.text);
         let lines = || sources().flat_map(|file| file.text.lines());
@@ -135,6 +134,27 @@ impl Crate {
     }
 }
 
+/// Returns the types and traits that a package declares itself and exports from its root or from a public module below
+/// the root.
+pub(crate) fn own_types(package: &str, files: &[TextFile]) -> BTreeSet<String> {
+    let folder = format!("{}/src/", layers::folder(package));
+    let text = |module: &str| {
+        let path = format!("{folder}{module}.rs");
+        sources(&folder, files).find(|file| file.path == path).map_or("", |file| file.text.as_str())
+    };
+    let root = text("lib");
+    let texts = modules(root).map(|module| text(&module)).chain([root]);
+    let names: BTreeSet<String> =
+        texts.flat_map(|text| exported(text).into_iter().chain(types(text))).collect();
+    sources(&folder, files).flat_map(|file| types(&file.text)).filter(|name| names.contains(name)).collect()
+}
+
+/// Returns the Rust files in `folder` that are not tests.
+fn sources<'a>(folder: &'a str, files: &'a [TextFile]) -> impl Iterator<Item = &'a TextFile> {
+    let own = files.iter().filter(move |file| file.path.starts_with(folder) && file.is_rust());
+    own.filter(|file| !file.is_test_code())
+}
+
 /// A public method or function of a type.
 struct Method {
     owner: String,
@@ -158,13 +178,27 @@ impl Method {
 
 /// Returns the names of a root's `pub use` and `pub mod` items, without its prelude, which repeats them.
 pub(crate) fn exported(source: &str) -> Vec<String> {
-    let root = source.split("pub mod prelude").next().unwrap_or_default();
-    let modules = root.lines().filter_map(|line| line.strip_prefix("pub mod ")).map(word);
+    let root = without_prelude(source);
     let items = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
     let uses = items.flat_map(|item| item.split(['{', '}', ','])).map(str::trim);
     let named = uses.filter(|path| !path.is_empty() && !path.ends_with("::"));
     let last = |path: &str| path.rsplit([' ', ':']).next().unwrap_or(path).to_owned();
-    named.map(last).chain(modules).collect()
+    named.map(last).chain(modules(root)).collect()
+}
+
+/// Returns the names of a root's `pub mod` items, without its prelude.
+fn modules(source: &str) -> impl Iterator<Item = String> {
+    without_prelude(source).lines().filter_map(|line| line.strip_prefix("pub mod ")).map(word)
+}
+
+fn without_prelude(source: &str) -> &str {
+    source.split("pub mod prelude").next().unwrap_or_default()
+}
+
+/// Returns the public types and traits of a file, without those inside of its modules.
+fn types(source: &str) -> impl Iterator<Item = String> {
+    let items = source.lines().filter_map(|line| line.strip_prefix("pub "));
+    items.filter_map(|item| TYPES.iter().find_map(|kind| item.strip_prefix(kind))).map(word)
 }
 
 /// Returns the code spans of a root's documentation.
@@ -220,6 +254,25 @@ mod tests {
         let source = "mod a;\npub mod m;\npub use a::{B,\n    c as D};\n#[doc = \"x\"]\npub use crate::e::F as tool;\npub use {\n    g::{H},\n    i::J,\n};\n\
                       pub mod prelude {\n    pub use crate::G;\n}\npub use h as i;\n";
         assert_eq!(exported(source), ["B", "D", "tool", "H", "J", "m"]);
+    }
+
+    #[test]
+    fn own_types_reexport_and_type_that_is_not_exported_are_left_out() {
+        let files = [
+            (
+                "crates/memory/src/lib.rs",
+                "\npub use a::{Memory, fold};\npub mod rank;\npub use archon_types::Agent;\npub struct Here;\n\
+                 pub mod prelude {\n    pub use crate::a::Inner;\n}\n",
+            ),
+            ("crates/memory/src/a.rs", "pub struct Memory;\npub struct Inner;\npub fn fold() {}\n"),
+            ("crates/memory/src/a/tests.rs", "pub struct fold;\n"),
+            ("crates/memory/src/rank.rs", "mod b;\npub use b::Ranker;\npub enum Weight {}\n"),
+            ("crates/memory/src/rank/b.rs", "pub trait Ranker {}\npub type Counts = u8;\n"),
+            ("crates/types/src/lib.rs", "pub struct Agent;\n"),
+        ]
+        .map(|(path, text)| TextFile::new(path, text));
+        let types: Vec<String> = own_types("archon-memory", &files).into_iter().collect();
+        assert_eq!(types, ["Here", "Memory", "Ranker", "Weight"]);
     }
 
     #[test]
