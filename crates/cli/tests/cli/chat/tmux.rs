@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_testkit::{Gate, MockResponse, MockServer};
+use archon_testkit::{Gate, MockResponse, MockServer, may_skip};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -24,6 +24,7 @@ impl<'a> Pane<'a> {
     /// Opens a pane of this width with a conversation; `None` without tmux.
     async fn open(place: &'a Place, columns: u16) -> Option<Self> {
         if Command::new("tmux").arg("-V").stdout(Stdio::null()).status().await.is_err() {
+            assert!(may_skip(), "the conversation is not tried in tmux: install `tmux`");
             eprintln!("SKIP: the conversation is not tried in tmux: there is no `tmux`");
             return None;
         }
