@@ -153,6 +153,8 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-terminal -- --nocapture",
             // Random sequences of effects, edits and undo; a workspace of 20,000 files.
             "test --profile accept -p archon-snapshots -- --nocapture",
+            // The same with the tools of an agent.
+            "test --profile accept -p archon-agents --features undo,bash --test undo -- --nocapture",
             // The program in a pseudo terminal and in tmux, with its times.
             "test --profile accept -p archon-agents-cli --features chat --test cli -- chat:: --test-threads=1 --nocapture",
         ],

@@ -3,6 +3,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[cfg(all(feature = "bash", feature = "files"))]
+#[path = "undo/random.rs"]
+mod random;
+
 use std::{
     fs,
     path::Path,

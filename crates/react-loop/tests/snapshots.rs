@@ -2,10 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Poll, Waker},
+};
 
 use archon_react_loop::{ReactAgent, ReactAgentOptions};
-use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
+use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock, poll_until_idle};
 use archon_types::{
     Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Message, Prepared, ReadyCall, RecordBody,
     SnapshotPlace, ToolCall, ToolMode, ToolResult, ToolSpec, Toolbox, WorkspaceSnapshots,
@@ -49,6 +56,36 @@ impl WorkspaceSnapshots for Source {
         let is_taken = *next <= self.2;
         self.0.lock().unwrap().push(format!("{tree} after {}", before.as_deref().unwrap_or("none")));
         Box::pin(async move { if is_taken { Ok(tree) } else { Err("undo is off".to_owned()) } })
+    }
+}
+
+/// A gate for snapshots. A snapshot that waits at it goes on when the gate is opened.
+#[derive(Default)]
+struct Lock {
+    is_open: AtomicBool,
+    waiting: Mutex<Option<Waker>>,
+}
+
+impl Lock {
+    fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
+        if let Some(waker) = self.waiting.lock().unwrap().take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Takes as long for a snapshot as the gate is shut, as for the first one of a large workspace.
+struct Slow(Order, Arc<Lock>);
+
+impl WorkspaceSnapshots for Slow {
+    fn take(&self, _: Option<String>) -> BoxFuture<'static, Result<String, String>> {
+        self.0.lock().unwrap().push("snapshot".to_owned());
+        let lock = self.1.clone();
+        Box::pin(poll_fn(move |context| {
+            *lock.waiting.lock().unwrap() = Some(context.waker().clone());
+            if lock.is_open.load(Ordering::SeqCst) { Poll::Ready(Ok("tree".to_owned())) } else { Poll::Pending }
+        }))
     }
 }
 
@@ -101,6 +138,24 @@ async fn run_takes_a_snapshot_before_the_first_effect_of_a_turn_and_after_the_la
         snapshots(&journal),
         [(before, 1, tree(0)), (after, 1, tree(1)), (before, 2, tree(2)), (after, 2, tree(3))]
     );
+}
+
+#[tokio::test]
+async fn run_whose_first_snapshot_is_slow_has_its_answer_before_and_its_first_effect_after() {
+    let (journal, order, lock) = (MortalJournal::default(), Order::default(), Arc::<Lock>::default());
+    let source = Arc::new(Slow(order.clone(), lock.clone()));
+    let agent = agent(&[&["write"]], &journal, &order).with_snapshots(source);
+    let context = context();
+    let mut run = Box::pin(agent.run("work", &context));
+    assert!(poll_until_idle(&mut run).is_none(), "the run waits for the snapshot");
+    let has = |is: fn(&RecordBody) -> bool| journal.log("r").iter().any(|record| is(&record.body));
+    assert!(has(|body| matches!(body, RecordBody::ModelCallFinished { .. })), "the answer waits, too");
+    assert!(!has(|body| matches!(body, RecordBody::ToolCallStarted { .. })), "the call does not wait");
+    assert_eq!(*order.lock().unwrap(), ["snapshot"]);
+    lock.open();
+    let outcome = poll_until_idle(&mut run).expect("the run ends");
+    assert_eq!(outcome.last_text(), Some("ready"));
+    assert_eq!(*order.lock().unwrap(), ["snapshot", "write", "snapshot"]);
 }
 
 #[tokio::test]

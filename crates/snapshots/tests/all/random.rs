@@ -8,13 +8,23 @@ use std::{
 };
 
 use archon_snapshots::{Restored, Step};
-use archon_testkit::{Chance, cases, first_seed};
+use archon_testkit::{Chance, cases, first_seed, may_skip};
 
 use crate::world::{State, States, World, states};
 
 const FOLDERS: [&str; 6] = ["", "a", "a/b", "c d", "é", "a/b/c"];
-const NAMES: [&str; 6] = ["x", "y", "z.log", "t.tmp", "b", "c"];
+/// Rules ignore files with the last two names.
+static NAMES: [&str; 6] = ["x", "y", "b", "c", "z.log", "t.tmp"];
 const TEXTS: [&str; 4] = ["", "1", "2", "a longer text\n"];
+
+/// Does what is random in one sequence of turns.
+struct Hand {
+    chance: Chance,
+    /// Names for files and links.
+    names: &'static [&'static str],
+    /// True if `.git` is a repository of `git`.
+    has_git: bool,
+}
 
 /// A turn as it was: the states before and after, and its snapshots.
 struct Turn {
@@ -27,17 +37,19 @@ fn any<'a>(chance: &mut Chance, of: &[&'a str]) -> &'a str {
     of[usize::try_from(chance.below(of.len() as u64)).unwrap()]
 }
 
-fn any_path(chance: &mut Chance, world: &World) -> PathBuf {
-    world.workspace.join(any(chance, &FOLDERS)).join(any(chance, &NAMES))
+fn any_path(hand: &mut Hand, world: &World) -> PathBuf {
+    world.workspace.join(any(&mut hand.chance, &FOLDERS)).join(any(&mut hand.chance, hand.names))
 }
 
 /// Does something at random. It may be impossible, such as a file in a file; then nothing happens.
-fn act(chance: &mut Chance, world: &World) {
-    let path = any_path(chance, world);
+fn act(hand: &mut Hand, world: &World) {
+    let path = any_path(hand, world);
+    let other = any_path(hand, world);
+    let (chance, has_git) = (&mut hand.chance, hand.has_git);
     let _ = match chance.below(12) {
         0..=3 => write(&path, any(chance, &TEXTS)),
         4 => fs::remove_file(&path),
-        5 => fs::rename(&path, any_path(chance, world)),
+        5 => fs::rename(&path, other),
         6 if path.is_file() && !path.is_symlink() => {
             let mode = [0o644, 0o755, 0o600][usize::try_from(chance.below(3)).unwrap()];
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))
@@ -52,6 +64,10 @@ fn act(chance: &mut Chance, world: &World) {
                 false if rules == world.workspace.join(".gitignore") => Ok(()),
                 false => write(&rules, "*.tmp\n"),
             }
+        }
+        _ if has_git => {
+            world.commit();
+            Ok(())
         }
         _ => write(&world.workspace.join(".git/index"), any(chance, &TEXTS)),
     };
@@ -119,24 +135,29 @@ fn check(seed: u64, turns: &[Turn], now: &States, restored: &Restored, actual: &
     (good, left)
 }
 
-fn turn(chance: &mut Chance, world: &World, name: &str) -> Turn {
+fn turn(hand: &mut Hand, world: &World, name: &str) -> Turn {
     let before = world.states();
-    let step = world.turn(name, |world| (0..=chance.below(12)).for_each(|_| act(chance, world)));
+    let step = world.turn(name, |world| (0..=hand.chance.below(12)).for_each(|_| act(hand, world)));
     Turn { before, after: world.states(), step }
 }
 
-fn play(seed: u64) -> (u32, u32) {
-    let mut chance = Chance(seed);
+/// Plays one sequence. Returns how many paths were restored and how many were left, and whether whole trees were
+/// compared.
+fn play(seed: u64) -> (u32, u32, bool) {
     let world = World::new();
+    let has_git = seed.is_multiple_of(5) && world.init_git();
+    // Whole trees can be compared without ignored files and edits only.
+    let names = if seed.is_multiple_of(3) { &NAMES[..] } else { &NAMES[..4] };
+    let is_edited = !seed.is_multiple_of(2);
+    let mut hand = Hand { chance: Chance(seed), names, has_git };
     write(&world.workspace.join(".gitignore"), "*.log\n").unwrap();
     fs::write(world.outside.join("file"), "1").unwrap();
-    (0..20).for_each(|_| act(&mut chance, &world));
+    (0..20).for_each(|_| act(&mut hand, &world));
     let mut turns = Vec::new();
-    let is_edited = chance.percent(60);
-    for number in 0..=chance.below(2) {
-        turns.push(turn(&mut chance, &world, &number.to_string()));
+    for number in 0..=hand.chance.below(2) {
+        turns.push(turn(&mut hand, &world, &number.to_string()));
         if is_edited {
-            (0..chance.below(5)).for_each(|_| act(&mut chance, &world));
+            (0..hand.chance.below(5)).for_each(|_| act(&mut hand, &world));
         }
     }
     let steps: Vec<Step> = turns.iter().map(|turn| turn.step.clone()).collect();
@@ -144,10 +165,11 @@ fn play(seed: u64) -> (u32, u32) {
     let others = || (states(&world.workspace.join(".git")), states(&world.outside));
     let untouched = others();
     let restored = world.undo(&steps);
-    let result = check(seed, &turns, &now, &restored, &world.states());
+    let (good, left) = check(seed, &turns, &now, &restored, &world.states());
     assert_eq!(others(), untouched, "seed {seed}");
     // A file that was ignored at some time keeps its later content.
-    if !is_edited && restored.left.is_empty() && expected(&turns, &now).1.is_empty() {
+    let is_whole = !is_edited && restored.left.is_empty() && expected(&turns, &now).1.is_empty();
+    if is_whole {
         assert_eq!(
             world.take(),
             steps[0].before,
@@ -162,17 +184,23 @@ fn play(seed: u64) -> (u32, u32) {
     };
     assert_eq!(visible(&world.states()), visible(&now), "seed {seed}: {again:?}");
     assert_eq!(others(), untouched, "seed {seed}");
-    result
+    (good, left, is_whole)
 }
 
 #[test]
 fn undo_of_random_turns_restores_all_but_the_edits_of_the_person() {
-    let (mut restored, mut left) = (0, 0);
-    for seed in first_seed()..first_seed() + cases(60, 1_000) {
-        let (good, not) = play(seed);
+    if !World::new().init_git() {
+        assert!(may_skip(), "no workspace is a repository of git: install `git`");
+        println!("SKIP: no workspace is a repository of git: there is no `git`");
+    }
+    let (mut restored, mut left, mut whole, seeds) = (0, 0, 0, cases(60, 1_000));
+    for seed in first_seed()..first_seed() + seeds {
+        let (good, not, is_whole) = play(seed);
         restored += good;
         left += not;
+        whole += u64::from(is_whole);
     }
-    println!("{restored} restored, {left} left because of other files");
+    println!("{restored} restored, {left} left because of other files; {whole} of {seeds} whole trees compared");
     assert!(left * 10 < restored, "{left} of {restored} paths were left");
+    assert!(whole * 100 >= seeds * 15, "only {whole} of {seeds} sequences compared whole trees");
 }

@@ -5,6 +5,7 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
+    process::Command,
     time::{Duration, SystemTime},
 };
 
@@ -102,6 +103,30 @@ impl World {
 
     pub(crate) fn undo(&self, steps: &[Step]) -> Restored {
         self.snapshots.undo("session", steps).unwrap()
+    }
+
+    /// Makes a repository of the workspace, with a commit. Returns false if there is no `git`.
+    pub(crate) fn init_git(&self) -> bool {
+        if Command::new("git").arg("--version").output().is_err() {
+            return false;
+        }
+        assert!(self.git(&["init", "-q"]) && self.commit(), "git makes no repository");
+        true
+    }
+
+    /// Commits all files of the workspace, in a repository of `git`.
+    pub(crate) fn commit(&self) -> bool {
+        self.git(&["add", "-A"]) && self.git(&["commit", "-q", "--allow-empty", "-m", "work"])
+    }
+
+    /// Runs `git` without settings of this machine, and without work that goes on after it.
+    fn git(&self, words: &[&str]) -> bool {
+        let settings = ["user.name=Anna", "user.email=anna@example.com", "gc.auto=0", "maintenance.auto=false"];
+        let mut git = Command::new("git");
+        git.args(settings.into_iter().flat_map(|setting| ["-c", setting])).args(words);
+        git.env("HOME", self.folder.path()).env("GIT_CONFIG_NOSYSTEM", "1").env_remove("XDG_CONFIG_HOME");
+        git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE").env_remove("GIT_WORK_TREE");
+        git.current_dir(&self.workspace).output().unwrap().status.success()
     }
 
     /// All files and links of the workspace, `.git` aside.

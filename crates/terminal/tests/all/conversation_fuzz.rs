@@ -1,7 +1,7 @@
 //! Random conversations on a terminal that changes its size: each line of deltas, outputs and questions is in the
 //! scrollback once and in order.
 
-use std::io::Write;
+use std::{collections::BTreeSet, io::Write};
 
 use archon_terminal::{Cells, Frame, Inline, Page, Place, Printed, Row, Screen, Style, Support, Theme};
 use archon_testkit::{Chance, cases, first_seed};
@@ -92,6 +92,10 @@ struct Session {
     screen: Inline<Emulator>,
     is_key_recent: bool,
     suspended: usize,
+    /// The numbers of the lines in the live area, and whether the cursor stands in the draft below it.
+    live: (Vec<usize>, bool),
+    /// The numbers of lines that were in the live area at a resize, while the cursor stood in the draft.
+    left: BTreeSet<usize>,
 }
 
 impl Session {
@@ -105,6 +109,8 @@ impl Session {
             screen,
             is_key_recent: false,
             suspended: 0,
+            live: (Vec::new(), false),
+            left: BTreeSet::new(),
         }
     }
 
@@ -112,11 +118,15 @@ impl Session {
     fn disturb(&mut self, has_keys: bool) {
         match self.chance.below(20) {
             0 | 1 => {
+                if self.live.1 {
+                    self.left.extend(&self.live.0);
+                }
                 let size = any_size(&mut self.chance);
                 self.screen.out_mut().resize(size);
             }
             2 => {
                 self.screen.leave().unwrap();
+                self.live.0.clear();
                 writeln!(self.screen.out_mut(), "%{:05}\r", self.suspended).unwrap();
                 self.suspended += 1;
             }
@@ -134,11 +144,12 @@ impl Session {
         let caret = Some(Place { row: live.len(), column: 2 });
         live.extend(["› ", "~status"].map(|text| Row::new(text, Style::PLAIN)));
         let caret_is_real = self.is_key_recent;
+        self.live = (numbers(live.iter().map(Row::text)), caret_is_real);
         self.screen.frame(&Frame { committed: &committed, live: &live, caret, caret_is_real, size }).unwrap();
     }
 
     /// Plays all events, with frames as they come, and returns the printed rows.
-    fn play(mut self, events: &[Event], has_keys: bool) -> (Vec<String>, Vec<u8>) {
+    fn play(&mut self, events: &[Event], has_keys: bool) -> Vec<String> {
         for event in events {
             apply(&mut self.cells, event);
             self.disturb(has_keys);
@@ -151,7 +162,7 @@ impl Session {
         let paper = self.screen.out_mut().paper();
         let shells = paper.iter().filter(|row| row.starts_with('%')).count();
         assert_eq!(shells, self.suspended, "what the shell wrote is lost: {paper:#?}");
-        (paper, self.screen.out().bytes.clone())
+        paper
     }
 }
 
@@ -160,25 +171,34 @@ fn conversation_with_resizes_has_each_line_once_and_in_order() {
     for seed in first_seed()..first_seed() + cases(200, 2_000) {
         let events = Script::events(seed);
         let expected = numbers(paper(&events, &page(200)).iter().map(Row::text));
-        let (rows, bytes) = Session::new(seed).play(&events, false);
+        let mut session = Session::new(seed);
+        let rows = session.play(&events, false);
         assert_eq!(numbers(rows.clone()), expected, "seed {seed}: {rows:#?}");
         assert!(rows.iter().all(|row| !row.starts_with("~status")), "seed {seed}: {rows:#?}");
-        let own = String::from_utf8(bytes).unwrap();
+        let own = String::from_utf8(session.screen.out().bytes.clone()).unwrap();
         let own: String = own.split_inclusive('\n').filter(|line| !line.starts_with('%')).collect();
         check_sequences(own.as_bytes());
     }
 }
 
 /// While the cursor stands in the draft, a resize may leave rows of the live area behind, among them the beginning of
-/// a line that streams; but no line is lost.
+/// a line that streams. Such a line is there again when it is committed; each other line is there once.
 #[test]
-fn conversation_with_resizes_while_a_person_types_loses_no_line() {
+fn conversation_with_resizes_while_a_person_types_repeats_only_lines_that_stream_at_a_resize() {
+    let mut repeated = 0;
     for seed in first_seed()..first_seed() + cases(200, 2_000) {
         let events = Script::events(seed);
         let expected = numbers(paper(&events, &page(200)).iter().map(Row::text));
-        let (rows, _) = Session::new(seed).play(&events, true);
-        let mut found = numbers(rows.clone()).into_iter();
-        let is_there = |number: &usize| found.any(|other| other == *number);
-        assert!(expected.iter().all(is_there), "seed {seed}: {rows:#?}");
+        let mut session = Session::new(seed);
+        let rows = session.play(&events, true);
+        let all = numbers(rows.iter().cloned());
+        let is_left = |(at, number): (usize, &usize)| {
+            session.left.contains(number) && all[at + 1..].contains(number)
+        };
+        let lines = all.iter().enumerate().filter(|line| !is_left(*line)).map(|(_, number)| *number);
+        let found: Vec<usize> = lines.collect();
+        assert_eq!(found, expected, "seed {seed}: {rows:#?}");
+        repeated += all.len() - found.len();
     }
+    println!("{repeated} beginnings of lines are left behind by resizes while a person types");
 }

@@ -2,7 +2,7 @@
 
 use archon_testkit::MockServer;
 
-use super::{basics::texts, consent, rows, window::Window};
+use super::{background, basics::texts, consent, rows, window::Window};
 use crate::setup::{Place, answer, asks_for};
 
 /// Waits until a text is at least `count` times in the window.
@@ -89,8 +89,7 @@ async fn clear_begins_a_new_session_and_resume_goes_back_to_the_first() {
 #[cfg(unix)]
 #[tokio::test]
 async fn clear_ends_the_commands_in_the_background() {
-    if archon::tools::sandbox::missing().is_some() || archon::tools::sandbox::not_held().is_some() {
-        // Without mounts none is started.
+    if !background::can_start() {
         return;
     }
     let start = r#"{"command": "trap 'touch gone; exit' TERM; echo ready; while :; do sleep 0.1; done"}"#;

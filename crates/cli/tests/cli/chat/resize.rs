@@ -1,49 +1,88 @@
 //! Random conversations in a window whose size changes, and which is given to the shell now and then: each line is in
-//! the scrollback once and in order.
+//! the scrollback once and in order. A full run has 200 of them in an emulator that keeps its rows as they are, and 50
+//! in tmux, which breaks them anew. Lines have up to 160 characters. A terminal that becomes narrower may cut
+//! a row, so the beginning of each line with its number is compared, and in the emulator no row has more than its line.
 
 use archon_testkit::{Chance, Gate, MockResponse, MockServer, cases, first_seed};
 use serde_json::json;
 
-use super::{consent::answers, window::Window};
+use super::{consent::answers, tmux, window::Window};
 use crate::setup::{Place, answer, asks_for, chunk, text};
 
 /// Runs the conversation, and continues it as often as it is suspended: 148 says that the signal `TSTP` did it. A shell
 /// leaves a loop whose program is suspended, so there is none.
 const SHELL: &str = "\
     set -m; n=0; \
-    again() { [ $code = 148 ] || return; n=$((n + 1)); echo \"shell $n\"; fg; code=$?; again; }; \
+    again() { [ $code = 148 ] || return; n=$((n + 1)); printf \"shell %04d.\\n\" $n; fg; code=$?; again; }; \
     \"$0\" \"$@\"; code=$?; again; echo \"code $code\"";
 
 /// A person whose window changes.
 struct Person {
+    /// Dropped before the place, in which a tmux server has its socket.
+    window: Window,
     chance: Chance,
     place: Place,
     server: MockServer,
-    window: Window,
     /// The lines that the conversation has so far, as the window shows them.
     lines: Vec<String>,
     /// The number of the next line, file or message.
     number: u32,
     suspended: u32,
+    is_in_tmux: bool,
+}
+
+/// The beginning of a line, which no other line has.
+fn beginning(line: &str) -> &str {
+    line.split_inclusive('.').next().unwrap_or(line)
 }
 
 impl Person {
-    async fn open(seed: u64) -> Self {
+    async fn open(seed: u64, is_in_tmux: bool) -> Self {
         let server = MockServer::start([]).await;
         let place = Place::with_server(&server);
-        let mut window = Window::shell(&place, &["bash", "-c", SHELL], "chat --session random");
+        let line = "chat --session random";
+        let mut window = match is_in_tmux {
+            true => tmux::open(&place, SHELL, line),
+            false => Window::shell(&place, &["bash", "-c", SHELL], line),
+        };
         window.shows("· mock ·").await;
-        Self { chance: Chance(seed), place, server, window, lines: Vec::new(), number: 0, suspended: 0 }
+        let chance = Chance(seed);
+        Self { chance, place, server, window, lines: Vec::new(), number: 0, suspended: 0, is_in_tmux }
     }
 
-    fn next(&mut self, what: &str) -> String {
+    /// A line without words after its number.
+    fn short(&mut self, what: &str) -> String {
         self.number += 1;
         format!("{what} {:04}.", self.number)
     }
 
+    /// A line of any length.
+    fn next(&mut self, what: &str) -> String {
+        let words = usize::try_from(self.chance.below(31)).expect("a number");
+        self.short(what) + &" word".repeat(words)
+    }
+
+    /// Waits until the beginning of a line is shown.
+    async fn shows(&mut self, line: &str) {
+        self.window.shows(beginning(line)).await;
+    }
+
+    /// Makes a pane so wide that the status and the keys of a question can be read.
+    async fn widen(&mut self) {
+        if self.is_in_tmux {
+            self.resize(90, 30).await;
+        }
+    }
+
+    /// Resizes the window, and waits until the program's terminal has the size, before anything is typed.
+    async fn resize(&mut self, columns: u16, rows: u16) {
+        self.window.resize(columns, rows);
+        self.window.until("the size", |window| window.has_size(columns, rows)).await;
+    }
+
     /// Sends a message, and waits until it is above the draft.
     async fn say(&mut self) {
-        let text = self.next("message");
+        let text = self.short("message");
         self.window.says(&text).await;
         let line = format!("› {text}");
         let is_sent = |window: &mut Window| {
@@ -55,6 +94,7 @@ impl Person {
 
     /// Waits for the end of the run.
     async fn rest(&mut self) {
+        self.widen().await;
         self.window.hides("Esc stops").await;
     }
 
@@ -65,10 +105,11 @@ impl Person {
             1 => self.suspend().await,
             2 => self.draft().await,
             _ => {
+                let (from, to) = if self.is_in_tmux { (20, 100) } else { (30, 90) };
                 for _ in 0..=self.chance.below(3) {
                     let mut any = |from, to| from + u16::try_from(self.chance.below(to)).expect("a size");
-                    let (columns, rows) = (any(30, 90), any(14, 30));
-                    self.window.resize(columns, rows);
+                    let (columns, rows) = (any(from, to), any(14, 30));
+                    self.resize(columns, rows).await;
                 }
             }
         }
@@ -76,7 +117,7 @@ impl Person {
 
     async fn suspend(&mut self) {
         self.suspended += 1;
-        let line = format!("shell {}", self.suspended);
+        let line = format!("shell {:04}.", self.suspended);
         self.window.types("\x1a");
         self.window.shows(&line).await;
         self.lines.push(line);
@@ -115,20 +156,22 @@ impl Person {
         for (gate, before) in gates {
             // What the shell writes stands behind the lines so far.
             if let Some(last) = lines[shown..before].last() {
-                self.window.shows(last).await;
+                self.window.shows(beginning(last)).await;
             }
             self.lines.extend_from_slice(&lines[shown..before]);
             shown = before;
             self.disturb().await;
             gate.open();
         }
-        self.window.shows(lines.last().map_or("", String::as_str)).await;
+        self.shows(lines.last().map_or("", String::as_str)).await;
         self.lines.extend_from_slice(&lines[shown..]);
         self.rest().await;
     }
 
     /// The output of a tool.
     async fn output(&mut self) {
+        // The end of an answer may be in the live area, so no resize may come when it is shown.
+        self.widen().await;
         let lines: Vec<String> = (0..=self.chance.below(4)).map(|_| self.next("output")).collect();
         let name = format!("file{}.txt", self.number);
         std::fs::write(self.place.path(&name), lines.join("\n")).expect("a file");
@@ -136,7 +179,7 @@ impl Person {
         self.server.push(asks_for("read_file", &json!({"path": name}).to_string()));
         self.server.push(answer(&end));
         self.say().await;
-        self.window.shows(&end).await;
+        self.shows(&end).await;
         self.rest().await;
         self.lines.extend(lines.iter().map(|line| format!("  {line}")));
         self.lines.push(end);
@@ -144,6 +187,7 @@ impl Person {
 
     /// A question that is answered with yes or no.
     async fn question(&mut self) {
+        self.widen().await;
         let content = self.next("content");
         let end = self.next("answer");
         let name = format!("new{}.txt", self.number);
@@ -151,12 +195,13 @@ impl Person {
         self.server.push(answer(&end));
         self.say().await;
         let line = format!("  | 1 +{content}");
-        self.window.shows(&line).await;
+        self.shows(&line).await;
         self.lines.push(line);
         self.disturb().await;
+        self.widen().await;
         self.window.shows("[y]es, once").await;
         let is_yes = self.chance.percent(50);
-        answers(&mut self.window, if is_yes { "y" } else { "n" }, &end).await;
+        answers(&mut self.window, if is_yes { "y" } else { "n" }, beginning(&end)).await;
         self.rest().await;
         assert_eq!(self.place.path(&name).exists(), is_yes, "{}", self.window.all());
         self.lines.push(end);
@@ -164,28 +209,47 @@ impl Person {
 
     /// Ends the conversation, and checks what the window has.
     async fn check(mut self, seed: u64) {
+        self.widen().await;
         self.window.types("\x04");
         self.window.shows("code 0").await;
         let all = self.window.all();
-        let known = |row: &&str| self.lines.iter().any(|line| line == row);
-        let found: Vec<&str> = all.lines().map(str::trim_end).filter(known).collect();
-        assert_eq!(found, self.lines, "seed {seed}: {all}");
+        let mut found = Vec::new();
+        for row in all.lines() {
+            // In tmux, what stands behind a rest of the live area continues its line.
+            let mut own: Vec<(usize, &String)> = Vec::new();
+            for line in &self.lines {
+                own.extend(row.match_indices(beginning(line)).map(|(at, _)| (at, line)));
+            }
+            own.sort_unstable();
+            for (at, line) in own {
+                let text = row[at..].trim_end().trim_end_matches('…');
+                let is_of_line = self.is_in_tmux || line.starts_with(text);
+                assert!(is_of_line, "seed {seed}: {text:?} is not of {line:?}: {all}");
+                found.push(line);
+            }
+        }
+        assert_eq!(found, self.lines.iter().collect::<Vec<_>>(), "seed {seed}: {all}");
+        assert!(self.window.is_for_lines(), "seed {seed}");
+        self.server.assert_paired();
+        if self.is_in_tmux {
+            // The sequences and the cursor of the window are those of tmux.
+            return;
+        }
         let bytes = String::from_utf8_lossy(&self.window.bytes);
         for (sequence, what) in
             [("\x1b[3J", "the scrollback is cleared"), ("\x1b[?1049h", "the screen is another one")]
         {
             assert!(!bytes.contains(sequence), "seed {seed}: {what}");
         }
-        assert!(self.window.is_for_lines() && self.window.has_visible_cursor(), "seed {seed}");
-        self.server.assert_paired();
+        assert!(self.window.has_visible_cursor(), "seed {seed}");
     }
 }
 
-#[tokio::test]
-async fn random_resizes_of_the_program_lose_and_repeat_no_line() {
-    let (mut lines, seeds) = (0, cases(5, 200));
+/// Has so many conversations, and checks each.
+async fn converse(seeds: u64, is_in_tmux: bool) {
+    let mut lines = 0;
     for seed in first_seed()..first_seed() + seeds {
-        let mut person = Person::open(seed).await;
+        let mut person = Person::open(seed, is_in_tmux).await;
         for _ in 0..6 {
             match person.chance.below(4) {
                 0 | 1 => person.answer().await,
@@ -197,5 +261,18 @@ async fn random_resizes_of_the_program_lose_and_repeat_no_line() {
         lines += person.lines.len();
         person.check(seed).await;
     }
-    eprintln!("{seeds} conversations with resizes: {lines} lines are shown once and in order");
+    let place = if is_in_tmux { "in tmux" } else { "in an emulator" };
+    eprintln!("{seeds} conversations with resizes {place}: {lines} lines are shown once and in order");
+}
+
+#[tokio::test]
+async fn random_resizes_of_the_program_lose_and_repeat_no_line() {
+    converse(cases(5, 200), false).await;
+}
+
+#[tokio::test]
+async fn random_resizes_in_tmux_lose_and_repeat_no_line() {
+    if tmux::is_there() {
+        converse(cases(3, 50), true).await;
+    }
 }

@@ -1,101 +1,96 @@
 //! The conversation in tmux, which breaks lines anew at a resize: each line is in the history of the pane once.
 
 use std::{
-    process::{Output, Stdio},
-    time::{Duration, Instant},
+    os::fd::OwnedFd,
+    path::PathBuf,
+    process::{Command, Stdio},
 };
 
-use archon_testkit::{Gate, MockResponse, MockServer};
+use archon_testkit::{Gate, MockResponse, MockServer, may_skip};
+use rustix::fs::{Mode, OFlags};
 use serde_json::json;
-use tokio::process::Command;
 
+use super::window::Window;
 use crate::setup::{Place, chunk, text};
 
-/// The time after which a test fails that waits for something on the pane, and the time between two looks.
-const PATIENCE: Duration = Duration::from_secs(600);
-const LOOK: Duration = Duration::from_millis(50);
+/// Settings of a server that ends with its window.
+const SETTINGS: &str = "\
+set -g history-limit 20000
+set -g escape-time 0
+set -g status off
+set -g exit-unattached on
+set -g default-shell /bin/sh
+";
 
-/// A tmux server of its own, with one pane.
-struct Pane<'a> {
-    place: &'a Place,
+/// The pane of a tmux server of its own, which a window shows.
+pub(super) struct Pane {
+    folder: PathBuf,
 }
 
-impl<'a> Pane<'a> {
-    /// Opens a pane of this width with a conversation; `None` without tmux.
-    async fn open(place: &'a Place, columns: u16) -> Option<Self> {
-        if Command::new("tmux").arg("-V").stdout(Stdio::null()).status().await.is_err() {
-            eprintln!("SKIP: the conversation is not tried in tmux: there is no `tmux`");
-            return None;
-        }
-        let archon = place.command("chat", &[]);
-        let words = std::iter::once(archon.as_std().get_program()).chain(archon.as_std().get_args());
-        let line: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
-        std::fs::write(place.path("run.sh"), format!("exec {}\n", line.join(" "))).expect("a script");
-        std::fs::write(place.path("tmux.conf"), "set -g history-limit 20000\nset -g escape-time 0\n")
-            .expect("settings");
-        let pane = Self { place };
-        let size = [columns.to_string(), "24".to_owned()];
-        pane.tmux(&["new-session", "-d", "-x", &size[0], "-y", &size[1], "sh run.sh"]).await;
-        Some(pane)
+/// Returns true if there is `tmux`. Where no test may be skipped, it fails instead.
+pub(super) fn is_there() -> bool {
+    let is_there = Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_ok();
+    if !is_there {
+        assert!(may_skip(), "the conversation is not tried in tmux: install `tmux`");
+        eprintln!("SKIP: the conversation is not tried in tmux: there is no `tmux`");
+    }
+    is_there
+}
+
+/// Opens a window with a script in tmux; `"$0" "$@"` in it runs this command line of `archon`. The script has no
+/// single quotes. The pane stays after its end.
+pub(super) fn open(place: &Place, script: &str, line: &str) -> Window {
+    let archon = place.command(line, &[]);
+    let archon = archon.as_std();
+    let words = std::iter::once(archon.get_program()).chain(archon.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    let run = format!("exec bash -c '{script}; exec cat' {}\n", words.join(" "));
+    std::fs::write(place.path("run.sh"), run).expect("a script");
+    std::fs::write(place.path("tmux.conf"), SETTINGS).expect("settings");
+    // The path of a socket may not be long, so it is relative.
+    let words = ["tmux", "-u", "-f", "tmux.conf", "-S", "tmux.socket", "new-session", "sh run.sh"];
+    let mut window = Window::program(place, &words);
+    window.pane = Some(Pane { folder: place.dir.path().to_owned() });
+    window
+}
+
+impl Pane {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.env_clear().env("PATH", "/usr/bin:/bin").args(["-u", "-S", "tmux.socket"]).args(words);
+        command.current_dir(&self.folder).stdin(Stdio::null()).stderr(Stdio::null());
+        command
     }
 
-    async fn tmux(&self, words: &[&str]) -> String {
-        let mut command = Command::new("tmux");
-        command.env_clear();
-        for (name, value) in self.place.command("chat", &[]).as_std().get_envs() {
-            if let Some(value) = value {
-                command.env(name, value);
-            }
-        }
-        command.env("SHELL", "/bin/sh").current_dir(self.place.dir.path()).stdin(Stdio::null());
-        // The path of a socket may not be long, so it is relative.
-        command.args(["-u", "-f", "tmux.conf", "-S", "tmux.socket"]).args(words);
-        let Output { status, stdout, stderr } = command.output().await.expect("tmux runs");
-        assert!(status.success(), "tmux {words:?}: {}", String::from_utf8_lossy(&stderr));
-        String::from_utf8(stdout).expect("UTF-8")
+    /// What a command of tmux prints: nothing, if the server is not there yet.
+    fn prints(&self, words: &[&str]) -> String {
+        let output = self.command(words).output().expect("tmux runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let rows: Vec<&str> = text.lines().map(str::trim_end).collect();
+        rows.join("\n")
+    }
+
+    pub(super) fn screen(&self) -> String {
+        self.prints(&["capture-pane", "-p"])
     }
 
     /// The lines of the history and the screen; a line that the pane broke is one.
-    async fn lines(&self) -> Vec<String> {
-        let text = self.tmux(&["capture-pane", "-p", "-J", "-S", "-", "-E", "-"]).await;
-        text.lines().map(|line| line.trim_end().to_owned()).collect()
+    pub(super) fn all(&self) -> String {
+        self.prints(&["capture-pane", "-p", "-J", "-S", "-", "-E", "-"])
     }
 
-    /// Waits until this is on the pane or above it.
-    async fn shows(&self, text: &str) {
-        let since = Instant::now();
-        let mut looks = tokio::time::interval(LOOK);
-        loop {
-            looks.tick().await;
-            let lines = self.lines().await;
-            if lines.iter().any(|line| line.contains(text)) {
-                return;
-            }
-            assert!(since.elapsed() < PATIENCE, "waited in vain for {text:?}: {lines:#?}");
-        }
-    }
-
-    async fn says(&self, text: &str) {
-        self.shows("›").await;
-        self.tmux(&["send-keys", "-l", text]).await;
-        self.tmux(&["send-keys", "Enter"]).await;
-    }
-
-    async fn resize(&self, columns: u16, rows: u16) {
-        let size = [columns.to_string(), rows.to_string()];
-        self.tmux(&["resize-window", "-x", &size[0], "-y", &size[1]]).await;
+    /// The terminal of the pane's program.
+    pub(super) fn terminal(&self) -> Option<OwnedFd> {
+        let path = self.prints(&["display-message", "-p", "#{pane_tty}"]);
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        rustix::fs::open(path.trim(), flags, Mode::empty()).ok()
     }
 }
 
-impl Drop for Pane<'_> {
+impl Drop for Pane {
     fn drop(&mut self) {
-        // The server ends with its session; the place is removed in any case.
-        let kill = std::process::Command::new("tmux")
-            .args(["-S", "tmux.socket", "kill-server"])
-            .current_dir(self.place.dir.path())
-            .stderr(Stdio::null())
-            .status();
-        drop(kill);
+        // The server ends with its window in any case, but later.
+        let _ = self.command(&["kill-server"]).stdout(Stdio::null()).status();
     }
 }
 
@@ -119,25 +114,26 @@ fn answer_with_gates(gate: &Gate) -> MockResponse {
 
 #[tokio::test]
 async fn answer_that_streams_through_resizes_is_once_in_the_history_of_tmux() {
-    for columns in [80, 60] {
-        let gate = Gate::new();
-        let server = MockServer::start([answer_with_gates(&gate)]).await;
-        let place = Place::with_server(&server);
-        let Some(pane) = Pane::open(&place, columns).await else { return };
-        pane.shows("· mock ·").await;
-        pane.says("Count.").await;
-        pane.shows("the model works").await;
-        for (number, size) in (0..LINES).step_by(BETWEEN).zip([(60, 20), (100, 40), (62, 12), (80, 24)]) {
-            gate.open();
-            pane.shows(&line(number + BETWEEN - 1)).await;
-            pane.resize(size.0, size.1).await;
-        }
-        pane.shows("the end").await;
-        let lines = pane.lines().await;
-        let found: Vec<&str> =
-            lines.iter().map(String::as_str).filter(|line| line.starts_with("line ")).collect();
-        let expected: Vec<String> = (0..LINES).map(line).collect();
-        assert_eq!(found, expected, "{columns} columns: {lines:#?}");
-        assert_eq!(lines.iter().filter(|line| line.contains("› Count.")).count(), 1, "{lines:#?}");
+    if !is_there() {
+        return;
     }
+    let gate = Gate::new();
+    let server = MockServer::start([answer_with_gates(&gate)]).await;
+    let place = Place::with_server(&server);
+    let mut window = open(&place, r#""$0" "$@""#, "chat");
+    window.shows("· mock ·").await;
+    window.says("Count.").await;
+    window.shows("the model works").await;
+    for (number, size) in (0..LINES).step_by(BETWEEN).zip([(60, 20), (100, 40), (62, 12), (80, 24)]) {
+        gate.open();
+        window.shows(&line(number + BETWEEN - 1)).await;
+        window.resize(size.0, size.1);
+        window.until("the size", |window| window.has_size(size.0, size.1)).await;
+    }
+    window.shows("the end").await;
+    let all = window.all();
+    let found: Vec<&str> = all.lines().filter(|line| line.starts_with("line ")).collect();
+    let expected: Vec<String> = (0..LINES).map(line).collect();
+    assert_eq!(found, expected, "{all}");
+    assert_eq!(all.matches("› Count.").count(), 1, "{all}");
 }

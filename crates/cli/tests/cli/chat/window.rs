@@ -14,7 +14,7 @@ use rustix::{
     fs::{Mode, OFlags, open},
     process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
+    termios::{LocalModes, Winsize, tcgetattr, tcgetwinsize, tcsetwinsize},
 };
 use tokio::{
     process::{Child, Command},
@@ -22,6 +22,7 @@ use tokio::{
     time::timeout,
 };
 
+use super::tmux::Pane;
 use crate::setup::Place;
 
 /// The time after which a test fails that waits for something on the screen. Only a test that fails takes so long, and
@@ -46,6 +47,8 @@ pub(crate) struct Window {
     pub(crate) bytes: Vec<u8>,
     /// The number of bytes that the emulator has.
     drawn: usize,
+    /// The pane of tmux that the window shows. The texts and the terminal of the program are those of the pane.
+    pub(super) pane: Option<Pane>,
 }
 
 fn whole(n: u16) -> NonZeroU16 {
@@ -145,7 +148,7 @@ impl Window {
             }
         });
         let emulator = vt100::Parser::new(whole(rows), whole(columns), KEPT);
-        Self { keyboard, child, end: Some(end), output, emulator, bytes: Vec::new(), drawn: 0 }
+        Self { keyboard, child, end: Some(end), output, emulator, bytes: Vec::new(), drawn: 0, pane: None }
     }
 
     /// Presses keys, as the bytes that a terminal sends for them.
@@ -212,6 +215,9 @@ impl Window {
 
     /// The screen as it is now, row by row.
     pub(crate) fn screen(&self) -> String {
+        if let Some(pane) = &self.pane {
+            return pane.screen();
+        }
         let screen = self.emulator.screen();
         let (_, columns) = screen.size();
         let rows: Vec<String> = screen.rows(0, columns.get()).map(|row| row.trim_end().to_owned()).collect();
@@ -220,6 +226,9 @@ impl Window {
 
     /// Everything that can be read in the window: what was scrolled away, and the screen.
     pub(crate) fn all(&mut self) -> String {
+        if let Some(pane) = &self.pane {
+            return pane.all();
+        }
         let (_, columns) = self.emulator.screen().size();
         let above = self.emulator.screen().scrollback_len();
         let mut rows = Vec::new();
@@ -246,6 +255,24 @@ impl Window {
         self.emulator.set_size(whole(rows), whole(columns));
     }
 
+    /// True if the program's terminal has this size: in tmux, some time after the window.
+    pub(crate) fn has_size(&self, columns: u16, rows: u16) -> bool {
+        let size = match self.pane.as_ref().and_then(Pane::terminal) {
+            Some(terminal) => tcgetwinsize(&terminal),
+            None => tcgetwinsize(&self.keyboard),
+        };
+        size.is_ok_and(|size| (size.ws_col, size.ws_row) == (columns, rows))
+    }
+
+    /// The modes of the program's terminal.
+    fn modes(&self) -> LocalModes {
+        let attributes = match self.pane.as_ref().and_then(Pane::terminal) {
+            Some(terminal) => tcgetattr(&terminal),
+            None => tcgetattr(&self.keyboard),
+        };
+        attributes.expect("modes").local_modes
+    }
+
     /// Sends a signal to the program.
     pub(crate) fn signal(&self, signal: Signal) {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -254,13 +281,12 @@ impl Window {
 
     /// True if the terminal reads lines and echoes them, as a shell needs it.
     pub(crate) fn is_for_lines(&self) -> bool {
-        let modes = tcgetattr(&self.keyboard).expect("modes").local_modes;
-        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+        self.modes().contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
     /// True if a key is only a key, as a conversation needs it. Shells leave Ctrl+C to the terminal.
     pub(crate) fn is_raw(&self) -> bool {
-        !tcgetattr(&self.keyboard).expect("modes").local_modes.contains(LocalModes::ISIG)
+        !self.modes().contains(LocalModes::ISIG)
     }
 
     /// True if the terminal shows its alternate screen, where the scrollback cannot be read.
