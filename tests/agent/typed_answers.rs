@@ -10,8 +10,8 @@ use archon::{
     react_loop::PickFirst,
     schemars::{self, JsonSchema},
     types::{
-        FailureKind, Journal, Member, ModelEvent, ProviderError, RecordBody, Request, Role, RunKind,
-        StartRun, StartRuns, SubTask, SubTaskRules,
+        FailureKind, Journal, Member, ModelEvent, ProviderError, RecordBody, Request, RunKind, StartRun,
+        StartRuns, SubTask, SubTaskRules, TeamRole,
     },
 };
 use archon_orchestrator::TeamOptions;
@@ -105,7 +105,7 @@ impl Work {
             Kind::Team => {
                 // With options of the program's own: the form is the agent's.
                 let mut options = TeamOptions::default();
-                options.roles = vec![Role::new("worker", "")];
+                options.roles = vec![TeamRole::new("worker", "")];
                 let team = agent.team_with(ScriptedPlanner::new(steps()), options);
                 Self::Team(team.member(Member::new("w", "worker"), Arc::new(worker.clone())))
             }

@@ -11,7 +11,7 @@ use archon::{
     store::InMemoryJournal,
     types::{
         Answer, AskLater, Durability, DynApprover, Journal, Member, Message, OpenMode, PendingApproval,
-        QuestionKind, Record, RecordBody, Role, SubTask, SubTaskRules, ToolCall, pending_approvals,
+        QuestionKind, Record, RecordBody, SubTask, SubTaskRules, TeamRole, ToolCall, pending_approvals,
     },
 };
 use archon_assistant::AgentTool;
@@ -77,7 +77,7 @@ fn process(caller: Caller, journal: &InMemoryJournal, approver: Option<Arc<dyn D
         _ => boss.planning(planner()),
     };
     let mut options = boss.team_options();
-    options.roles = vec![Role::new("worker", "")];
+    options.roles = vec![TeamRole::new("worker", "")];
     let team = boss.team_with(planner(), options).member(Member::new("ada", "worker"), Arc::new(worker));
     Process { boss, team, planning, worked }
 }

@@ -22,7 +22,7 @@ use archon::{
     tools::FnTool,
     types::{
         Answer, AnswerRuns, AskLater, BoxFuture, Effect, Json, Member, Message, MoreLimits, Outcome, Request,
-        Role, RunKind, StartRun, StartRuns, SubTask, SubTaskRules, ToolAnnotations, ToolCall, ToolResult,
+        RunKind, StartRun, StartRuns, SubTask, SubTaskRules, TeamRole, ToolAnnotations, ToolCall, ToolResult,
         ToolSpec,
     },
 };
@@ -87,7 +87,7 @@ impl World {
         rules.role = Some("stepper".to_owned());
         let steps = vec![SubTask::new("one", "Step").with_rules(rules)];
         let mut options = TeamOptions::default();
-        options.roles = vec![Role::new("stepper", "Takes steps.")];
+        options.roles = vec![TeamRole::new("stepper", "Takes steps.")];
         let team = builder("lead")
             .build()?
             .team_with(Arc::new(ScriptedPlanner::new(steps)), options)

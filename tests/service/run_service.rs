@@ -18,9 +18,9 @@ use archon::{
     tools::FnTool,
     types::{
         Answer, AnswerRuns, AskLater, Clock, Effect, ForkOptions, Journal, JournalError, ManageRuns, Member,
-        Message, MoreLimits, Record, RecordBody, Request, Role, RunError, RunFilter, RunKind, RunStarted,
-        RunStatus, StartRun, StartRuns, Started, SubTask, SubTaskRules, TenantId, Timestamp, ToolAnnotations,
-        ToolCall, ToolResult, ToolSpec, WhenBusy,
+        Message, MoreLimits, Record, RecordBody, Request, RunError, RunFilter, RunKind, RunStarted,
+        RunStatus, StartRun, StartRuns, Started, SubTask, SubTaskRules, TeamRole, TenantId, Timestamp,
+        ToolAnnotations, ToolCall, ToolResult, ToolSpec, WhenBusy,
     },
 };
 use archon_assistant::AgentTool;
@@ -151,7 +151,7 @@ impl World {
         let steps = vec![SubTask::new("one", "Step").with_rules(rules)];
         let mut options = TeamOptions::default();
         options.agent_id = "team".into();
-        options.roles = vec![Role::new("stepper", "Takes steps.")];
+        options.roles = vec![TeamRole::new("stepper", "Takes steps.")];
         let lead = self.builder("lead").build().unwrap();
         let team = lead
             .team_with(Arc::new(ScriptedPlanner::new(steps)), options)

@@ -43,9 +43,9 @@
 //! | let an agent call another agent | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
-//! | offer tools and agents to MCP clients | `mcp_serve::Server`, with the feature `mcp-serve` |
+//! | offer tools and agents to MCP clients | `mcp_serve::ToolServer`, with the feature `mcp-serve` |
 //! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
-//! | offer agents as models to OpenAI clients | `openai_serve::Server`, with the feature `openai-serve` |
+//! | offer agents as models to OpenAI clients | `openai_serve::ModelServer`, with the feature `openai-serve` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use archon_snapshots::{Limits, Restored, SnapshotError, SnapshotId, Snapshots, Step};
+use archon_snapshots::{Restored, SnapshotError, SnapshotId, SnapshotLimits, Snapshots, UndoStep};
 use archon_types::{BoxFuture, Record, RecordBody, RunStarted, SnapshotPlace, WorkspaceSnapshots};
 
 /// Takes snapshots of a workspace during runs, and takes back what the runs changed.
@@ -51,7 +51,9 @@ impl Undo {
     /// # Errors
     /// The workspace cannot be read, or the store cannot be written.
     pub fn open(store: impl AsRef<Path>, workspace: impl AsRef<Path>) -> Result<Self, SnapshotError> {
-        Ok(Self { snapshots: Snapshots::open(store.as_ref(), workspace.as_ref(), Limits::default())? })
+        Ok(Self {
+            snapshots: Snapshots::open(store.as_ref(), workspace.as_ref(), SnapshotLimits::default())?,
+        })
     }
 
     /// Leaves a folder out of all snapshots, such as the one with the logs of runs.
@@ -110,9 +112,13 @@ impl Undo {
     }
 
     /// Returns the steps of the run, or of its last `turns`, that are not undone.
-    fn open_steps(&self, records: &[Arc<Record>], turns: Option<u32>) -> Result<Vec<Step>, SnapshotError> {
+    fn open_steps(
+        &self,
+        records: &[Arc<Record>],
+        turns: Option<u32>,
+    ) -> Result<Vec<UndoStep>, SnapshotError> {
         let steps = steps(records);
-        let all: Vec<Step> = steps.iter().map(|(_, step)| step.clone()).collect();
+        let all: Vec<UndoStep> = steps.iter().map(|(_, step)| step.clone()).collect();
         let open = self.snapshots.open_steps(session(records), &all)?;
         let Some(turns) = turns else { return Ok(open) };
         let turn_of = |name: &str| steps.iter().find(|(_, step)| step.name == name).map(|(turn, _)| *turn);
@@ -126,9 +132,9 @@ impl Undo {
 
 /// Returns the steps of a run that changed something, with the numbers of their turns. A step ends with the snapshot after it, or with
 /// the last record of the process that worked on it.
-fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
+fn steps(records: &[Arc<Record>]) -> Vec<(u32, UndoStep)> {
     let run = RunStarted::of(records).map_or("", |started| started.run.as_str());
-    let mut steps: Vec<(u32, Step)> = Vec::new();
+    let mut steps: Vec<(u32, UndoStep)> = Vec::new();
     let mut is_open = false;
     for record in records {
         is_open &= !record.body.is_resumption();
@@ -143,7 +149,7 @@ fn steps(records: &[Arc<Record>]) -> Vec<(u32, Step)> {
                 is_open = false;
             }
             (SnapshotPlace::Before, Some(id), _) => {
-                let mut step = Step::new(format!("{run}/{}", record.seq), id, None);
+                let mut step = UndoStep::new(format!("{run}/{}", record.seq), id, None);
                 step.ended = end_of(record);
                 steps.push((snapshot.turn, step));
                 is_open = true;

@@ -13,8 +13,8 @@ use archon::{
     types::{
         Agent, Answer, AskLater, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
         DynApprover, FnApprover, Journal, Json, Member, Message, Outcome, PlanError, Planner,
-        PlanningContext, RecordBody, Role, RunFilter, SubTask, SubTaskRules, Task, TaskId, ToolAnnotations,
-        ToolCall, ToolSpec,
+        PlanningContext, RecordBody, RunFilter, SubTask, SubTaskRules, Task, TaskId, TeamRole,
+        ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{Ended, FnProvider};
@@ -303,7 +303,7 @@ impl Helped {
         let lead = Archon::builder().provider(Arc::new(ScriptedProvider::texts(["It is done."])), "mock");
         let lead = lead.agent_id("lead").journal(journal.clone()).approver(approver.clone()).build().unwrap();
         let mut options = lead.team_options();
-        options.roles = vec![Role::new("writer", ""), Role::new("helper", "")];
+        options.roles = vec![TeamRole::new("writer", ""), TeamRole::new("helper", "")];
         options.limits.max_depth = 2;
         let team = lead.team_with(OneStep, options);
         let team = team.member(Member::new("ada", "writer"), ada);

@@ -24,7 +24,9 @@ use self::shown::{ShownQuestions, ids_of};
 use crate::AgentPool;
 
 pub use reader::{AnswerReader, ModelReader, WordReader};
-pub use steps::{Background, LongTermSteps, PlainSteps, RateLimited, StepVerdict, Steps, UnknownZone, Zone};
+pub use steps::{
+    LongTermSteps, PlainSteps, RateLimited, StepVerdict, Steps, TenantContext, UnknownZone, Zone,
+};
 
 /// A message to the assistant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -399,7 +401,7 @@ impl Assistant {
     async fn think_and_act(
         &self,
         message: &Incoming,
-        background: Background,
+        background: TenantContext,
     ) -> Result<AssistantReply, AssistantError> {
         let tenant = &message.tenant;
         let (session, text) = match &message.source {
@@ -505,7 +507,7 @@ impl Assistant {
     }
 
     /// Returns the system prompt: the persona first, then the parts that change with each message.
-    fn system(&self, background: &Background) -> String {
+    fn system(&self, background: &TenantContext) -> String {
         let persona = background.persona.as_deref().unwrap_or(&self.persona);
         let mut text = format!("{}\n", persona.trim_end());
         if !self.capabilities.is_empty() {

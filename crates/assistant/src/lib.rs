@@ -59,8 +59,8 @@ mod pool;
 
 pub use agent_tool::{AgentTool, exposed, fields_of};
 pub use assistant::{
-    AnswerReader, Assistant, AssistantError, AssistantReply, Background, Conversations, Incoming,
-    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, Source, StepVerdict, Steps, Swept,
+    AnswerReader, Assistant, AssistantError, AssistantReply, Conversations, Incoming, LongTermSteps,
+    ModelReader, NextTurn, PlainSteps, RateLimited, Source, StepVerdict, Steps, Swept, TenantContext,
     UnknownZone, WordReader, Zone,
 };
 pub use fields::{FieldKind, InputField, Validator};

@@ -8,8 +8,8 @@ use archon::{
     orchestrator::TeamDesk,
     planner::LlmPlannerOptions,
     types::{
-        AgentId, BoxFuture, Confirm, Member, Record, RecordBody, Role, RunAgent, RunConfig, RunError,
-        RunKind, RunStarted, SubTask, TeamRecord, TeamSettings,
+        AgentId, BoxFuture, Confirm, Member, Record, RecordBody, RunAgent, RunConfig, RunError, RunKind,
+        RunStarted, SubTask, TeamRecord, TeamRole, TeamSettings,
     },
 };
 
@@ -87,7 +87,7 @@ impl AgentSource for Recorded {
 #[derive(Default)]
 struct Formed {
     settings: TeamSettings,
-    roles: Vec<Role>,
+    roles: Vec<TeamRole>,
     members: Vec<Member>,
     lead: Option<AgentId>,
     agents: BTreeMap<AgentId, RunConfig>,
@@ -152,7 +152,7 @@ async fn team(app: &App, started: &RunStarted, records: &[Arc<Record>]) -> Resul
 }
 
 /// Returns the roles that have a member; the planner does not see the other roles.
-pub(crate) fn filled(roles: &[Role], members: &[Member]) -> Vec<Role> {
-    let is_filled = |role: &&Role| members.iter().any(|member| member.roles.contains(&role.name));
+pub(crate) fn filled(roles: &[TeamRole], members: &[Member]) -> Vec<TeamRole> {
+    let is_filled = |role: &&TeamRole| members.iter().any(|member| member.roles.contains(&role.name));
     roles.iter().filter(is_filled).cloned().collect()
 }

@@ -22,12 +22,12 @@ use crate::{
     client_calls,
     progress::Progress,
     question, result,
-    server::{Offer, Questions, Server, What},
+    server::{Offer, Questions, ToolServer, What},
 };
 
 /// A call under way.
 pub(crate) struct Call<'s> {
-    server: &'s Server,
+    server: &'s ToolServer,
     offer: Offer,
     name: String,
     prompt: String,
@@ -71,7 +71,7 @@ impl<'s> Call<'s> {
     /// # Errors
     /// The server offers nothing with this name, or the call of an agent has no prompt.
     pub(crate) fn new(
-        server: &'s Server,
+        server: &'s ToolServer,
         params: &CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<Self, ErrorData> {
@@ -309,7 +309,7 @@ pub(crate) fn answers(
     Ok(answers)
 }
 
-impl Server {
+impl ToolServer {
     /// Returns the whole log of a run.
     pub(crate) async fn log(&self, run: &RunId) -> Result<Vec<Arc<Record>>, RunError> {
         Ok(self.runs.records(run, None).await?.whole()?)

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr};
 /// The error of serving clients.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ServeError {
+pub enum ToolServerError {
     /// No connection was opened with the client, for instance because its first message is none of MCP.
     #[error(
         "no MCP connection was opened with the client: {0}; set this server up as an MCP server of the client"

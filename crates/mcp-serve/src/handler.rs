@@ -11,9 +11,9 @@ use rmcp::{
     service::RequestContext,
 };
 
-use crate::{call::Call, server::Server, task::internal};
+use crate::{call::Call, server::ToolServer, task::internal};
 
-impl ServerHandler for Server {
+impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = match self.offers_agents() {
             true => ServerCapabilities::builder().enable_tools().enable_tasks().build(),

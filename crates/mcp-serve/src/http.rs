@@ -28,7 +28,7 @@ use rmcp::{
 };
 use tokio::net::TcpListener;
 
-use crate::error::ServeError;
+use crate::error::ToolServerError;
 
 /// The path at which the server speaks the protocol; requests for other paths get the status 404.
 const PATH: &str = "/mcp";
@@ -101,7 +101,7 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     listener: TcpListener,
     options: &HttpServerOptions,
     end: CancellationToken,
-) -> Result<(), ServeError> {
+) -> Result<(), ToolServerError> {
     let address = listener.local_addr()?;
     let door = Arc::new(Door::new(handler, address, options)?);
     let connections =
@@ -116,7 +116,7 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     Ok(())
 }
 
-/// The protocol's Streamable HTTP, for the router of a program: [`Server::http_service`](crate::Server::http_service)
+/// The protocol's Streamable HTTP, for the router of a program: [`ToolServer::http_service`](crate::ToolServer::http_service)
 /// creates it. Cloning is cheap, and clones have the same sessions.
 ///
 /// It checks neither host, origin nor token: mount it behind checks of the program, such as `guarded` of
@@ -177,13 +177,13 @@ struct Door<H> {
 }
 
 impl<H: ServerHandler + Clone> Door<H> {
-    fn new(handler: H, address: SocketAddr, options: &HttpServerOptions) -> Result<Self, ServeError> {
+    fn new(handler: H, address: SocketAddr, options: &HttpServerOptions) -> Result<Self, ToolServerError> {
         let is_here = address.ip().is_loopback();
         if !is_here && options.token.is_none() {
-            return Err(ServeError::NoToken(address));
+            return Err(ToolServerError::NoToken(address));
         }
         if address.ip().is_unspecified() && options.hosts.is_empty() {
-            return Err(ServeError::NoHosts(address));
+            return Err(ToolServerError::NoHosts(address));
         }
         let (hosts, end) =
             (AllowedHosts::of_address(address, options.hosts.clone()), CancellationToken::new());

@@ -1,6 +1,6 @@
 //! MCP, the server half: tools and agents of a program for clients of the Model Context Protocol.
 //!
-//! A [`Server`] offers tools, and agents as tools with a prompt. Each call is a run of the program's
+//! A [`ToolServer`] offers tools, and agents as tools with a prompt. Each call is a run of the program's
 //! [`RunService`](archon_types::RunService): it is in the journal, passes the guards of its agent, and can be
 //! looked at, answered and resumed like every other run.
 //!
@@ -8,7 +8,7 @@
 //!
 //! | concept | file |
 //! |---|---|
-//! | [`Server`], and the tools and agents that it offers | `server.rs`, `offer.rs` |
+//! | [`ToolServer`], and the tools and agents that it offers | `server.rs`, `offer.rs` |
 //! | [`ClientCalls`], the provider that makes a client's call the turn of a run | `client_calls.rs` |
 //! | requests of the protocol | `handler.rs` |
 //! | a call: start its run, follow it, return its result | `call.rs` |
@@ -19,7 +19,7 @@
 //! | files that clients have read, for tools that change them | `seen.rs` |
 //! | [`serve_stream`], stdio | `stream.rs` |
 //! | `serve_http` and `HttpService`, Streamable HTTP, with the feature `http` | `http.rs` |
-//! | [`ServeError`] | `error.rs` |
+//! | [`ToolServerError`] | `error.rs` |
 //!
 //! The protocol itself is the library `rmcp`: revisions 2026-07-28 and 2025-11-25, and the older ones of clients
 //! that only speak those.
@@ -40,11 +40,11 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use archon_mcp_serve::{OfferedAgent, ServeError, Server};
+//! use archon_mcp_serve::{OfferedAgent, ToolServer, ToolServerError};
 //! use archon_types::{CancellationToken, Ids, RunService, Toolbox};
 //!
-//! # async fn serve(runs: Arc<dyn RunService>, toolbox: Arc<dyn Toolbox>, ids: Arc<dyn Ids>) -> Result<(), ServeError> {
-//! let server = Server::new(runs, ids)
+//! # async fn serve(runs: Arc<dyn RunService>, toolbox: Arc<dyn Toolbox>, ids: Arc<dyn Ids>) -> Result<(), ToolServerError> {
+//! let server = ToolServer::new(runs, ids)
 //!     .with_tools("mcp-tools", toolbox)
 //!     .with_agent(OfferedAgent::new("reviewer", "Reviews a change.", "mcp-reviewer"));
 //! server.serve_stdio(CancellationToken::new()).await
@@ -69,11 +69,11 @@ mod stream;
 mod task;
 
 pub use client_calls::ClientCalls;
-pub use error::ServeError;
+pub use error::ToolServerError;
 #[cfg(feature = "http")]
 pub use http::{HttpServerOptions, HttpService, serve_http};
 pub use offer::OfferedAgent;
-/// The library of the protocol, for a handler around a [`Server`].
+/// The library of the protocol, for a handler around a [`ToolServer`].
 pub use rmcp;
-pub use server::{Questions, Server};
+pub use server::{Questions, ToolServer};
 pub use stream::{MAX_MESSAGE, serve_stream};

@@ -6,7 +6,7 @@ use archon_types::{AgentId, CancellationToken, Ids, RunKind, RunService, Toolbox
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    error::ServeError,
+    error::ToolServerError,
     offer::{self, OfferedAgent},
     seen::Seen,
     stream,
@@ -21,18 +21,18 @@ use crate::{
 /// ```
 /// use std::sync::Arc;
 ///
-/// use archon_mcp_serve::{OfferedAgent, Questions, Server};
+/// use archon_mcp_serve::{OfferedAgent, Questions, ToolServer};
 /// use archon_types::{Ids, RunService, Toolbox};
 ///
-/// fn server(runs: Arc<dyn RunService>, tools: Arc<dyn Toolbox>, ids: Arc<dyn Ids>) -> Server {
-///     Server::new(runs, ids)
+/// fn server(runs: Arc<dyn RunService>, tools: Arc<dyn Toolbox>, ids: Arc<dyn Ids>) -> ToolServer {
+///     ToolServer::new(runs, ids)
 ///         .with_tools("mcp-tools", tools)
 ///         .with_agent(OfferedAgent::new("reviewer", "Reviews a change.", "mcp-reviewer"))
 ///         .with_questions(Questions::Here)
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Server {
+pub struct ToolServer {
     pub(crate) runs: Arc<dyn RunService>,
     pub(crate) ids: Arc<dyn Ids>,
     tools: Option<Tools>,
@@ -81,7 +81,7 @@ pub(crate) enum What {
     Agent,
 }
 
-impl Server {
+impl ToolServer {
     /// Creates a server that offers nothing yet. `ids` makes the ids of sessions.
     pub fn new(runs: Arc<dyn RunService>, ids: Arc<dyn Ids>) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Server {
     ///
     /// # Errors
     /// No connection was opened with the client.
-    pub async fn serve_stdio(&self, end: CancellationToken) -> Result<(), ServeError> {
+    pub async fn serve_stdio(&self, end: CancellationToken) -> Result<(), ToolServerError> {
         let (input, output) = rmcp::transport::io::stdio_pipes();
         let served = stream::serve_stream(self.clone(), input, output, end).await;
         self.settle().await;
@@ -136,7 +136,7 @@ impl Server {
         listener: tokio::net::TcpListener,
         options: &crate::HttpServerOptions,
         end: CancellationToken,
-    ) -> Result<(), ServeError> {
+    ) -> Result<(), ToolServerError> {
         let served = crate::serve_http(self.clone(), listener, options, end).await;
         self.settle().await;
         served
@@ -147,10 +147,10 @@ impl Server {
     /// sessions end, and calls under way are cancelled.
     ///
     /// ```no_run
-    /// use archon_mcp_serve::{HttpServerOptions, HttpService, Server};
+    /// use archon_mcp_serve::{HttpServerOptions, HttpService, ToolServer};
     /// use archon_types::CancellationToken;
     ///
-    /// fn service(server: &Server, end: CancellationToken) -> HttpService<Server> {
+    /// fn service(server: &ToolServer, end: CancellationToken) -> HttpService<ToolServer> {
     ///     server.http_service(&HttpServerOptions::default(), end)
     /// }
     /// ```
@@ -204,4 +204,4 @@ impl Server {
 /// The maximum wait for the runs of cancelled calls.
 const SETTLE: Duration = Duration::from_secs(5);
 
-archon_types::debug_fields!(Server: agents);
+archon_types::debug_fields!(ToolServer: agents);

@@ -8,7 +8,7 @@ use rmcp::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::error::ServeError;
+use crate::error::ToolServerError;
 
 /// The maximum size of a client's message in bytes, 8 MiB. A longer message is dropped without being kept
 /// in memory.
@@ -24,7 +24,7 @@ pub async fn serve_stream<H: ServerHandler>(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     end: CancellationToken,
-) -> Result<(), ServeError> {
+) -> Result<(), ToolServerError> {
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
     match serve_server_with_ct(handler, transport, end).await {
         Ok(service) => {
@@ -34,6 +34,6 @@ pub async fn serve_stream<H: ServerHandler>(
             Ok(())
         }
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
-        Err(error) => Err(ServeError::Handshake(error.to_string())),
+        Err(error) => Err(ToolServerError::Handshake(error.to_string())),
     }
 }

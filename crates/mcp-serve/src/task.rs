@@ -14,13 +14,13 @@ use rmcp::{
 
 use crate::{
     call, result,
-    server::{Questions, Server},
+    server::{Questions, ToolServer},
 };
 
 /// Time in ms that a client is asked to wait between two polls of a task.
 const POLL_MS: u64 = 1_000;
 
-impl Server {
+impl ToolServer {
     /// Returns the state of a task. A run whose process died is resumed first.
     pub(crate) async fn task(&self, run: &RunId) -> Result<DetailedTask, RunError> {
         let mut head = self.runs.get(run).await?;

@@ -104,4 +104,4 @@ pub use recall::{BudgetSplit, Recall, RecallStep, RecalledContext};
 pub use summarize::Summarized;
 pub use task_memory::TaskMemory;
 pub use transfer::Imported;
-pub use upkeep::{Embedded, EvictionCounts, Limits};
+pub use upkeep::{Embedded, EvictionCounts, EvictionLimits};

@@ -190,7 +190,7 @@ impl LongTermMemory {
         candidates: Vec<Candidate>,
         filter: &MemoryFilter,
         ranker: &Ranker,
-        question: &crate::rank::Question,
+        question: &crate::rank::RankQuestion,
     ) -> Result<Vec<Candidate>, MemoryError> {
         let near = self.memory.options().neighbours;
         let items: Vec<Item<'_>> = candidates.iter().map(item).collect();

@@ -24,7 +24,7 @@
 //! | importance | the importance of the entry, ½ by default |
 //!
 //! Values of the working memory add words to the question, with a weight of 0.3
-//! ([`Question::with_context`]). Scores are sums of values rather than of ranks, because a rank does not
+//! ([`RankQuestion::with_context`]). Scores are sums of values rather than of ranks, because a rank does not
 //! show the distance to the best. The weights were chosen on the first five LoCoMo conversations;
 //! `docs/benchmarks.md` has the results on these and on the other five.
 //!
@@ -49,7 +49,7 @@ mod weights;
 mod words;
 
 pub use dates::{TimeHint, time_hints};
-pub use question::Question;
+pub use question::RankQuestion;
 pub(crate) use question::ends_of;
 pub use ranker::{Item, LABELS, Ranked, Ranker, Ranking, SESSION};
 pub use weights::{Calibration, Weights};

@@ -25,13 +25,13 @@ use crate::{
 /// ```
 /// use std::time::Duration;
 ///
-/// use archon_memory::Limits;
+/// use archon_memory::EvictionLimits;
 ///
 /// let limits = Limits::entries(10_000).no_older_than(Duration::from_secs(90 * 24 * 60 * 60));
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct EvictionLimits {
     /// The maximum number of notes, turns and summaries; `None` sets no limit. Facts and values are not
     /// counted and not evicted.
     pub entries: Option<usize>,
@@ -40,7 +40,7 @@ pub struct Limits {
     pub age: Option<Duration>,
 }
 
-impl Limits {
+impl EvictionLimits {
     /// Creates limits with a maximum number of entries.
     pub fn entries(most: usize) -> Self {
         Self { entries: Some(most), age: None }
@@ -83,7 +83,7 @@ impl Memory {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn evict(&self, limits: &Limits) -> Result<EvictionCounts, MemoryError> {
+    pub async fn evict(&self, limits: &EvictionLimits) -> Result<EvictionCounts, MemoryError> {
         let entries = self.all(MemoryFilter::all().of(&COUNTED)).await?;
         let now = self.now();
         let is_old = |entry: &MemoryEntry| limits.age.is_some_and(|age| now.since(last_use(entry)) > age);
@@ -99,15 +99,15 @@ impl Memory {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # use archon_memory::{Limits, Memory};
+    /// # use archon_memory::{EvictionLimits, Memory};
     /// # async fn serve(memory: Memory, work: impl Future<Output = ()>) {
-    /// let limits = Limits::entries(100_000).no_older_than(Duration::from_secs(365 * 86_400));
+    /// let limits = EvictionLimits::entries(100_000).no_older_than(Duration::from_secs(365 * 86_400));
     /// let tidying = std::pin::pin!(memory.keep_within(&limits, Duration::from_secs(3_600)));
     /// // The service listens, until it is told to end.
     /// futures_util::future::select(tidying, std::pin::pin!(work)).await;
     /// # }
     /// ```
-    pub async fn keep_within(&self, limits: &Limits, period: Duration) -> Infallible {
+    pub async fn keep_within(&self, limits: &EvictionLimits, period: Duration) -> Infallible {
         loop {
             match self.evict(limits).await {
                 Ok(EvictionCounts { aged: 0, evicted: 0 }) => {}

@@ -42,7 +42,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
     Ok(Some(key.to_owned()))
 }
 
-/// Reads the body, which is a JSON object of at most [`max_body`](crate::ServerOptions::max_body) bytes.
+/// Reads the body, which is a JSON object of at most [`max_body`](crate::ModelServerOptions::max_body) bytes.
 pub(crate) async fn read_fields(shared: &Shared, body: Body) -> Result<Fields, ApiError> {
     let read = pin!(collect(body, shared.options.max_body));
     let deadline = shared.clock.sleep_until(shared.clock.now() + BODY_TIME);

@@ -1,7 +1,7 @@
 //! Agents of a program as models of the OpenAI Responses and Chat Completions endpoints, over a
 //! [`RunService`](archon_types::RunService).
 //!
-//! A [`Server`] gives an axum `Router`. The name of a model is the id of an agent, and every request is a run: it is in the
+//! A [`ModelServer`] gives an axum `Router`. The name of a model is the id of an agent, and every request is a run: it is in the
 //! same journal, passes the same guards and asks the same questions as every other run.
 //!
 //! Use this crate without the facade to offer the agents of a service of your own to OpenAI clients.
@@ -11,7 +11,7 @@
 //!
 //! | concept | file |
 //! |---|---|
-//! | [`Server`], [`ServerOptions`], [`AgentModel`] | `server.rs`, `options.rs`, `model.rs` |
+//! | [`ModelServer`], [`ModelServerOptions`], [`AgentModel`] | `server.rs`, `options.rs`, `model.rs` |
 //! | the table of fields | `fields.rs` |
 //! | messages of a request, their texts and images | `conversation.rs`, `content.rs` |
 //! | the start of a run; the cancel after a closed connection | `start.rs`, `guard.rs` |
@@ -96,7 +96,7 @@
 //! # Closed connections
 //!
 //! If a client closes its connection, its run is cancelled. The run goes on if the request has `background: true` or an
-//! `Idempotency-Key`, because the client can ask again, and if the server ends ([`ServerOptions::end`]). Official clients
+//! `Idempotency-Key`, because the client can ask again, and if the server ends ([`ModelServerOptions::end`]). Official clients
 //! repeat a request after most errors; the header `x-should-retry: false` of the server prevents this, because a run has
 //! effects. They still repeat it after a broken connection, so send an `Idempotency-Key` if an effect must not happen twice.
 //!
@@ -110,12 +110,12 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use archon_openai_serve::{AgentModel, Server, ServerOptions, axum::Router};
+//! use archon_openai_serve::{AgentModel, ModelServer, ModelServerOptions, axum::Router};
 //! use archon_types::{CancellationToken, Clock, RunService};
 //!
 //! fn router(runs: Arc<dyn RunService>, clock: Arc<dyn Clock>, end: CancellationToken) -> Router {
 //!     let models = [AgentModel::new("desk"), AgentModel::new("writer").with_final_answer_only()];
-//!     Server::new(runs, models, clock, ServerOptions::default().with_end(end)).router()
+//!     ModelServer::new(runs, models, clock, ModelServerOptions::default().with_end(end)).router()
 //! }
 //! ```
 
@@ -145,5 +145,5 @@ mod transcript;
 /// The library of the router, in the version that fits.
 pub use axum;
 pub use model::AgentModel;
-pub use options::ServerOptions;
-pub use server::Server;
+pub use options::ModelServerOptions;
+pub use server::ModelServer;

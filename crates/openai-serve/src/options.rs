@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use archon_types::CancellationToken;
 
-/// The options of a [`Server`](crate::Server).
+/// The options of a [`ModelServer`](crate::ModelServer).
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// use archon_openai_serve::ServerOptions;
+/// use archon_openai_serve::ModelServerOptions;
 /// use archon_types::CancellationToken;
 ///
 /// let options = ServerOptions::default()
@@ -19,7 +19,7 @@ use archon_types::CancellationToken;
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct ServerOptions {
+pub struct ModelServerOptions {
     /// Maximum size of the body of a request in bytes; images are part of it. It has 30 s to arrive. Default 8 MiB.
     pub max_body: usize,
     /// The pause after which a stream without an event sends a comment, so that nothing between takes the connection
@@ -29,14 +29,14 @@ pub struct ServerOptions {
     pub end: CancellationToken,
 }
 
-impl Default for ServerOptions {
+impl Default for ModelServerOptions {
     fn default() -> Self {
         Self { max_body: 8 << 20, heartbeat: Duration::from_secs(15), end: CancellationToken::new() }
     }
 }
 
 archon_types::setters! {
-impl ServerOptions {
+impl ModelServerOptions {
     /// Sets the maximum size of the body of a request in bytes.
     pub fn with_max_body(self, bytes: usize) -> Self { self.max_body = bytes }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use tower_service::Service as _;
 
 use crate::{
-    chat, error::ApiError, headers::json_response, model::AgentModel, options::ServerOptions, responses,
+    chat, error::ApiError, headers::json_response, model::AgentModel, options::ModelServerOptions, responses,
     shared::Shared,
 };
 
@@ -25,19 +25,19 @@ use crate::{
 /// ```
 /// use std::sync::Arc;
 ///
-/// use archon_openai_serve::{AgentModel, Server, ServerOptions};
+/// use archon_openai_serve::{AgentModel, ModelServer, ModelServerOptions};
 /// use archon_types::{Clock, RunService};
 ///
-/// fn models(runs: Arc<dyn RunService>, clock: Arc<dyn Clock>) -> Server {
-///     Server::new(runs, [AgentModel::new("desk")], clock, ServerOptions::default())
+/// fn models(runs: Arc<dyn RunService>, clock: Arc<dyn Clock>) -> ModelServer {
+///     ModelServer::new(runs, [AgentModel::new("desk")], clock, ModelServerOptions::default())
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Server {
+pub struct ModelServer {
     shared: Arc<Shared>,
 }
 
-impl Server {
+impl ModelServer {
     /// The paths of the router, for a program that chooses a server for each request; see [`answer`](Self::answer).
     pub const PATHS: [&'static str; 6] = [
         "/v1/models",
@@ -53,7 +53,7 @@ impl Server {
         runs: Arc<dyn RunService>,
         models: impl IntoIterator<Item = AgentModel>,
         clock: Arc<dyn Clock>,
-        options: ServerOptions,
+        options: ModelServerOptions,
     ) -> Self {
         let (models, created) = (models.into_iter().collect(), clock.now());
         Self { shared: Arc::new(Shared { runs, models, clock, options, created }) }
@@ -64,11 +64,11 @@ impl Server {
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use archon_openai_serve::{AgentModel, Server, ServerOptions, axum::Router};
+    /// use archon_openai_serve::{AgentModel, ModelServer, ModelServerOptions, axum::Router};
     /// use archon_types::{Clock, RunService};
     ///
     /// fn models(runs: Arc<dyn RunService>, clock: Arc<dyn Clock>) -> Router {
-    ///     Server::new(runs, [AgentModel::new("desk")], clock, ServerOptions::default()).router()
+    ///     ModelServer::new(runs, [AgentModel::new("desk")], clock, ModelServerOptions::default()).router()
     /// }
     /// ```
     pub fn router(&self) -> Router {
@@ -95,9 +95,9 @@ impl Server {
     }
 }
 
-impl std::fmt::Debug for Server {
+impl std::fmt::Debug for ModelServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("models", &self.shared.models).finish_non_exhaustive()
+        f.debug_struct("ModelServer").field("models", &self.shared.models).finish_non_exhaustive()
     }
 }
 

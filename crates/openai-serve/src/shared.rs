@@ -5,13 +5,13 @@ use std::sync::Arc;
 use archon_types::{AgentId, Clock, RunService, Timestamp};
 use axum::http::StatusCode;
 
-use crate::{error::ApiError, model::AgentModel, options::ServerOptions};
+use crate::{error::ApiError, model::AgentModel, options::ModelServerOptions};
 
 pub(crate) struct Shared {
     pub(crate) runs: Arc<dyn RunService>,
     pub(crate) models: Vec<AgentModel>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) options: ServerOptions,
+    pub(crate) options: ModelServerOptions,
     /// The time at which the server was created.
     pub(crate) created: Timestamp,
 }

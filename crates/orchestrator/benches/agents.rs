@@ -16,7 +16,7 @@ use archon_orchestrator::{Team, TeamOptions};
 use archon_testkit::{MortalJournal, SeededIds};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, Member, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
-    Role, RunId, SessionId, SubTask, SubTaskRules, Task, Timestamp, Usage,
+    RunId, SessionId, SubTask, SubTaskRules, Task, TeamRole, Timestamp, Usage,
 };
 
 const AGENTS: usize = 1_000;
@@ -78,7 +78,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
     let turns = Arc::new(AtomicUsize::new(0));
     let mut options = TeamOptions::default();
-    options.roles = vec![Role::new("worker", "")];
+    options.roles = vec![TeamRole::new("worker", "")];
     options.settings.max_concurrent = AGENTS as u32;
     options.settings.max_delegations = 4 * AGENTS as u32;
     options.settings.task_timeout_ms = 600_000;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archon_types::{AgentId, Member, PlanError, Role, SubTaskId, Task};
+use archon_types::{AgentId, Member, PlanError, SubTaskId, Task, TeamRole};
 
 /// A problem with a team's configuration, found before a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,7 @@ impl TeamProblem {
 /// Returns all problems of a team's configuration. If the team has no lead, each role in `needed` must
 /// have a member.
 pub fn check_team(
-    roles: &[Role],
+    roles: &[TeamRole],
     members: &[Member],
     lead: Option<&AgentId>,
     needed: &[String],

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{CallId, CallsUnderWay, Json, MessageType, Role, RunId, SharedItem};
+use archon_types::{CallId, CallsUnderWay, Json, MessageType, RunId, SharedItem, TeamRole};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{board::Stale, heartbeat::HeartbeatState};
@@ -57,7 +57,7 @@ impl TeamDesk {
 #[derive(Clone)]
 pub struct TeamHandle {
     pub(crate) call: CallId,
-    pub(crate) role: Option<Role>,
+    pub(crate) role: Option<TeamRole>,
     pub(crate) team: mpsc::Sender<DeskRequest>,
     pub(crate) heartbeat: HeartbeatState,
 }
@@ -180,7 +180,8 @@ impl TeamHandle {
         under_way: Option<CallsUnderWay>,
     ) -> Result<String, TeamHandleError> {
         self.may(MessageType::HelpRequest)?;
-        let is_refused = |role: &&Role| !role.peers.is_empty() && !role.peers.iter().any(|peer| peer == to);
+        let is_refused =
+            |role: &&TeamRole| !role.peers.is_empty() && !role.peers.iter().any(|peer| peer == to);
         if let Some(role) = self.role.as_ref().filter(is_refused) {
             return Err(TeamHandleError::NoPeer { role: role.name.clone(), to: to.to_owned() });
         }

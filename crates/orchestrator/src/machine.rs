@@ -25,7 +25,7 @@ use std::{
 use archon_run::{Budget, Next};
 use archon_types::{
     AgentId, CallId, Claim, CommandId, FailureKind, LimitReached, Member, MoreLimits, Outcome, OutputChecker,
-    RecordBody, Role, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamSettings,
+    RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamRole, TeamSettings,
     Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ pub struct TeamMachine {
     version: u32,
     run: RunId,
     settings: TeamSettings,
-    roles: Vec<Role>,
+    roles: Vec<TeamRole>,
     members: BTreeMap<AgentId, MemberState>,
     lead: Option<AgentId>,
     budget: Budget,
@@ -319,7 +319,7 @@ impl TeamMachine {
     }
 
     /// Returns the role with this name.
-    pub fn role(&self, name: &str) -> Option<&Role> {
+    pub fn role(&self, name: &str) -> Option<&TeamRole> {
         self.roles.iter().find(|role| role.name == name)
     }
 

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, Bus, DynPlanner, ExecutionLimits, Journal, Member, Role, RunConfig, SubTask, TeamSettings,
+    Agent, AgentId, Bus, DynPlanner, ExecutionLimits, Journal, Member, RunConfig, SubTask, TeamRole,
+    TeamSettings,
 };
 
 use crate::TeamDesk;
@@ -21,7 +22,7 @@ pub struct TeamOptions {
     /// Limits of a run, the runs of its members included.
     pub limits: ExecutionLimits,
     /// The roles that members may have. Default [`sample_roles`](crate::sample_roles).
-    pub roles: Vec<Role>,
+    pub roles: Vec<TeamRole>,
     /// A fixed plan, which every resume keeps; no planner is asked. Default none.
     pub plan: Option<Vec<SubTask>>,
     /// Further configuration in the first record of a run: the team's memory, and the project files that

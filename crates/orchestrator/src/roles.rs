@@ -1,23 +1,23 @@
 //! Sample roles.
 
-use archon_types::Role;
+use archon_types::TeamRole;
 
 /// Returns the four usual roles: `researcher`, `writer`, `software_engineer` and `quality_analyst`.
-pub fn sample_roles() -> Vec<Role> {
+pub fn sample_roles() -> Vec<TeamRole> {
     vec![
-        Role::new(
+        TeamRole::new(
             "researcher",
             "You find out what is the case. Name where each fact is from, and say what you could not find.",
         ),
-        Role::new(
+        TeamRole::new(
             "writer",
             "You write for readers who were not there. Use what others found, and add no facts of your own.",
         ),
-        Role::new(
+        TeamRole::new(
             "software_engineer",
             "You write programs that work. Run what you wrote before you say that it does.",
         ),
-        Role::new(
+        TeamRole::new(
             "quality_analyst",
             "You look for what is wrong or missing. Approve only what you would answer for.",
         ),

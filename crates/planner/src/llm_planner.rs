@@ -12,8 +12,8 @@ use std::{
 
 use archon_types::{
     ApiErrorKind, AssistantMessage, Content, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError,
-    Planner, PlanningContext, Provider, ProviderError, RequestOptions, ResponseFormat, Role, StopReason,
-    SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
+    Planner, PlanningContext, Provider, ProviderError, RequestOptions, ResponseFormat, StopReason, SubTask,
+    SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId, TeamRole,
 };
 use serde_json::json;
 
@@ -65,7 +65,7 @@ pub struct LlmPlannerOptions {
     /// Use of structured output. Default [`Structured::Auto`].
     pub structured: Structured,
     /// Roles for subtasks. If there are any, each subtask names its role. Default: none.
-    pub roles: Vec<Role>,
+    pub roles: Vec<TeamRole>,
     /// Exact number of subtasks, for models that are too small to choose the shape of a plan; see
     /// [`plan_outline`]. Default: none.
     pub outline: Option<u32>,
@@ -371,7 +371,7 @@ fn prompt(goal: &str, context: &PlanningContext) -> String {
 }
 
 /// Returns the roles, and the way in which a subtask names its role, for the prompt.
-fn roles_text(roles: &[Role]) -> String {
+fn roles_text(roles: &[TeamRole]) -> String {
     if roles.is_empty() {
         return String::new();
     }
@@ -383,7 +383,7 @@ fn roles_text(roles: &[Role]) -> String {
 }
 
 /// Adds the choice of a role to the schema of subtasks, if there are roles.
-fn with_roles(mut schema: Json, roles: &[Role]) -> Json {
+fn with_roles(mut schema: Json, roles: &[TeamRole]) -> Json {
     let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
     if let (false, Some(items)) = (names.is_empty(), schema.pointer_mut("/properties/subtasks/items")) {
         let role = json!({"type": "object", "properties": {"role": {"enum": names}}, "required": ["role"]});

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_run::Watch;
+use archon_run::InterruptWatch;
 use archon_types::{Context, GoalVerdict, Provider, Request};
 
 use crate::{
@@ -16,7 +16,7 @@ pub(crate) async fn check(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
     due: &GoalDue,
-    watch: &mut Watch,
+    watch: &mut InterruptWatch,
     context: &Context,
 ) -> GoalVerdict {
     let none = |why: String| GoalVerdict { reason: why, ..GoalVerdict::default() };

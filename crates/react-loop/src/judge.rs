@@ -9,7 +9,7 @@ mod material;
 
 use std::sync::Arc;
 
-use archon_run::Watch;
+use archon_run::InterruptWatch;
 use archon_types::{
     AgentMessage, AssistantMessage, BoxFuture, BranchResult, BranchVerdict, Context, Evaluation,
     EvaluationError, EvaluationStrategy, FallbackModel, Message, ModelFailure, ModelPrice, ModelTarget,
@@ -143,7 +143,7 @@ impl LlmJudge {
         let config = self.config();
         let clock = &context.clock;
         let deadline = clock.now() + std::time::Duration::from_millis(self.options.limits.max_duration_ms);
-        let mut watch = Watch::new(context, Some(deadline));
+        let mut watch = InterruptWatch::new(context, Some(deadline));
         let mut chain = Chain::default();
         loop {
             let target = chain.target();

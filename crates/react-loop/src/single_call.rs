@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
-use archon_run::{Interrupt, Watch};
+use archon_run::{Interrupt, InterruptWatch};
 use archon_types::{
     AssistantMessage, CommandId, Context, Encoded, Message, ModelEvent, ModelFailure, Provider,
     ProviderError, RecordBody, Request, RequestOptions, RetryConfig, Timestamp, ToolChoice,
@@ -22,7 +22,7 @@ pub(crate) async fn ask(
     provider: &dyn Provider,
     request: Request,
     mut on_event: impl FnMut(ModelEvent),
-    watch: &mut Watch,
+    watch: &mut InterruptWatch,
     context: &Context,
 ) -> Result<AssistantMessage, ProviderError> {
     provider.secrets().iter().for_each(|secrets| context.redactor.include(secrets));
@@ -80,7 +80,7 @@ pub(crate) async fn answer(
     machine: &ReactMachine,
     request: Request,
     (command, attempt): (CommandId, u32),
-    watch: &mut Watch,
+    watch: &mut InterruptWatch,
     context: &Context,
 ) -> RecordBody {
     let mode = machine.config().tool_mode;

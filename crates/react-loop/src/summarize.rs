@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_run::Watch;
+use archon_run::InterruptWatch;
 use archon_types::{AssistantMessage, Context, Provider, Request, Summary};
 
 use crate::{
@@ -15,7 +15,7 @@ pub(crate) async fn summarize(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,
     due: &SummaryDue,
-    watch: &mut Watch,
+    watch: &mut InterruptWatch,
     context: &Context,
 ) -> Summary {
     let Some(provider) = provider else {

@@ -14,7 +14,7 @@ use futures_util::{
 };
 use tracing::Instrument as _;
 
-use crate::{Executor, Machine, Next, Recorded, RunDriver, Watch, reports::Report};
+use crate::{Executor, InterruptWatch, Machine, Next, Recorded, RunDriver, reports::Report};
 
 /// The event that ended a wait.
 enum Woken<D> {
@@ -185,7 +185,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         executor.stopped();
         let clock = self.context.clock.clone();
         let mut over = X::GRACE.map(|grace| clock.sleep_until(clock.now() + grace));
-        let in_time = |task: &mut Task<'_>, _: &mut Watch| match &mut over {
+        let in_time = |task: &mut Task<'_>, _: &mut InterruptWatch| match &mut over {
             Some(over) => over.as_mut().poll(task),
             None => Poll::Pending,
         };
@@ -201,7 +201,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     pub async fn settle<X: Executor<M, Done = D>, W: Send>(
         &mut self,
         executor: &mut X,
-        mut over: impl FnMut(&mut Task<'_>, &mut Watch) -> Poll<W> + Send,
+        mut over: impl FnMut(&mut Task<'_>, &mut InterruptWatch) -> Poll<W> + Send,
     ) -> Result<Option<W>, JournalError> {
         while !self.tasks.is_empty() {
             self.under_way.set(self.tasks.len());

@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use archon_types::{BoxFuture, CallsUnderWay, CancellationToken, Context, JournalError, RecordBody};
 use futures_util::{FutureExt, stream::FuturesUnordered};
 
-use crate::{Machine, Reporter, RunLog, Watch, reports::Reports};
+use crate::{InterruptWatch, Machine, Reporter, RunLog, reports::Reports};
 
 /// The result of a step of a run. Only the journal can fail; a step without its record has no effect.
 pub type Recorded = Result<(), JournalError>;
@@ -15,7 +15,7 @@ pub struct RunDriver<M, D> {
     /// The state of the run.
     pub machine: M,
     /// Ends waits when the run is cancelled or its deadline has passed. A new driver has no deadline.
-    pub watch: Watch,
+    pub watch: InterruptWatch,
     pub(crate) log: RunLog,
     pub(crate) context: Context,
     pub(crate) tasks: FuturesUnordered<BoxFuture<'static, D>>,
@@ -29,7 +29,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
     /// Creates the driver of a machine that has applied all records of `log`.
     pub fn new(machine: M, log: RunLog) -> Self {
         let (context, tasks, reports) = (log.context().clone(), FuturesUnordered::new(), Reports::default());
-        let (watch, stop) = (Watch::new(&context, None), context.cancel.child_token());
+        let (watch, stop) = (InterruptWatch::new(&context, None), context.cancel.child_token());
         Self { machine, watch, log, context, tasks, reports, under_way: CallsUnderWay::default(), stop }
     }
 

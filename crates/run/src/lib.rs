@@ -76,4 +76,4 @@ pub use machine::{Machine, Next, fold};
 pub use mailbox::{InboxEffect, Mailbox, cancelled_alone};
 pub use reports::{Reporter, surviving_groups};
 pub use run_log::RunLog;
-pub use watch::{Interrupt, Watch};
+pub use watch::{Interrupt, InterruptWatch};

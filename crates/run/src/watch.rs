@@ -22,7 +22,7 @@ pub enum Interrupt {
 
 /// Watches one run for a cancel and for its deadline. One timer serves all waits, since a new timer for each
 /// wait would wake the runtime's timer thread twice in every turn.
-pub struct Watch {
+pub struct InterruptWatch {
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
     /// Futures that complete at the deadline and at a cancel. They are polled only when they wake the task,
@@ -37,7 +37,7 @@ enum Fired {
     Cancelled(Option<BoxFuture<'static, ()>>),
 }
 
-impl Watch {
+impl InterruptWatch {
     /// Creates a watch for the run of `context`. Without a deadline it watches only for a cancel.
     pub fn new(context: &Context, deadline: Option<Timestamp>) -> Self {
         let (clock, cancel) = (context.clock.clone(), context.cancel.clone());
@@ -92,8 +92,8 @@ impl Watch {
     }
 }
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for InterruptWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").field("has_fired", &self.fired.is_some()).finish_non_exhaustive()
+        f.debug_struct("InterruptWatch").field("has_fired", &self.fired.is_some()).finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{Limits, SnapshotId};
+use crate::{SnapshotId, SnapshotLimits};
 
 /// The reason why a snapshot cannot be taken or restored.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum SnapshotError {
         /// The workspace.
         workspace: PathBuf,
         /// The limits.
-        limits: Limits,
+        limits: SnapshotLimits,
     },
     /// A file or folder of the workspace cannot be read.
     #[error("cannot read '{}' for a snapshot: {source}. Check that it exists and may be read.", path.display())]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Restored, SnapshotError, SnapshotId, Snapshots,
-    plan::Step,
+    plan::UndoStep,
     store::{Store, replace},
 };
 
@@ -24,8 +24,8 @@ type Sessions = BTreeMap<String, Vec<Undone>>;
 
 impl Undone {
     /// Returns the undo itself as a step: to take it back is to redo.
-    pub fn step(&self) -> Step {
-        Step::new("undo", self.before, Some(self.after))
+    pub fn step(&self) -> UndoStep {
+        UndoStep::new("undo", self.before, Some(self.after))
     }
 }
 
@@ -34,9 +34,9 @@ impl Snapshots {
     ///
     /// # Errors
     /// The store cannot be read, or the file with what was undone is damaged.
-    pub fn open_steps(&self, session: &str, steps: &[Step]) -> Result<Vec<Step>, SnapshotError> {
+    pub fn open_steps(&self, session: &str, steps: &[UndoStep]) -> Result<Vec<UndoStep>, SnapshotError> {
         let undone = self.undo_stack(session)?;
-        let is_undone = |step: &&Step| undone.iter().any(|undone| undone.steps.contains(&step.name));
+        let is_undone = |step: &&UndoStep| undone.iter().any(|undone| undone.steps.contains(&step.name));
         Ok(steps.iter().filter(|step| !is_undone(step)).cloned().collect())
     }
 
@@ -54,7 +54,7 @@ impl Snapshots {
     /// # Errors
     /// There are no steps, a snapshot is no longer kept, the workspace is too large or cannot be read, or the
     /// store cannot be written. What cannot be written in the workspace is no error: it is left.
-    pub fn undo(&self, session: &str, steps: &[Step]) -> Result<Restored, SnapshotError> {
+    pub fn undo(&self, session: &str, steps: &[UndoStep]) -> Result<Restored, SnapshotError> {
         if steps.is_empty() {
             return Err(SnapshotError::Nothing { what: "undo" });
         }

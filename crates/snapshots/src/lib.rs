@@ -13,7 +13,7 @@
 //! | concept | file |
 //! |---|---|
 //! | [`Snapshots`], the snapshots of one workspace | `snapshots.rs` |
-//! | [`Step`] and [`Restored`]: what is undone, and what an undo does | `plan.rs`, `restore.rs` |
+//! | [`UndoStep`] and [`Restored`]: what is undone, and what an undo does | `plan.rs`, `restore.rs` |
 //! | [`Undone`], what can be redone | `history.rs` |
 //! | which files belong to a snapshot | `scan.rs`, `rules.rs` |
 //! | files that were not changed, and so are not read | `index.rs` |
@@ -30,17 +30,17 @@
 //! # Example
 //!
 //! ```
-//! use archon_snapshots::{Limits, Snapshots, Step};
+//! use archon_snapshots::{SnapshotLimits, Snapshots, UndoStep};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (store, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! # let (store, workspace) = (store.path(), workspace.path());
-//! let snapshots = Snapshots::open(store, workspace, Limits::default())?;
+//! let snapshots = Snapshots::open(store, workspace, SnapshotLimits::default())?;
 //! let before = snapshots.take()?;
 //! std::fs::write(workspace.join("notes.txt"), "written by a tool")?;
 //! let after = snapshots.take_after(&before)?;
 //!
-//! let undone = snapshots.undo("session_1", &[Step::new("run_1/0", before, Some(after))])?;
+//! let undone = snapshots.undo("session_1", &[UndoStep::new("run_1/0", before, Some(after))])?;
 //! assert_eq!(undone.removed, [std::path::PathBuf::from("notes.txt")]);
 //! snapshots.redo("session_1")?;
 //! assert!(workspace.join("notes.txt").exists());
@@ -79,7 +79,7 @@ mod trees;
 
 pub use error::SnapshotError;
 pub use history::Undone;
-pub use limits::Limits;
-pub use plan::{Left, Restored, Step};
+pub use limits::SnapshotLimits;
+pub use plan::{Left, Restored, UndoStep};
 pub use snapshots::{Difference, Snapshots};
 pub use tree::SnapshotId;

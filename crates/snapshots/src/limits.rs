@@ -7,7 +7,7 @@ use std::time::Duration;
 /// ```
 /// use std::time::Duration;
 ///
-/// use archon_snapshots::Limits;
+/// use archon_snapshots::SnapshotLimits;
 ///
 /// let limits = Limits::default()
 ///     .with_entries(10_000)
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct SnapshotLimits {
     /// Maximum number of files, links and folders, without ignored ones. Default 50,000.
     pub entries: usize,
     /// Maximum size of all files together in bytes, without ignored ones. Default 2 GB. The store has at most twice
@@ -29,13 +29,13 @@ pub struct Limits {
     pub lock_wait: Duration,
 }
 
-impl Default for Limits {
+impl Default for SnapshotLimits {
     fn default() -> Self {
         Self { entries: 50_000, bytes: 2_000_000_000, kept: 200, lock_wait: Duration::from_secs(5) }
     }
 }
 
-impl Limits {
+impl SnapshotLimits {
     /// Sets [`entries`](Self::entries).
     #[must_use]
     pub fn with_entries(mut self, entries: usize) -> Self {

@@ -14,7 +14,7 @@ use crate::{
 /// Work that can be undone: the snapshots before and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Step {
+pub struct UndoStep {
     /// The name of the step, which is unique in its session, such as the run and the number of the turn.
     pub name: String,
     /// The snapshot before the work.
@@ -27,7 +27,7 @@ pub struct Step {
     pub ended: Option<SystemTime>,
 }
 
-impl Step {
+impl UndoStep {
     /// Creates a step.
     pub fn new(name: impl Into<String>, before: SnapshotId, after: Option<SnapshotId>) -> Self {
         Self { name: name.into(), before, after, ended: None }
@@ -38,10 +38,10 @@ impl Step {
     /// ```
     /// use std::time::SystemTime;
     ///
-    /// use archon_snapshots::{SnapshotId, Step};
+    /// use archon_snapshots::{SnapshotId, UndoStep};
     ///
-    /// fn cut_off(before: SnapshotId, ended: SystemTime) -> Step {
-    ///     Step::new("run_1/0", before, None).with_end(ended)
+    /// fn cut_off(before: SnapshotId, ended: SystemTime) -> UndoStep {
+    ///     UndoStep::new("run_1/0", before, None).with_end(ended)
     /// }
     /// ```
     #[must_use]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Limits, SnapshotError,
+    SnapshotError, SnapshotLimits,
     beneath::{Folder, Found, Stamp},
     index::{Index, Known},
     objects::Objects,
@@ -25,7 +25,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) objects: &'a Objects,
     pub(crate) index: &'a Index,
     pub(crate) workspace: &'a Path,
-    pub(crate) limits: Limits,
+    pub(crate) limits: SnapshotLimits,
     /// Folders that belong to no snapshot, relative to the workspace.
     pub(crate) without: &'a [PathBuf],
     /// Snapshots whose files are kept even if they are ignored now.
@@ -49,7 +49,7 @@ impl<'a> Scan<'a> {
     pub(crate) fn new(
         (objects, index): (&'a Objects, &'a Index),
         (workspace, without): (&'a Path, &'a [PathBuf]),
-        limits: Limits,
+        limits: SnapshotLimits,
         known: &'a [&'a Files],
         save: Save<'a>,
     ) -> Self {

@@ -10,11 +10,11 @@ use std::{
 };
 
 use crate::{
-    Limits, Restored, SnapshotError, SnapshotId,
+    Restored, SnapshotError, SnapshotId, SnapshotLimits,
     beneath::Folder,
     index::{Index, Known},
     objects::Objects,
-    plan::{CHANGED_LATE, Change, MAY_BE_MOVED, Plan, Step, WAS_IGNORED, changes},
+    plan::{CHANGED_LATE, Change, MAY_BE_MOVED, Plan, UndoStep, WAS_IGNORED, changes},
     restore::Restore,
     rules::{self, Rules, RulesOfSnapshot},
     scan::{Scan, stamps},
@@ -28,10 +28,10 @@ use crate::{
 /// ```
 /// use std::{path::Path, time::SystemTime};
 ///
-/// use archon_snapshots::{Limits, SnapshotError, Snapshots};
+/// use archon_snapshots::{SnapshotError, SnapshotLimits, Snapshots};
 ///
 /// fn open(workspace: &Path) -> Result<Snapshots, SnapshotError> {
-///     let snapshots = Snapshots::open("data/snapshots".as_ref(), workspace, Limits::default())?;
+///     let snapshots = Snapshots::open("data/snapshots".as_ref(), workspace, SnapshotLimits::default())?;
 ///     Ok(snapshots.without(&workspace.join("data")).with_time(SystemTime::now))
 /// }
 /// ```
@@ -41,7 +41,7 @@ pub struct Snapshots {
     objects: Arc<Objects>,
     workspace: PathBuf,
     without: Vec<PathBuf>,
-    limits: Limits,
+    limits: SnapshotLimits,
     now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
 }
 
@@ -78,7 +78,7 @@ impl Snapshots {
     ///
     /// # Errors
     /// The workspace cannot be read, or the store cannot be written.
-    pub fn open(store: &Path, workspace: &Path, limits: Limits) -> Result<Self, SnapshotError> {
+    pub fn open(store: &Path, workspace: &Path, limits: SnapshotLimits) -> Result<Self, SnapshotError> {
         let unreadable = |source| SnapshotError::Workspace { path: workspace.to_owned(), source };
         let workspace = workspace.canonicalize().map_err(unreadable)?;
         let of_workspace = Store::open(store, &workspace)?;
@@ -178,7 +178,7 @@ impl Snapshots {
     ///
     /// # Errors
     /// As [`take`](Self::take), or a snapshot is no longer kept.
-    pub fn preview(&self, steps: &[Step]) -> Result<Restored, SnapshotError> {
+    pub fn preview(&self, steps: &[UndoStep]) -> Result<Restored, SnapshotError> {
         let _lock = self.lock()?;
         Ok(self.plan(steps)?.1.preview())
     }
@@ -195,7 +195,7 @@ impl Snapshots {
     /// Takes the steps back. Before the first change, `note` gets the snapshot of now and the one that is wanted.
     pub(crate) fn restore(
         &self,
-        steps: &[Step],
+        steps: &[UndoStep],
         note: impl FnOnce(SnapshotId, SnapshotId) -> Result<(), SnapshotError>,
     ) -> Result<Restored, SnapshotError> {
         let (taken, plan) = self.plan(steps)?;
@@ -230,7 +230,7 @@ impl Snapshots {
         &self.store
     }
 
-    fn plan(&self, steps: &[Step]) -> Result<(Taken, Plan), SnapshotError> {
+    fn plan(&self, steps: &[UndoStep]) -> Result<(Taken, Plan), SnapshotError> {
         let mut states = Vec::with_capacity(steps.len());
         for (place, step) in steps.iter().enumerate() {
             let after = step.after.or_else(|| steps.get(place + 1).map(|next| next.before));
@@ -298,7 +298,7 @@ impl Snapshots {
     }
 
     /// Checks that the workspace is within limits, without reading or storing a file.
-    fn check(&self, limits: Limits, known: &[&Files], root: &Folder) -> Result<(), SnapshotError> {
+    fn check(&self, limits: SnapshotLimits, known: &[&Files], root: &Folder) -> Result<(), SnapshotError> {
         let index = Index::default();
         Scan::new((&self.objects, &index), self.places(), limits, known, &|_| Ok(())).check(root)
     }

@@ -1,7 +1,7 @@
 //! The control sequences that the screen writes; it writes no others.
 
 use crate::{
-    row::{Place, Row, Span},
+    row::{Place, Row, TextSpan},
     theme::{Color, Style},
 };
 
@@ -78,7 +78,7 @@ impl Bytes {
         self.spans(&row.spans);
     }
 
-    pub(crate) fn spans<'a>(&mut self, spans: impl IntoIterator<Item = &'a Span>) {
+    pub(crate) fn spans<'a>(&mut self, spans: impl IntoIterator<Item = &'a TextSpan>) {
         let mut style = Style::PLAIN;
         for span in spans.into_iter().filter(|span| !span.text().is_empty()) {
             if span.style() != style {
@@ -138,7 +138,7 @@ mod tests {
             ..Style::PLAIN
         };
         let mut bytes = Bytes::default();
-        bytes.spans(&[Span::new("a", Style::PLAIN), Span::new("b", style)]);
+        bytes.spans(&[TextSpan::new("a", Style::PLAIN), TextSpan::new("b", style)]);
         assert_eq!(String::from_utf8(bytes.0).unwrap(), "a\x1b[0;1;3;38;2;1;2;3;48;5;124mb\x1b[0m");
     }
 }

@@ -25,7 +25,7 @@ use crate::{row::Row, theme::Page, work::Work};
 
 pub use answer::AnswerCell;
 pub use asked::AskedCell;
-pub use call::{CallCell, CallState};
+pub use call::{CallCell, CallProgress};
 pub use end::EndCell;
 pub use message::MessageCell;
 pub use meter::Meter;

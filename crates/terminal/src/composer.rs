@@ -26,11 +26,11 @@ use self::{
 };
 pub use self::{
     draft::{Draft, DraftKind},
-    popup::Candidate,
+    popup::CompletionCandidate,
     vi::ViMode,
 };
 use crate::{
-    interrupts::{Interrupt, Interrupts},
+    interrupts::{InterruptAction, Interrupts},
     key::Input,
     keymap::{Binding, Keymap, Motion},
     row::{Place, Row},
@@ -56,8 +56,8 @@ pub enum Action {
     NextMode,
     /// The key that stops a run was pressed while none works: two of them go back to an earlier message.
     Escape,
-    /// Stops the run or ends the program. For [`Interrupt::ClearDraft`] the draft is cleared already.
-    Interrupt(Interrupt),
+    /// Stops the run or ends the program. For [`InterruptAction::ClearDraft`] the draft is cleared already.
+    Interrupt(InterruptAction),
     /// Suspends the program, as Ctrl+Z does in a shell.
     Suspend,
     /// Opens the draft in the person's editor. The program takes [`Composer::draft`], and gives the text of the editor
@@ -186,10 +186,10 @@ impl Composer {
     }
 
     /// Does what Ctrl+C does, for an interrupt that comes as a signal. A search is closed before a draft is cleared.
-    pub fn interrupt(&mut self, at: Timestamp, work: Work) -> Interrupt {
+    pub fn interrupt(&mut self, at: Timestamp, work: Work) -> InterruptAction {
         let is_search = self.search.is_some();
         let meaning = self.interrupts.press(at, work, is_search || !self.is_empty());
-        if meaning == Interrupt::ClearDraft {
+        if meaning == InterruptAction::ClearDraft {
             match is_search {
                 true => self.close_lists(),
                 false => {
@@ -277,7 +277,7 @@ impl Composer {
             Binding::Send => self.send(Action::Send),
             Binding::SendNow => self.send(Action::SendNow),
             Binding::Mode => Some(Action::NextMode),
-            Binding::Stop if work.is_busy() => Some(Action::Interrupt(Interrupt::CancelRun)),
+            Binding::Stop if work.is_busy() => Some(Action::Interrupt(InterruptAction::CancelRun)),
             Binding::Stop => Some(Action::Escape),
             Binding::Interrupt => Some(Action::Interrupt(self.interrupt(at, work))),
             Binding::Leave if self.is_empty() => Some(Action::Leave),

@@ -3,7 +3,7 @@
 use similar::TextDiff;
 
 use crate::{
-    row::{Row, Span},
+    row::{Row, TextSpan},
     theme::{Look, Page, Style},
     wrap::break_spans,
 };
@@ -66,11 +66,11 @@ impl DiffLine<'_> {
         };
         let style = |look| page.theme.style(look);
         let number = self.number.map(|number| number.to_string()).unwrap_or_default();
-        let mut spans = vec![Span::new(sign, style(look))];
+        let mut spans = vec![TextSpan::new(sign, style(look))];
         match self.parts.is_empty() {
-            true => spans.push(Span::new(self.text, style(look))),
+            true => spans.push(TextSpan::new(self.text, style(look))),
             false => spans.extend(self.parts.iter().map(|(is_marked, text)| {
-                Span::new(text.as_str(), style(if *is_marked { marked } else { look }))
+                TextSpan::new(text.as_str(), style(if *is_marked { marked } else { look }))
             })),
         }
         let room = page.width.saturating_sub(columns + 1).max(1);
@@ -208,7 +208,7 @@ mod tests {
         let rows = diff_rows(diff, &page(60)).unwrap();
         let marked = |row: usize, look| -> String {
             let style = page(60).theme.style(look);
-            rows[row].spans.iter().filter(|span| span.style() == style).map(Span::text).collect()
+            rows[row].spans.iter().filter(|span| span.style() == style).map(TextSpan::text).collect()
         };
         assert_eq!((marked(0, Look::RemovedPart).as_str(), marked(1, Look::AddedPart).as_str()), ("1", "2"));
         assert_eq!(marked(0, Look::Removed), "-let total = count + ;");

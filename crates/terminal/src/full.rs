@@ -17,7 +17,7 @@ use self::{
 use crate::{
     cells::{CellKind, Cells},
     key::{Input, Key, KeyCode},
-    row::{Place, Row, Span, width},
+    row::{Place, Row, TextSpan, width},
     theme::{Look, Page, Style},
     work::Work,
     wrap::part,
@@ -334,8 +334,8 @@ impl FullView {
 fn reversed(row: &Row, from: usize, to: usize) -> Row {
     let mut shown = part(&row.spans, 0, from);
     let inner = part(&row.spans, from, to).spans;
-    let style = |span: &Span| Style { is_reversed: true, ..span.style() };
-    shown.spans.extend(inner.iter().map(|span| Span::new(span.text(), style(span))));
+    let style = |span: &TextSpan| Style { is_reversed: true, ..span.style() };
+    shown.spans.extend(inner.iter().map(|span| TextSpan::new(span.text(), style(span))));
     shown.spans.extend(part(&row.spans, to, row.text().len()).spans);
     shown
 }

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     ansi::{self, Bytes},
-    row::{Place, Row, Size, Span},
+    row::{Place, Row, Size, TextSpan},
     screen::{Frame, Screen},
     support::Support,
     theme::Style,
@@ -222,7 +222,7 @@ fn with_caret(row: &Row, column: usize) -> Row {
     if let Some(span) = rest.first_mut() {
         let character = unicode_segmentation::UnicodeSegmentation::graphemes(span.text(), true).next();
         let character = character.unwrap_or(" ").to_owned();
-        *span = Span::new(span.text().strip_prefix(character.as_str()).unwrap_or_default(), span.style());
+        *span = TextSpan::new(span.text().strip_prefix(character.as_str()).unwrap_or_default(), span.style());
         under = character;
     }
     left.push(under, style);
@@ -248,7 +248,7 @@ fn equal_beginning(old: &Row, new: &Row) -> usize {
 }
 
 /// Returns the spans of a row behind its first columns. A character across the edge is left out.
-fn behind(row: &Row, columns: usize) -> Vec<Span> {
+fn behind(row: &Row, columns: usize) -> Vec<TextSpan> {
     let mut skipped = columns;
     let mut spans = Vec::new();
     for span in &row.spans {
@@ -259,7 +259,7 @@ fn behind(row: &Row, columns: usize) -> Vec<Span> {
         }
         let rest: Cow<'_, str> = span.text().strip_prefix(before).unwrap_or_default().into();
         skipped = 0;
-        spans.push(Span::new(rest, span.style()));
+        spans.push(TextSpan::new(rest, span.style()));
     }
     spans
 }

@@ -11,7 +11,7 @@ const FORCE: u32 = 3;
 
 /// The meaning of a press of Ctrl+C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Interrupt {
+pub enum InterruptAction {
     /// The run is cancelled; the conversation goes on.
     CancelRun,
     /// The draft is cleared.
@@ -25,19 +25,19 @@ pub enum Interrupt {
 /// Counts the presses of Ctrl+C.
 ///
 /// ```
-/// use archon_terminal::{Interrupt, Interrupts, Work};
+/// use archon_terminal::{InterruptAction, Interrupts, Work};
 /// use archon_types::Timestamp;
 ///
 /// let mut interrupts = Interrupts::default();
 /// let press = |ms| Timestamp::from_millis(ms);
-/// assert_eq!(interrupts.press(press(0), Work::Tools, false), Interrupt::CancelRun);
+/// assert_eq!(interrupts.press(press(0), Work::Tools, false), InterruptAction::CancelRun);
 /// // The tool does not end, and the person loses patience.
-/// assert_eq!(interrupts.press(press(200), Work::Tools, false), Interrupt::CancelRun);
-/// assert_eq!(interrupts.press(press(400), Work::Tools, false), Interrupt::LeaveAtOnce);
+/// assert_eq!(interrupts.press(press(200), Work::Tools, false), InterruptAction::CancelRun);
+/// assert_eq!(interrupts.press(press(400), Work::Tools, false), InterruptAction::LeaveAtOnce);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Interrupts {
-    last: Option<(Timestamp, Interrupt)>,
+    last: Option<(Timestamp, InterruptAction)>,
     count: u32,
 }
 
@@ -48,15 +48,15 @@ impl Interrupts {
     ///
     /// A quick press after a cancel is a cancel again, also if the run has ended in between: the person
     /// pressed twice to stop the run, not to leave.
-    pub fn press(&mut self, at: Timestamp, work: Work, has_draft: bool) -> Interrupt {
+    pub fn press(&mut self, at: Timestamp, work: Work, has_draft: bool) -> InterruptAction {
         let quick = self.last.filter(|(last, _)| at.millis_since(*last) < QUICK_MS);
         self.count = if quick.is_some() { self.count + 1 } else { 1 };
         let meaning = match quick {
-            _ if self.count >= FORCE => Interrupt::LeaveAtOnce,
-            Some((_, Interrupt::CancelRun)) => Interrupt::CancelRun,
-            _ if work.is_busy() => Interrupt::CancelRun,
-            _ if has_draft => Interrupt::ClearDraft,
-            _ => Interrupt::Leave,
+            _ if self.count >= FORCE => InterruptAction::LeaveAtOnce,
+            Some((_, InterruptAction::CancelRun)) => InterruptAction::CancelRun,
+            _ if work.is_busy() => InterruptAction::CancelRun,
+            _ if has_draft => InterruptAction::ClearDraft,
+            _ => InterruptAction::Leave,
         };
         self.last = Some((at, meaning));
         meaning

@@ -8,7 +8,7 @@
 //! | term | types | meaning |
 //! |---|---|---|
 //! | cell | [`Cell`], [`Cells`] | one thing on the screen: a message, an answer, a call, a question; folded from records, and filled by deltas while it is open |
-//! | row | [`Row`], [`Span`] | one line of styled text |
+//! | row | [`Row`], [`TextSpan`] | one line of styled text |
 //! | answer | [`AnswerCell`] | Markdown with colored code; a row is committed as soon as no later text can change it |
 //! | list of a plan | [`PlanCell`], [`PlanStep`] | the steps that the newest call of `update_plan` names; live while the run works |
 //! | difference | [`diff_rows`] | the rows of a unified diff, with line numbers and the words that differ |
@@ -21,7 +21,7 @@
 //! | input | [`Input`], [`Key`], [`Keymap`] | a key or a paste, and what keys are bound to |
 //! | composer | [`Composer`], [`Draft`], [`Action`] | edits the draft of the next message; a finished draft comes out |
 //! | attached file | [`AttachedFile`] | a file that a message carries |
-//! | candidate | [`Candidate`] | a name that the composer offers for the draft, such as that of a command |
+//! | candidate | [`CompletionCandidate`] | a name that the composer offers for the draft, such as that of a command |
 //! | question | [`Question`], [`QuestionKey`] | a question of a run, and the keys that answer it |
 //! | interrupts | [`Interrupts`] | what Ctrl+C means |
 //! | work | [`Work`] | what the conversation does now |
@@ -84,24 +84,24 @@ pub use alternate::Alternate;
 pub use ansi::{BELL, END_PASTE};
 pub use attached::AttachedFile;
 pub use cells::{
-    AnswerCell, AskedCell, CallCell, CallState, Cell, CellId, CellKind, Cells, EndCell, MessageCell, Meter,
-    Note, PlanCell, PlanStep,
+    AnswerCell, AskedCell, CallCell, CallProgress, Cell, CellId, CellKind, Cells, EndCell, MessageCell,
+    Meter, Note, PlanCell, PlanStep,
 };
 pub use diff::diff_rows;
 pub use full::{FullAction, FullView};
 pub use inline::Inline;
 pub use notifier::{Notice, Notifier, desktop_notice};
 pub use printed::Printed;
-pub use row::{Place, Row, Size, Span, Wrap};
+pub use row::{Place, Row, Size, TextSpan, Wrap};
 pub use screen::{Frame, Screen};
 pub use status::Status;
 pub use support::Support;
 pub use theme::{Background, Color, Look, Page, Style, Theme, ThemeName};
 
 // Keys.
-pub use composer::{Action, Candidate, Composer, Draft, DraftKind, ViMode};
-pub use interrupts::{Interrupt, Interrupts};
+pub use composer::{Action, CompletionCandidate, Composer, Draft, DraftKind, ViMode};
+pub use interrupts::{InterruptAction, Interrupts};
 pub use key::{Input, Key, KeyCode, UnknownKey};
 pub use keymap::{Binding, BoundTwice, Keymap, Motion};
-pub use question::{Question, QuestionKey, Scope};
+pub use question::{AnswerScope, Question, QuestionKey};
 pub use work::Work;

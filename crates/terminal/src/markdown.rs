@@ -15,7 +15,7 @@ mod table;
 
 use crate::{
     code::{CodeState, Language, pieces},
-    row::{Row, Span, Wrap},
+    row::{Row, TextSpan, Wrap},
     theme::{Look, Page},
     wrap::{break_line, break_spans},
 };
@@ -118,11 +118,11 @@ impl<'a> Writer<'a> {
         }
         match line.kind() {
             Kind::Code => {
-                self.rows.push(verbatim(vec![Span::new(line.text, self.style(Look::Plain))]));
+                self.rows.push(verbatim(vec![TextSpan::new(line.text, self.style(Look::Plain))]));
                 self.go_on(line.length, Inside::Nothing)
             }
             Kind::Fence(fence) => {
-                self.rows.push(verbatim(vec![Span::new(line.text, self.style(Look::Dim))]));
+                self.rows.push(verbatim(vec![TextSpan::new(line.text, self.style(Look::Dim))]));
                 let (language, state) = (Language::of(fence.info(line.text)), CodeState::default());
                 self.go_on(line.length, Inside::Code { fence, language, state })
             }
@@ -175,7 +175,7 @@ impl<'a> Writer<'a> {
             return false;
         }
         if fence.is_closed_by(line.text) {
-            self.rows.push(verbatim(vec![Span::new(line.text, self.style(Look::Dim))]));
+            self.rows.push(verbatim(vec![TextSpan::new(line.text, self.style(Look::Dim))]));
             return self.go_on(line.length, Inside::Nothing);
         }
         let mut state = state;
@@ -259,7 +259,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Returns a row that the terminal wraps.
-fn verbatim(spans: Vec<Span>) -> Row {
+fn verbatim(spans: Vec<TextSpan>) -> Row {
     Row { spans, wrap: Wrap::Terminal }
 }
 
@@ -269,7 +269,7 @@ fn code_row(line: &str, language: Option<&Language>, state: &mut CodeState, page
         Some(language) => pieces(line, language, state),
         None => vec![(line, Look::Plain)],
     };
-    verbatim(pieces.into_iter().map(|(text, look)| Span::new(text, page.theme.style(look))).collect())
+    verbatim(pieces.into_iter().map(|(text, look)| TextSpan::new(text, page.theme.style(look))).collect())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::{
     },
     key::{Input, Key, KeyCode},
     keymap::{Binding, Keymap},
-    row::{Place, Row, Span, harmless, width},
+    row::{Place, Row, TextSpan, harmless, width},
     theme::{Look, Page},
     wrap::{break_line, one_row},
 };
@@ -36,13 +36,13 @@ pub enum QuestionKey {
     NotForMe,
     /// The question used the input and has new rows.
     Taken,
-    /// The answer, and the calls for which it holds. For [`Scope::Always`] the program stores the rules too.
-    Decided(Answer, Scope),
+    /// The answer, and the calls for which it holds. For [`AnswerScope::Always`] the program stores the rules too.
+    Decided(Answer, AnswerScope),
 }
 
 /// The calls for which an answer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum AnswerScope {
     /// For this call.
     Once,
     /// For calls like this one, until the session ends.
@@ -59,7 +59,7 @@ pub enum Scope {
 /// that stores a rule has to be pressed twice: a person who begins to write does not store one.
 ///
 /// ```
-/// use archon_terminal::{Input, Key, Question, QuestionKey, Scope};
+/// use archon_terminal::{AnswerScope, Input, Key, Question, QuestionKey};
 /// use archon_types::{Answer, ApprovalRequest, Timestamp};
 ///
 /// let request = ApprovalRequest::new("approval_1", "Run `ls`", serde_json::json!({ "tool": "bash" }));
@@ -67,7 +67,7 @@ pub enum Scope {
 /// question.mark_drawn(Timestamp::from_millis(1_000));
 /// let (yes, has_draft) = (Input::Key(Key::char('y')), false);
 /// assert_eq!(question.apply(&yes, Timestamp::from_millis(1_399), has_draft), QuestionKey::NotForMe);
-/// let decided = QuestionKey::Decided(Answer::Approve, Scope::Once);
+/// let decided = QuestionKey::Decided(Answer::Approve, AnswerScope::Once);
 /// assert_eq!(question.apply(&yes, Timestamp::from_millis(1_799), has_draft), decided);
 /// ```
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ struct Way {
 
 #[derive(Clone, Debug)]
 enum Does {
-    Decide(Answer, Scope),
+    Decide(Answer, AnswerScope),
     /// Stores this rule, after the key was pressed once more.
     Store(String),
     Open(Purpose),
@@ -233,7 +233,10 @@ impl Question {
     fn apply_to_repeat(&mut self, repeat: Repeat, key: Option<&Key>, is_ready: bool) -> Option<QuestionKey> {
         let key = key?;
         if is_ready && letter(key) == Some(repeat.key) {
-            return Some(QuestionKey::Decided(Answer::Trust { rules: vec![repeat.rule] }, Scope::Always));
+            return Some(QuestionKey::Decided(
+                Answer::Trust { rules: vec![repeat.rule] },
+                AnswerScope::Always,
+            ));
         }
         (self.keymap.binding(key) == Some(Binding::Stop)).then(|| self.enter(Stage::Keys))
     }
@@ -300,7 +303,7 @@ impl Question {
             }
         };
         match answer {
-            Some(answer) => QuestionKey::Decided(answer, Scope::Once),
+            Some(answer) => QuestionKey::Decided(answer, AnswerScope::Once),
             None => {
                 self.stage = Stage::Field(field);
                 QuestionKey::Taken
@@ -356,7 +359,7 @@ impl Purpose {
 fn ways(request: &ApprovalRequest) -> Vec<Way> {
     let may = |option: &str| request.options.iter().any(|other| other == option);
     let way = |key, label: &str, does| Way { key, label: label.to_owned(), does };
-    let once = |answer| Does::Decide(answer, Scope::Once);
+    let once = |answer| Does::Decide(answer, AnswerScope::Once);
     let mut ways = Vec::new();
     if may("approve") {
         let label = match request.kind {
@@ -390,7 +393,7 @@ fn ways(request: &ApprovalRequest) -> Vec<Way> {
 fn rule_ways(request: &ApprovalRequest) -> Vec<Way> {
     let is_clear = |rule: &&String| rule.chars().count() <= MOST_RULE && !rule.contains(is_hidden);
     let Some(rule) = request.rules.first().filter(is_clear) else { return Vec::new() };
-    let session = Does::Decide(Answer::Trust { rules: vec![rule.clone()] }, Scope::Session);
+    let session = Does::Decide(Answer::Trust { rules: vec![rule.clone()] }, AnswerScope::Session);
     vec![
         Way { key: 's', label: "for this [s]ession".to_owned(), does: session },
         Way { key: 'a', label: format!("[a]lways: {rule}"), does: Does::Store(rule.clone()) },
@@ -458,8 +461,8 @@ fn key_rows(label: &str, page: &Page) -> Vec<Row> {
 }
 
 /// Returns a label behind the space before it, with the letter in brackets as a key.
-fn key_spans(label: &str, page: &Page) -> Vec<Span> {
-    let span = |text: &str, look| Span::new(text, page.theme.style(look));
+fn key_spans(label: &str, page: &Page) -> Vec<TextSpan> {
+    let span = |text: &str, look| TextSpan::new(text, page.theme.style(look));
     let bracket = label.find('[').and_then(|at| Some((at, at + label.get(at..)?.find(']')? + 1)));
     let parts =
         bracket.and_then(|(at, end)| Some((label.get(..at)?, label.get(at..end)?, label.get(end..)?)));

@@ -11,18 +11,18 @@ use crate::theme::{Look, Page, Style};
 /// A piece of a row in one style. Its text is harmless: control characters and invisible ones are shown by
 /// their number, a tab is four spaces and a line end one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TextSpan {
     text: String,
     style: Style,
 }
 
-impl Span {
+impl TextSpan {
     /// Creates a span of any text.
     ///
     /// ```
-    /// use archon_terminal::{Span, Style};
+    /// use archon_terminal::{Style, TextSpan};
     ///
-    /// assert_eq!(Span::new("a\tb\x1b[2J", Style::PLAIN).text(), "a    b\\u{1b}[2J");
+    /// assert_eq!(TextSpan::new("a\tb\x1b[2J", Style::PLAIN).text(), "a    b\\u{1b}[2J");
     /// ```
     pub fn new(text: impl Into<String>, style: Style) -> Self {
         let text = text.into();
@@ -79,7 +79,7 @@ pub enum Wrap {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// The text, from left to right.
-    pub spans: Vec<Span>,
+    pub spans: Vec<TextSpan>,
     /// The place where the row is broken into lines.
     pub wrap: Wrap,
 }
@@ -87,7 +87,7 @@ pub struct Row {
 impl Row {
     /// Creates a row of one text.
     pub fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { spans: vec![Span::new(text, style)], wrap: Wrap::Done }
+        Self { spans: vec![TextSpan::new(text, style)], wrap: Wrap::Done }
     }
 
     /// Creates a row of one text in the style of `look`.
@@ -96,13 +96,13 @@ impl Row {
     }
 
     /// Creates a row of several spans.
-    pub fn of_spans(spans: Vec<Span>) -> Self {
+    pub fn of_spans(spans: Vec<TextSpan>) -> Self {
         Self { spans, wrap: Wrap::Done }
     }
 
     /// Appends a span.
     pub fn push(&mut self, text: impl Into<String>, style: Style) {
-        self.spans.push(Span::new(text, style));
+        self.spans.push(TextSpan::new(text, style));
     }
 
     /// Returns the row with a span before it.
@@ -114,18 +114,18 @@ impl Row {
     /// assert_eq!(row.text(), "> Hello");
     /// ```
     pub fn after(mut self, text: impl Into<String>, style: Style) -> Self {
-        self.spans.insert(0, Span::new(text, style));
+        self.spans.insert(0, TextSpan::new(text, style));
         self
     }
 
     /// Returns the text without styles.
     pub fn text(&self) -> String {
-        self.spans.iter().map(Span::text).collect()
+        self.spans.iter().map(TextSpan::text).collect()
     }
 
     /// Returns the number of columns that the row takes.
     pub fn width(&self) -> usize {
-        self.spans.iter().map(Span::width).sum()
+        self.spans.iter().map(TextSpan::width).sum()
     }
 
     /// Returns the beginning of the row: as much as fits into this number of columns.
@@ -136,7 +136,7 @@ impl Row {
             let (text, is_whole) = prefix_within(&span.text, room);
             room -= width(text);
             if !text.is_empty() {
-                spans.push(Span { text: text.to_owned(), style: span.style });
+                spans.push(TextSpan { text: text.to_owned(), style: span.style });
             }
             if !is_whole {
                 break;

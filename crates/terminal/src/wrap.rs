@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::{
-    row::{Row, Span, harmless, width},
+    row::{Row, TextSpan, harmless, width},
     theme::Style,
 };
 
@@ -33,12 +33,12 @@ pub(crate) fn break_line(line: &str, columns: usize) -> Vec<BrokenRow> {
 /// Breaks a text of any number of lines into rows in one style.
 pub(crate) fn rows(text: &str, style: Style, columns: usize) -> Vec<Row> {
     let lines = text.lines().flat_map(|line| break_line(line, columns));
-    lines.map(|row| Row::of_spans(vec![Span::new(row.text, style)])).collect()
+    lines.map(|row| Row::of_spans(vec![TextSpan::new(row.text, style)])).collect()
 }
 
 /// Breaks a line of spans into rows of at most `columns` columns, as [`break_line`] breaks their text.
-pub(crate) fn break_spans(spans: &[Span], columns: usize) -> Vec<Row> {
-    let line: String = spans.iter().map(Span::text).collect();
+pub(crate) fn break_spans(spans: &[TextSpan], columns: usize) -> Vec<Row> {
+    let line: String = spans.iter().map(TextSpan::text).collect();
     let mut begin = 0;
     let rows = break_line(&line, columns).into_iter().map(|broken| {
         let shown = line.get(begin..broken.end).unwrap_or_default().trim_end_matches(' ').len();
@@ -50,7 +50,7 @@ pub(crate) fn break_spans(spans: &[Span], columns: usize) -> Vec<Row> {
 }
 
 /// Returns the part of a line of spans between two places, in bytes.
-pub(crate) fn part(spans: &[Span], from: usize, to: usize) -> Row {
+pub(crate) fn part(spans: &[TextSpan], from: usize, to: usize) -> Row {
     let (mut row, mut begin) = (Row::default(), 0);
     for span in spans {
         let end = begin + span.text().len();
@@ -173,18 +173,18 @@ mod tests {
     fn break_spans_breaks_where_break_line_does_and_keeps_the_styles() {
         let bold = Style::PLAIN.bold();
         let spans = ["one ", "two日", "本 ", "", "three  "];
-        let spans: Vec<Span> = spans
+        let spans: Vec<TextSpan> = spans
             .into_iter()
             .zip([Style::PLAIN, bold].into_iter().cycle())
-            .map(|(text, style)| Span::new(text, style))
+            .map(|(text, style)| TextSpan::new(text, style))
             .collect();
         for columns in 1..20 {
             let rows = break_spans(&spans, columns);
             assert!(rows.iter().map(Row::text).eq(texts("one two日本 three  ", columns)), "{columns}");
         }
         let rows = break_spans(&spans, 7);
-        assert_eq!(rows[0].spans, [Span::new("one", Style::PLAIN)]);
-        assert_eq!(rows[1].spans, [Span::new("two日", bold), Span::new("本", Style::PLAIN)]);
+        assert_eq!(rows[0].spans, [TextSpan::new("one", Style::PLAIN)]);
+        assert_eq!(rows[1].spans, [TextSpan::new("two日", bold), TextSpan::new("本", Style::PLAIN)]);
     }
 
     #[test]

@@ -26,7 +26,7 @@
 //! | choice | [`EvaluationStrategy`], [`BranchVerdict`] | selects the branch of a parallel loop that its session continues with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | execution of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | its settings, its progress and its changes |
-//! | team | [`Role`], [`Member`], [`TeamSettings`] | agents with roles that work on one task |
+//! | team | [`TeamRole`], [`Member`], [`TeamSettings`] | agents with roles that work on one task |
 //! | execution of a team | [`TeamRecord`], [`Claim`], [`SharedItem`] | delegations, missed heartbeats and conflicting results |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | data that an agent keeps between turns, runs and sessions |
 //! | memory store | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one trait for every backend |
@@ -136,8 +136,8 @@ pub use models::{
 };
 pub use plans::{
     Citation, Claim, Confirm, ConflictPolicy, ConflictStrategy, ForEach, Heartbeat, IllegalTransition,
-    Member, OnCritical, OnFailure, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy, Role, SharedItem,
-    SubTask, SubTaskRules, SubTaskStatus, Task, TeamPattern, TeamRecord, TeamSettings,
+    Member, OnCritical, OnFailure, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy, SharedItem, SubTask,
+    SubTaskRules, SubTaskStatus, Task, TeamPattern, TeamRecord, TeamRole, TeamSettings,
 };
 pub use runs::{
     Agent, AgentHead, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay,

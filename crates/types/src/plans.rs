@@ -10,6 +10,6 @@ mod team_record;
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use task::{ForEach, IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use team::{
-    ConflictPolicy, ConflictStrategy, Heartbeat, Member, Role, SharedItem, TeamPattern, TeamSettings,
+    ConflictPolicy, ConflictStrategy, Heartbeat, Member, SharedItem, TeamPattern, TeamRole, TeamSettings,
 };
 pub use team_record::{Claim, TeamRecord};

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use archon::{
     Archon, RandomIds, Runs,
     mcp_serve::{
-        ClientCalls, HttpServerOptions, Server,
+        ClientCalls, HttpServerOptions, ToolServer,
         rmcp::{ErrorData, RoleServer, ServerHandler, model::*, service::RequestContext},
         serve_http,
     },
@@ -73,7 +73,7 @@ async fn main() -> Result<()> {
         .tool(test_tool_with_progress)
         .build()?;
     let toolbox = calls.toolbox().clone();
-    let server = Server::new(Arc::new(Runs::new(calls)), Arc::new(RandomIds)).with_tools("mcp", toolbox);
+    let server = ToolServer::new(Arc::new(Runs::new(calls)), Arc::new(RandomIds)).with_tools("mcp", toolbox);
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     serve_http(Fixture { server }, listener, &HttpServerOptions::default(), CancellationToken::new()).await?;
     Ok(())
@@ -82,7 +82,7 @@ async fn main() -> Result<()> {
 /// Our server, and what the suite wants besides.
 #[derive(Clone)]
 struct Fixture {
-    server: Server,
+    server: ToolServer,
 }
 
 /// Reads a complete result of the protocol.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use archon::{
     SystemClock,
     mcp::{InMemoryPins, McpOptions, McpServer, McpServers},
-    mcp_serve::{HttpServerOptions, ServeError, serve_http},
+    mcp_serve::{HttpServerOptions, ToolServerError, serve_http},
     types::{CancellationToken, Context, Json, RunId, SessionId, ToolContext},
 };
 use archon_testkit::SeededIds;
@@ -18,7 +18,7 @@ use crate::world::{MODERN, SESSIONS, World};
 struct Site {
     port: u16,
     end: CancellationToken,
-    served: JoinHandle<Result<(), ServeError>>,
+    served: JoinHandle<Result<(), ToolServerError>>,
 }
 
 impl Site {
@@ -160,9 +160,9 @@ async fn address_beyond_loopback_needs_a_token_and_the_names_of_its_hosts() {
         end.cancel();
         serve_http(World::new().runs().1, listener, &options, end).await
     };
-    assert!(matches!(serve(HttpServerOptions::default()).await, Err(ServeError::NoToken(_))));
+    assert!(matches!(serve(HttpServerOptions::default()).await, Err(ToolServerError::NoToken(_))));
     let with_token = HttpServerOptions::default().with_token("token-1");
-    assert!(matches!(serve(with_token.clone()).await, Err(ServeError::NoHosts(_))));
+    assert!(matches!(serve(with_token.clone()).await, Err(ToolServerError::NoHosts(_))));
     assert!(serve(with_token.with_hosts(["tools.example"])).await.is_ok());
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use archon::{
     Archon, RandomIds, Runs,
-    mcp_serve::{ClientCalls, OfferedAgent, ServeError, Server, serve_stream},
+    mcp_serve::{ClientCalls, OfferedAgent, ToolServer, ToolServerError, serve_stream},
     store::InMemoryJournal,
     tool,
     tools::{Ask, EngineOptions, Permissions, Workspace, builtin},
@@ -102,14 +102,14 @@ impl World {
     }
 
     /// The run service of the program, with the agents behind the server and one that only the program uses.
-    pub(crate) fn runs(&self) -> (Runs, Server) {
+    pub(crate) fn runs(&self) -> (Runs, ToolServer) {
         let calls = self.builder("mcp").provider(Arc::new(ClientCalls), ClientCalls::MODEL).build().unwrap();
         let model = || Arc::new(FnProvider::new(|_, request| reply(request)));
         let walker = self.builder("walker").provider(model(), "scripted").build().unwrap();
         let own = self.builder("own").provider(model(), "scripted").build().unwrap();
         let toolbox = calls.toolbox().clone();
         let runs = Runs::new(calls).with_agent(walker.run_agent()).with_agent(own.run_agent());
-        let server = Server::new(Arc::new(runs.clone()), Arc::new(RandomIds))
+        let server = ToolServer::new(Arc::new(runs.clone()), Arc::new(RandomIds))
             .with_tools("mcp", toolbox)
             .with_agent(OfferedAgent::new("walker", "Walks where it is sent.", "walker"));
         (runs, server)
@@ -148,11 +148,11 @@ pub(crate) struct Client {
     is_modern: bool,
     /// Notifications and requests of the server that came while an answer was awaited.
     pub(crate) received: Vec<Json>,
-    pub(crate) served: JoinHandle<Result<(), ServeError>>,
+    pub(crate) served: JoinHandle<Result<(), ToolServerError>>,
 }
 
 impl Client {
-    pub(crate) fn of(server: Server) -> Self {
+    pub(crate) fn of(server: ToolServer) -> Self {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(far);
         Self::over(near, server, input, output)
@@ -160,7 +160,7 @@ impl Client {
 
     pub(crate) fn over(
         near: DuplexStream,
-        server: Server,
+        server: ToolServer,
         input: impl AsyncRead + Send + Unpin + 'static,
         output: WriteHalf<DuplexStream>,
     ) -> Self {

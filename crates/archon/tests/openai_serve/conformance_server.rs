@@ -21,7 +21,7 @@ async fn main() -> Result<ExitCode> {
     let url = format!("http://{}/v1", listener.local_addr()?);
     let end = CancellationToken::new();
     let desk = desk::Desk::new();
-    let server = desk.server(openai_serve::ServerOptions::default().with_end(end.clone()));
+    let server = desk.server(openai_serve::ModelServerOptions::default().with_end(end.clone()));
     let served = {
         let end = end.clone();
         tokio::spawn(async move { serve(server.router(), listener, &ServeOptions::default(), &end).await })

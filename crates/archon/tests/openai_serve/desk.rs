@@ -7,7 +7,7 @@ use std::sync::{
 
 use archon::{
     Archon, Runs,
-    openai_serve::{AgentModel, Server, ServerOptions},
+    openai_serve::{AgentModel, ModelServer, ModelServerOptions},
     store::InMemoryJournal,
     tool,
     tools::{Ask, EngineOptions},
@@ -106,9 +106,9 @@ impl Desk {
     }
 
     /// Returns a server that offers the agents `desk`, and `brief` with its final answers only.
-    pub(crate) fn server(&self, options: ServerOptions) -> Server {
+    pub(crate) fn server(&self, options: ModelServerOptions) -> ModelServer {
         let models = [AgentModel::new("desk"), AgentModel::new("brief").with_final_answer_only()];
-        Server::new(Arc::new(self.runs.clone()), models, Arc::new(archon::SystemClock), options)
+        ModelServer::new(Arc::new(self.runs.clone()), models, Arc::new(archon::SystemClock), options)
     }
 }
 

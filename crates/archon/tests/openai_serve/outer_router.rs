@@ -2,7 +2,7 @@
 
 use archon::{
     openai_serve::{
-        Server, ServerOptions,
+        ModelServer, ModelServerOptions,
         axum::{Router, extract::Request, routing::any},
     },
     types::{CancellationToken, Json},
@@ -17,8 +17,8 @@ use crate::{
 #[tokio::test]
 async fn answer_behind_a_router_with_the_same_paths_is_that_of_the_router() {
     let desk = Desk::new();
-    let server = desk.server(ServerOptions::default());
-    let router = Server::PATHS.into_iter().fold(Router::new(), |router, path| {
+    let server = desk.server(ModelServerOptions::default());
+    let router = ModelServer::PATHS.into_iter().fold(Router::new(), |router, path| {
         let server = server.clone();
         router.route(path, any(move |request: Request| async move { server.answer(request).await }))
     });

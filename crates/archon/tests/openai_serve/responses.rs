@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use archon::{
     openai_serve::{
-        AgentModel, Server, ServerOptions,
+        AgentModel, ModelServer, ModelServerOptions,
         axum::body::{Body, Bytes},
     },
     types::{AnswerRuns, CancellationToken, Json, RunFilter, StartRun, StartRuns},
@@ -326,8 +326,8 @@ async fn response_of_a_run_that_is_unknown_or_not_offered_does_not_exist() {
 #[tokio::test]
 async fn body_that_does_not_arrive_is_given_up() {
     let (desk, clock) = (Desk::new(), VirtualClock::new());
-    let (runs, options) = (Arc::new(desk.runs.clone()), ServerOptions::default());
-    let server = Server::new(runs, [AgentModel::new("desk")], Arc::new(clock.clone()), options);
+    let (runs, options) = (Arc::new(desk.runs.clone()), ModelServerOptions::default());
+    let server = ModelServer::new(runs, [AgentModel::new("desk")], Arc::new(clock.clone()), options);
     let site = Site { desk, router: server.router(), end: CancellationToken::new() };
     let mut request = Site::request("POST", RESPONSES, &Json::Null, None);
     *request.body_mut() = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());

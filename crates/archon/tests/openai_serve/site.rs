@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     RunId,
     openai_serve::{
-        ServerOptions,
+        ModelServerOptions,
         axum::{
             Router,
             body::{Body, to_bytes},
@@ -52,7 +52,7 @@ pub(crate) struct Sent {
 impl Site {
     pub(crate) fn new() -> Self {
         let (desk, end) = (Desk::new(), CancellationToken::new());
-        let router = desk.server(ServerOptions::default().with_end(end.clone())).router();
+        let router = desk.server(ModelServerOptions::default().with_end(end.clone())).router();
         Self { desk, router, end }
     }
 

@@ -159,8 +159,8 @@ async fn openai_endpoints_behind_the_checks_share_the_limit_of_starts_of_a_token
     let limits = TokenLimits::default().with_starts_per_hour(1);
     let site = World::new().site_with(ServerOptions::default(), limits);
     let runs = site.server.scope("admin").unwrap().runs().clone();
-    let (clock, options) = (Arc::new(site.clock.clone()), openai_serve::ServerOptions::default());
-    let models = openai_serve::Server::new(runs, [AgentModel::new("walker")], clock, options);
+    let (clock, options) = (Arc::new(site.clock.clone()), openai_serve::ModelServerOptions::default());
+    let models = openai_serve::ModelServer::new(runs, [AgentModel::new("walker")], clock, options);
     let app = site.server.router().merge(site.server.guarded(models.router(), Right::Operate));
     let chat = json!({ "model": "walker", "messages": [{ "role": "user", "content": "hello" }] });
     let chat = Ask::post("/v1/chat/completions", &chat);

@@ -33,8 +33,8 @@ use super::{AssistantReply, Incoming};
 /// ```
 pub trait Steps: Send + Sync {
     /// Returns the context of the message's tenant.
-    fn prepare_context<'a>(&'a self, _message: &'a Incoming) -> BoxFuture<'a, Background> {
-        Box::pin(std::future::ready(Background::default()))
+    fn prepare_context<'a>(&'a self, _message: &'a Incoming) -> BoxFuture<'a, TenantContext> {
+        Box::pin(std::future::ready(TenantContext::default()))
     }
 
     /// Returns whether the assistant handles a message: for checks of safety, rate limit or price tier.
@@ -51,7 +51,7 @@ pub trait Steps: Send + Sync {
 /// Context of a tenant, made before the agent works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Background {
+pub struct TenantContext {
     /// Persona for this tenant. `None` takes the assistant's persona.
     pub persona: Option<String>,
     /// Time zone of the tenant.
@@ -147,7 +147,7 @@ impl<S: Steps> RateLimited<S> {
 }
 
 impl<S: Steps> Steps for RateLimited<S> {
-    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
+    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, TenantContext> {
         self.within.prepare_context(message)
     }
 
@@ -184,7 +184,7 @@ impl<S: Steps> LongTermSteps<S> {
 }
 
 impl<S: Steps> Steps for LongTermSteps<S> {
-    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
+    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, TenantContext> {
         Box::pin(async move {
             let mut background = self.within.prepare_context(message).await;
             let memory = (self.memory_of)(&message.tenant);

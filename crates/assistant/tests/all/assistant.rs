@@ -10,8 +10,8 @@ use std::{
 };
 
 use archon_assistant::{
-    AgentTool, AnswerReader, Assistant, AssistantReply, Background, Conversations, FieldKind, Incoming,
-    InputField, LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, StepVerdict, Steps,
+    AgentTool, AnswerReader, Assistant, AssistantReply, Conversations, FieldKind, Incoming, InputField,
+    LongTermSteps, ModelReader, NextTurn, PlainSteps, RateLimited, StepVerdict, Steps, TenantContext,
     WordReader, Zone,
 };
 use archon_testkit::{FnAgent, FnProvider, answer};
@@ -585,8 +585,8 @@ impl LongTerm for Notes {
 struct InShanghai;
 
 impl Steps for InShanghai {
-    fn prepare_context<'a>(&'a self, _: &'a Incoming) -> BoxFuture<'a, Background> {
-        let mut background = Background::default();
+    fn prepare_context<'a>(&'a self, _: &'a Incoming) -> BoxFuture<'a, TenantContext> {
+        let mut background = TenantContext::default();
         background.zone = Zone::named("Asia/Shanghai").unwrap();
         Box::pin(std::future::ready(background))
     }

@@ -20,7 +20,7 @@ mod theme;
 mod undo;
 
 use archon::types::{Collection, SessionId, SessionMode, nearest};
-use archon_terminal::{Candidate, Draft, DraftKind, Meter, ThemeName};
+use archon_terminal::{CompletionCandidate, Draft, DraftKind, Meter, ThemeName};
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use self::{help::Entry, reports::warning};
@@ -327,10 +327,10 @@ pub(crate) fn entries(own: &[CustomCommand]) -> Vec<Entry> {
 }
 
 /// Returns the commands and the person's own ones, for the list behind a `/`.
-pub(crate) fn candidates(app: &App) -> Vec<Candidate> {
+pub(crate) fn candidates(app: &App) -> Vec<CompletionCandidate> {
     let candidate = |Entry { name, arguments, about }| {
         let label = format!("/{name} {arguments}");
-        Candidate::new(format!("/{name}"), label.trim_end(), about)
+        CompletionCandidate::new(format!("/{name}"), label.trim_end(), about)
     };
     entries(&custom_commands::find(app).commands).into_iter().map(candidate).collect()
 }

@@ -13,7 +13,7 @@ use archon::{
     types::{Answer, ApprovalSettings, Clock, Collection, SessionId, SessionMode, Timestamp, WhenBusy},
 };
 use archon_terminal::{
-    Action, Composer, FullView, Input, Look, Notifier, QuestionKey, Scope, Status, Support, Work,
+    Action, AnswerScope, Composer, FullView, Input, Look, Notifier, QuestionKey, Status, Support, Work,
 };
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},
@@ -300,8 +300,8 @@ impl Talk {
         Ok(())
     }
 
-    fn decide(&mut self, answer: Answer, scope: Scope) {
-        if scope == Scope::Always {
+    fn decide(&mut self, answer: Answer, scope: AnswerScope) {
+        if scope == AnswerScope::Always {
             questions::remember(&answer, stored_rules(&self.app).as_ref(), &self.app.output);
         }
         if let Some(request) = self.questions.answer(answer) {

@@ -82,7 +82,7 @@ fn unread(messages: &[Unread], page: &Page, most: usize) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use archon::types::{ApprovalRequest, Timestamp};
-    use archon_terminal::{Candidate, Draft, Input, Key, Keymap, Theme, Work};
+    use archon_terminal::{CompletionCandidate, Draft, Input, Key, Keymap, Theme, Work};
 
     use super::*;
 
@@ -165,7 +165,7 @@ mod tests {
         let (cells, printed) = (Cells::default(), Printed::default());
         let mut composer = Composer::new(Keymap::default());
         let names = ["/one", "/two", "/three", "/four", "/five", "/six", "/seven"];
-        composer.set_commands(names.map(|name| Candidate::new(name, name, "")).to_vec());
+        composer.set_commands(names.map(|name| CompletionCandidate::new(name, name, "")).to_vec());
         composer.apply(Input::Key(Key::char('/')), Timestamp::from_millis(0), Work::Idle);
         for (most, expected) in [(1, 0), (3, 1), (8, 5), (20, 6)] {
             let view = View {

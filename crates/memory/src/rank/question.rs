@@ -11,15 +11,15 @@ use super::{Analyzer, TimeHint, time_hints, words};
 /// it.
 ///
 /// ```
-/// use archon_memory::rank::{Analyzer, Question};
+/// use archon_memory::rank::{Analyzer, RankQuestion};
 ///
-/// let asked = Question::new(&Analyzer::default(), "When did Caroline paint the sunrise?").with_speakers(["Caroline", "Mel"]);
+/// let asked = RankQuestion::new(&Analyzer::default(), "When did Caroline paint the sunrise?").with_speakers(["Caroline", "Mel"]);
 /// assert_eq!(asked.search_text(), "caroline sunrise paint");
 /// assert_eq!(asked.meaning(), "When did paint the sunrise?");
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Question {
+pub struct RankQuestion {
     /// The terms with their weights, each once: 1 for terms of the question, less for terms of the context.
     pub(super) terms: Vec<(String, f32)>,
     /// The words of the question in lower case, for finding the names of speakers.
@@ -47,7 +47,7 @@ const MOST_TERMS: usize = 256;
 /// The roles in a conversation. They are not names of speakers, even if a question contains them.
 const ROLES: [&str; 5] = ["user", "assistant", "system", "tool", "agent"];
 
-impl Question {
+impl RankQuestion {
     /// Creates a question. Dates in the text are used; relative dates only after
     /// [`with_now`](Self::with_now).
     pub fn new(analyzer: &Analyzer, text: &str) -> Self {
@@ -182,8 +182,8 @@ fn without_middle<T>(all: &mut Vec<T>, most: usize) {
 mod tests {
     use super::*;
 
-    fn ask(text: &str) -> Question {
-        Question::new(&Analyzer::default(), text)
+    fn ask(text: &str) -> RankQuestion {
+        RankQuestion::new(&Analyzer::default(), text)
     }
 
     // spec: M-12

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use archon_types::{Candidate, MemoryEntry, Timestamp};
 
-use super::{Analyzer, Calibration, Question, Weights, lexical::Counts};
+use super::{Analyzer, Calibration, RankQuestion, Weights, lexical::Counts};
 use crate::words::normalized_words;
 
 /// A memory to rank. A [`Candidate`] of a store becomes an item by `From`.
@@ -136,12 +136,12 @@ impl Ranker {
     }
 
     /// Parses a question with this ranker's analyzer.
-    pub fn question(&self, text: &str) -> Question {
-        Question::new(&self.analyzer, text)
+    pub fn question(&self, text: &str) -> RankQuestion {
+        RankQuestion::new(&self.analyzer, text)
     }
 
     /// Ranks items by their score for the question. Items with equal scores keep their order.
-    pub fn rank(&self, question: &Question, items: &[Item<'_>]) -> Ranking {
+    pub fn rank(&self, question: &RankQuestion, items: &[Item<'_>]) -> Ranking {
         let mut counts = Counts::new(&question.terms);
         for item in items {
             counts.add(&self.analyzer, &[item.speaker.unwrap_or_default(), item.text, item.labels]);
@@ -227,7 +227,7 @@ impl Ranker {
 
     /// Returns the sum of the parts `time`, `speaker`, `asks`, `recency` and `importance`, with their
     /// weights.
-    fn secondary_score(&self, question: &Question, item: &Item<'_>) -> f32 {
+    fn secondary_score(&self, question: &RankQuestion, item: &Item<'_>) -> f32 {
         let closeness = question.times.iter().map(|time| time.closeness(item.at)).fold(0.0, f32::max);
         let named = item.speaker.is_some_and(|speaker| question.names(speaker));
         let asks = item.text.trim_end().ends_with(['?', '\u{ff1f}']);

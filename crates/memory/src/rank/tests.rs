@@ -11,11 +11,11 @@ fn turn<'a>(place: u64, speaker: &'a str, text: &'a str) -> Item<'a> {
     Item { text, speaker: Some(speaker), session: Some("s1"), place, ..Item::default() }
 }
 
-fn order(question: &Question, items: &[Item<'_>]) -> Vec<usize> {
+fn order(question: &RankQuestion, items: &[Item<'_>]) -> Vec<usize> {
     Ranker::default().rank(question, items).hits.iter().map(|hit| hit.item).collect()
 }
 
-fn ask(text: &str) -> Question {
+fn ask(text: &str) -> RankQuestion {
     Ranker::default().question(text)
 }
 

@@ -216,7 +216,7 @@ async fn concurrent_rewrite_survives_merge_and_evict() {
             }
         });
         if evict {
-            let counts = second.evict(&archon_memory::Limits::entries(1)).await.unwrap();
+            let counts = second.evict(&archon_memory::EvictionLimits::entries(1)).await.unwrap();
             assert_eq!(counts.evicted, 0);
         } else {
             assert_eq!(second.merge_similar().await.unwrap(), 0);

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_memory::{
-    Fact, Knowledge, Learnt, Limits, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep, RuleExtractor,
+    EvictionLimits, Fact, Knowledge, Learnt, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep,
+    RuleExtractor,
 };
 use archon_testkit::{Chance, FnProvider, SeededIds, all_entries};
 use archon_types::{
@@ -426,7 +427,7 @@ async fn facts_go_with_the_turns_that_are_cleared_or_purged_and_stay_with_those_
             "clear" => conversation.clear().await.unwrap(),
             // Of both facts some words were said before, and the fact itself was learnt later.
             "purge" => _ = memory.purge(at(300)).await.unwrap(),
-            _ => _ = memory.evict(&Limits::entries(0)).await.unwrap(),
+            _ => _ = memory.evict(&EvictionLimits::entries(0)).await.unwrap(),
         }
         // What two said is still said by one.
         let expected = if way == "evict" { ["Bern", "tea"] } else { ["Rome", "tea"] };

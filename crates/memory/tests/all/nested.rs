@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_memory::{Compressor, Fact, InMemoryStore, Learnt, Limits, Memory};
+use archon_memory::{Compressor, EvictionLimits, Fact, InMemoryStore, Learnt, Memory};
 use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
 use archon_types::{
     Clock, Collection, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryQuery, Timestamp,
@@ -135,7 +135,7 @@ async fn root_eviction_keeps_the_tenants_entries() {
     root.keep(vec![note("old", 1)]).await.unwrap();
     clock.advance(Duration::from_secs(60));
     tenant.keep(vec![note("new", clock.now().as_millis())]).await.unwrap();
-    assert_eq!(root.evict(&Limits::entries(1)).await.unwrap().evicted, 1);
+    assert_eq!(root.evict(&EvictionLimits::entries(1)).await.unwrap().evicted, 1);
     assert_eq!(contents(&everything(&root).await), ["new"]);
     root.keep(vec![note("said twice", 1), MemoryEntry::new("again", "said twice", clock.now())])
         .await

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use archon_memory::{Fact, HashEmbedder, Imported, InMemoryStore, Limits, Memory, MemoryOptions};
+use archon_memory::{EvictionLimits, Fact, HashEmbedder, Imported, InMemoryStore, Memory, MemoryOptions};
 use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
     BoxFuture, Clock, Collection, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
@@ -38,15 +38,15 @@ async fn evict_removes_the_least_recently_used_first() {
     weighty.timestamp = clock.now();
     memory.keep(vec![weighty]).await.unwrap();
     memory.mark_used([ids[0].as_str()]).await.unwrap();
-    let counts = memory.evict(&Limits::entries(3)).await.unwrap();
+    let counts = memory.evict(&EvictionLimits::entries(3)).await.unwrap();
     assert_eq!((counts.evicted, counts.aged), (4, 0));
     let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
     assert_eq!(contents(&entries), ["note number 0", "note number 5", "a b c", "important and old"]);
     clock.advance(DAY * 40);
     memory.mark_used(["weighty"]).await.unwrap();
-    let counts = memory.evict(&Limits::default().no_older_than(DAY * 30)).await.unwrap();
+    let counts = memory.evict(&EvictionLimits::default().no_older_than(DAY * 30)).await.unwrap();
     assert_eq!((counts.evicted, counts.aged), (0, 2));
-    assert_eq!(memory.evict(&Limits::default()).await.unwrap().aged, 0);
+    assert_eq!(memory.evict(&EvictionLimits::default()).await.unwrap().aged, 0);
 }
 
 // spec: M-19
@@ -54,7 +54,7 @@ async fn evict_removes_the_least_recently_used_first() {
 async fn keep_within_applies_its_limits_every_period() {
     let (memory, clock) = memory("user:x");
     let mut tidying = Box::pin(async {
-        memory.keep_within(&Limits::entries(2), DAY).await;
+        memory.keep_within(&EvictionLimits::entries(2), DAY).await;
     });
     let texts = async || {
         let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
@@ -101,7 +101,7 @@ async fn sessions_stand_beside_each_other_and_old_ones_go() {
     assert_eq!(turns("january", None).await, ["january on day 0", "Noted.", "january on day 1"]);
     assert_eq!(turns("february", Some(2)).await, ["Noted.", "february on day 2"]);
     assert_eq!(turns("april", None).await, [""; 0]);
-    let counts = memory.evict(&Limits::default().no_older_than(DAY + DAY / 2)).await.unwrap();
+    let counts = memory.evict(&EvictionLimits::default().no_older_than(DAY + DAY / 2)).await.unwrap();
     assert_eq!((counts.aged, counts.evicted), (5, 0));
     assert_eq!(turns("january", None).await, [""; 0]);
     assert_eq!(turns("february", None).await, ["february on day 2"]);

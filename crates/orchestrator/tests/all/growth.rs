@@ -7,8 +7,8 @@ use archon_orchestrator::{Next, TeamMachine, TeamOptions, TeamTask};
 use archon_testkit::{FnAgent, MortalJournal, VirtualClock, answer, drive};
 use archon_types::{
     BoxFuture, CallId, Durability, Effect, Journal, JournalError, Member, Message, OpenMode, OpenRun,
-    OutcomeStatus, PromptSource, Record, RecordBody, Role, RunConfig, RunFilter, RunHead, RunId, RunStarted,
-    RunWriter, SubTask, Task, TeamRecord, Timestamp,
+    OutcomeStatus, PromptSource, Record, RecordBody, RunConfig, RunFilter, RunHead, RunId, RunStarted,
+    RunWriter, SubTask, Task, TeamRecord, TeamRole, Timestamp,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -37,7 +37,7 @@ impl Starting {
         let mut settings = TeamOptions::default().settings;
         settings.max_concurrent = u32::try_from(n).unwrap();
         settings.max_delegations = u32::MAX;
-        let roles = ["red", "green", "blue"].map(|role| Role::new(role, "")).to_vec();
+        let roles = ["red", "green", "blue"].map(|role| TeamRole::new(role, "")).to_vec();
         starting.team(TeamRecord::Formed { settings, roles, members, lead: None });
         let message = Message::user("Go", Timestamp::from_millis(0)).into();
         starting.apply(RecordBody::MessageAdded { message, source: PromptSource::Prompt });
@@ -156,7 +156,7 @@ fn heartbeat_member_that_was_not_scheduled_is_not_silent() {
         Slow { inner: world.journal.clone(), clock: world.clock.clone(), each: Duration::from_millis(100) };
     let (steps, members) = team(200);
     let mut options = TeamOptions::default();
-    options.roles = ["red", "green", "blue"].map(|role| Role::new(role, "")).to_vec();
+    options.roles = ["red", "green", "blue"].map(|role| TeamRole::new(role, "")).to_vec();
     (options.settings.max_concurrent, options.limits.max_duration_ms) = (200, 3_600_000);
     options.settings.heartbeat = archon_types::Heartbeat::Events;
     let mut team = archon_orchestrator::Team::new(Arc::new(Fixed(steps)), Arc::new(journal), options);

@@ -12,7 +12,7 @@ use archon_orchestrator::{AssignmentState, Job, JobState, Team, TeamDesk, TeamOp
 use archon_testkit::{FnAgent, RecordingBus, answer};
 use archon_types::{
     BusMessage, FailureKind, Json, MessageType, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
-    Role, SubTask, Task, TeamRecord,
+    SubTask, Task, TeamRecord, TeamRole,
 };
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn bus_messages(
     let kinds =
         [MessageType::TaskRequest, MessageType::TaskResponse, MessageType::StatusUpdate, MessageType::Error];
     let mut options = TeamOptions::default();
-    options.roles = ["red", "blue"].map(|role| Role::new(role, "")).to_vec();
+    options.roles = ["red", "blue"].map(|role| TeamRole::new(role, "")).to_vec();
     (options.settings.max_attempts, options.settings.max_replans) = (1, 0);
     let team = Team::new(Knowing(plan), Arc::new(world.journal.clone()), options);
     world.start(&add(team).with_bus(Arc::new(bus.clone())), "A trip");

@@ -6,7 +6,7 @@ use archon_orchestrator::{JobState, Next, Team, TeamDesk, TeamOptions, fold};
 use archon_testkit::{Chance, FnAgent, answer, cases, drive, first_seed, poll_until_idle};
 use archon_types::{
     AgentId, Answer, CallId, ConflictStrategy, FailureKind, Heartbeat, Outcome, OutcomeStatus, Record,
-    RecordBody, Role, SubTask, TeamPattern, TeamRecord,
+    RecordBody, SubTask, TeamPattern, TeamRecord, TeamRole,
 };
 use futures_util::FutureExt;
 use serde_json::json;
@@ -76,7 +76,7 @@ fn random_team(chance: &mut Chance, world: &World, desk: &TeamDesk) -> Team {
         plan.push(step(&format!("s{n}"), "work", ROLES[chance.below(3) as usize], &after));
     }
     let mut options = TeamOptions::default();
-    options.roles = ROLES.iter().map(|role| Role::new(*role, "")).collect();
+    options.roles = ROLES.iter().map(|role| TeamRole::new(*role, "")).collect();
     options.limits.max_duration_ms = 3_600_000;
     let settings = &mut options.settings;
     settings.max_concurrent = 1 + chance.below(6) as u32;

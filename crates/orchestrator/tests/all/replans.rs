@@ -6,7 +6,7 @@ use archon_orchestrator::{JobState, Team, TeamOptions};
 use archon_testkit::{FnAgent, answer, drive};
 use archon_types::{
     FailureKind, LimitReached, MoreLimits, OnFailure, Outcome, OutcomeStatus, PlanError, Planner,
-    PlanningContext, ProviderError, RecordBody, Role, Spending, SubTask, Task, TeamRecord,
+    PlanningContext, ProviderError, RecordBody, Spending, SubTask, Task, TeamRecord, TeamRole,
 };
 
 use crate::support::{World, member, step};
@@ -69,7 +69,7 @@ fn cannot() -> Arc<FnAgent> {
 
 fn team(world: &World, planner: &Scripted, change: impl FnOnce(&mut TeamOptions)) -> Team {
     let mut options = TeamOptions::default();
-    options.roles = ["good", "bad"].map(|role| Role::new(role, "")).to_vec();
+    options.roles = ["good", "bad"].map(|role| TeamRole::new(role, "")).to_vec();
     options.settings.max_attempts = 2;
     change(&mut options);
     Team::new(planner.clone(), Arc::new(world.journal.clone()), options)

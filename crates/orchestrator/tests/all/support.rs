@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use archon_orchestrator::{Team, TeamMachine, TeamOptions, fold};
 use archon_testkit::{MortalJournal, SeededIds, VirtualClock, drive};
 use archon_types::{
-    Context, Member, Outcome, PlanError, Planner, PlanningContext, RecordBody, Role, RunId, SessionId,
-    SubTask, SubTaskRules, Task, TeamRecord,
+    Context, Member, Outcome, PlanError, Planner, PlanningContext, RecordBody, RunId, SessionId, SubTask,
+    SubTaskRules, Task, TeamRecord, TeamRole,
 };
 
 pub(crate) async fn pause(context: &Context, ms: u64) {
@@ -68,7 +68,7 @@ impl World {
     ) -> Team {
         let mut options = TeamOptions::default();
         options.settings.max_replans = 0;
-        options.roles = roles.iter().map(|role| Role::new(*role, "")).collect();
+        options.roles = roles.iter().map(|role| TeamRole::new(*role, "")).collect();
         change(&mut options);
         Team::new(Arc::new(Fixed(plan)), Arc::new(journal.clone()), options)
     }

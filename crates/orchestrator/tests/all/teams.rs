@@ -12,8 +12,8 @@ use archon_orchestrator::{Team, TeamError, TeamOptions, TeamProblem, check_team,
 use archon_testkit::{FnAgent, answer, drive, poll_until_idle};
 use archon_types::{
     Agent, Answer, CallId, CommandId, ConflictStrategy, FailureKind, ForEach, LimitReached, MoreLimits,
-    Outcome, OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, Role, RunRefused, Spending,
-    SubTask, Task, TeamPattern, TeamRecord, TeamSettings,
+    Outcome, OutcomeStatus, PlanError, Planner, PlanningContext, RecordBody, RunRefused, Spending, SubTask,
+    Task, TeamPattern, TeamRecord, TeamRole, TeamSettings,
 };
 use serde_json::json;
 
@@ -381,7 +381,7 @@ fn team_assignment_prefers_success_rate_then_load_then_id() {
 // spec: MA-10, MA-11, MA-09
 #[test]
 fn check_team_lists_all_problems_before_the_start() {
-    let role = |name: &str| Role::new(name, "");
+    let role = |name: &str| TeamRole::new(name, "");
     let problems = check_team(
         &[role("writer").with_tools(["typewriter"]), role("writer")],
         &[member("ann", "writer"), member("ann", "ghost")],
@@ -706,7 +706,7 @@ fn team_planner_spending_is_counted_with_and_without_a_plan() {
     for (plan, spent) in plans {
         let world = World::new();
         let mut options = TeamOptions::default();
-        options.roles = vec![Role::new("worker", "")];
+        options.roles = vec![TeamRole::new("worker", "")];
         let team = Team::new(Dear(plan), Arc::new(world.journal.clone()), options)
             .with_member(member("ann", "worker"), FnAgent::saying("done"));
         assert_eq!(world.start(&team, "Do it").spending(), spent);
@@ -745,7 +745,7 @@ impl Planner for Later {
 fn team_whose_planner_was_not_reached_is_resumed() {
     let world = World::new();
     let mut options = TeamOptions::default();
-    options.roles = vec![Role::new("worker", "")];
+    options.roles = vec![TeamRole::new("worker", "")];
     let team = Team::new(Later(0.into()), Arc::new(world.journal.clone()), options)
         .with_member(member("ann", "worker"), FnAgent::saying("done"));
     assert_eq!(world.start(&team, "Do it").failure_kind(), Some(archon_types::FailureKind::Auth));

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use archon_snapshots::{Restored, Step};
+use archon_snapshots::{Restored, UndoStep};
 use archon_testkit::{Chance, cases, first_seed, may_skip};
 
 use crate::world::{State, States, World, states};
@@ -30,7 +30,7 @@ struct Hand {
 struct Turn {
     before: States,
     after: States,
-    step: Step,
+    step: UndoStep,
 }
 
 fn any<'a>(chance: &mut Chance, of: &[&'a str]) -> &'a str {
@@ -160,7 +160,7 @@ fn play(seed: u64) -> (u32, u32, bool) {
             (0..hand.chance.below(5)).for_each(|_| act(&mut hand, &world));
         }
     }
-    let steps: Vec<Step> = turns.iter().map(|turn| turn.step.clone()).collect();
+    let steps: Vec<UndoStep> = turns.iter().map(|turn| turn.step.clone()).collect();
     let now = world.states();
     let others = || (states(&world.workspace.join(".git")), states(&world.outside));
     let untouched = others();
@@ -200,7 +200,9 @@ fn undo_of_random_turns_restores_all_but_the_edits_of_the_person() {
         left += not;
         whole += u64::from(is_whole);
     }
-    println!("{restored} restored, {left} left because of other files; {whole} of {seeds} whole trees compared");
+    println!(
+        "{restored} restored, {left} left because of other files; {whole} of {seeds} whole trees compared"
+    );
     assert!(left * 10 < restored, "{left} of {restored} paths were left");
     assert!(whole * 100 >= seeds * 15, "only {whole} of {seeds} sequences compared whole trees");
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use archon_snapshots::{Difference, Limits, SnapshotError, Snapshots};
+use archon_snapshots::{Difference, SnapshotError, SnapshotLimits, Snapshots};
 use archon_testkit::cases;
 
 use crate::world::{State, World, states};
@@ -73,7 +73,8 @@ fn take_leaves_out_what_git_ignores_and_git_itself() {
 
 /// The paths that appear in snapshots of the folder `sub` of a repository when each of these files is written.
 fn created_in_sub(world: &World, paths: &[&str]) -> Vec<PathBuf> {
-    let snapshots = Snapshots::open(&world.store(), &world.workspace.join("sub"), Limits::default()).unwrap();
+    let snapshots =
+        Snapshots::open(&world.store(), &world.workspace.join("sub"), SnapshotLimits::default()).unwrap();
     let before = snapshots.take().unwrap();
     paths.iter().for_each(|path| world.write(path, "1"));
     let created = |difference| match difference {
@@ -131,8 +132,11 @@ fn take_leaves_out_the_store_and_other_folders_of_the_program() {
     let world = World::new();
     let data = world.workspace.join("data");
     fs::create_dir_all(data.join("runs")).unwrap();
-    let snapshots =
-        archon_snapshots::Snapshots::open(&data.join("snapshots"), &world.workspace, Limits::default());
+    let snapshots = archon_snapshots::Snapshots::open(
+        &data.join("snapshots"),
+        &world.workspace,
+        SnapshotLimits::default(),
+    );
     let snapshots = snapshots.unwrap().without(&data.join("runs"));
     let first = snapshots.take().unwrap();
     fs::write(data.join("runs/log"), "1").unwrap();
@@ -180,7 +184,7 @@ fn take_after_a_long_first_one_that_was_killed_does_not_read_all_files_again() {
     }
     // Each look at the clock takes a minute, and the process dies at the tenth.
     let (begin, looks) = (SystemTime::now(), AtomicU64::new(0));
-    let killed = world.open(Limits::default()).with_time(move || {
+    let killed = world.open(SnapshotLimits::default()).with_time(move || {
         let look = looks.fetch_add(1, Ordering::Relaxed) + 1;
         assert!(look < 10, "the process is killed");
         begin + Duration::from_secs(60 * look)
@@ -207,12 +211,12 @@ fn take_of_a_workspace_beyond_the_limits_fails_and_says_that_undo_is_off() {
     let world = World::new();
     world.write("a", "12345");
     world.write("b", "12345");
-    for limits in [Limits::default().with_entries(1), Limits::default().with_bytes(9)] {
+    for limits in [SnapshotLimits::default().with_entries(1), SnapshotLimits::default().with_bytes(9)] {
         let error = world.open(limits).take().unwrap_err();
         assert!(matches!(error, SnapshotError::TooLarge { .. }));
         assert!(error.to_string().starts_with("undo is off"), "{error}");
     }
-    world.open(Limits::default().with_entries(2).with_bytes(10)).take().unwrap();
+    world.open(SnapshotLimits::default().with_entries(2).with_bytes(10)).take().unwrap();
 }
 
 #[test]
@@ -220,7 +224,7 @@ fn take_of_a_new_workspace_beyond_the_limits_stores_nothing() {
     let world = World::new();
     world.write("a", "a content");
     world.write("b", "b");
-    world.open(Limits::default().with_entries(1)).take().unwrap_err();
+    world.open(SnapshotLimits::default().with_entries(1)).take().unwrap_err();
     let has_content = |state| matches!(state, State::File(_, content) if content == b"a content");
     assert!(!states(&world.store()).into_values().any(has_content));
 }
@@ -235,7 +239,7 @@ fn take_after_one_that_was_cut_off_anywhere_is_whole() {
         for number in 0..6 {
             world.write(&format!("folder{number}/file"), &number.to_string());
         }
-        world.open(Limits::default().with_entries(entries)).take().unwrap_err();
+        world.open(SnapshotLimits::default().with_entries(entries)).take().unwrap_err();
         let unfinished =
             fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("unfinished");
         fs::write(unfinished.join(".tmp"), "half").unwrap();
@@ -254,7 +258,7 @@ fn take_by_several_at_once_gives_each_the_same_snapshot() {
     }
     let ids: Vec<_> = thread::scope(|scope| {
         let takes: Vec<_> =
-            (0..4).map(|_| scope.spawn(|| world.open(Limits::default()).take().unwrap())).collect();
+            (0..4).map(|_| scope.spawn(|| world.open(SnapshotLimits::default()).take().unwrap())).collect();
         takes.into_iter().map(|take| take.join().unwrap()).collect()
     });
     assert!(ids.iter().all(|id| *id == world.take()), "{ids:?}");
@@ -266,7 +270,7 @@ fn take_while_another_process_works_on_the_workspace_fails_after_the_wait() {
     let lock = fs::read_dir(world.store()).unwrap().next().unwrap().unwrap().path().join("lock");
     let lock = fs::File::create(lock).unwrap();
     lock.lock().unwrap();
-    let hasty = world.open(Limits::default().with_lock_wait(Duration::ZERO));
+    let hasty = world.open(SnapshotLimits::default().with_lock_wait(Duration::ZERO));
     let error = hasty.take().unwrap_err();
     assert!(matches!(error, SnapshotError::Busy { .. }));
     assert!(error.to_string().starts_with("another process works on the snapshots"), "{error}");
@@ -278,7 +282,7 @@ fn take_while_another_process_works_on_the_workspace_fails_after_the_wait() {
 fn take_while_another_thread_takes_one_waits_for_it() {
     let world = World::new();
     (0..50).for_each(|number| world.write(&format!("{number}"), "1"));
-    let hasty = world.open(Limits::default().with_lock_wait(Duration::ZERO));
+    let hasty = world.open(SnapshotLimits::default().with_lock_wait(Duration::ZERO));
     thread::scope(|scope| {
         let takes: Vec<_> = (0..4).map(|_| scope.spawn(|| hasty.take())).collect();
         assert!(takes.into_iter().all(|take| take.join().unwrap().is_ok()));
@@ -303,7 +307,8 @@ fn take_of_unchanged_files_returns_the_same_id_within_its_time() {
     for number in 0..files {
         world.write(&format!("crate{}/src/file{number}.rs", number % 400), &format!("// {number}\n"));
     }
-    let snapshots = world.open(Limits::default()).with_time(|| SystemTime::now() + Duration::from_secs(60));
+    let snapshots =
+        world.open(SnapshotLimits::default()).with_time(|| SystemTime::now() + Duration::from_secs(60));
     let [(cold, first), mut warm @ ..] = [(); 4].map(|()| {
         let begin = Instant::now();
         let id = snapshots.take().unwrap();

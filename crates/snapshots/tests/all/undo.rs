@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use archon_snapshots::{Limits, SnapshotError, Step};
+use archon_snapshots::{SnapshotError, SnapshotLimits, UndoStep};
 
 use crate::world::{World, paths_that_stay, states};
 
@@ -96,7 +96,7 @@ fn undo_of_two_turns_keeps_what_the_person_did_between_them() {
 #[test]
 fn undo_of_one_turn_after_the_other_is_redone_in_the_other_order() {
     let world = World::new();
-    let turns: Vec<Step> = ["1", "2"].map(|turn| world.turn(turn, |world| world.write("a", turn))).into();
+    let turns: Vec<UndoStep> = ["1", "2"].map(|turn| world.turn(turn, |world| world.write("a", turn))).into();
     let open = || world.snapshots.open_steps("session", &turns).unwrap();
     world.undo(&open()[1..]);
     assert_eq!(world.text("a"), "1");
@@ -180,7 +180,7 @@ fn undo_of_a_turn_that_was_cut_off_takes_the_state_of_now() {
     world.write("a", "1");
     let before = world.take();
     world.write("a", "2");
-    world.undo(&[Step::new("1", before, None)]);
+    world.undo(&[UndoStep::new("1", before, None)]);
     assert_eq!(world.text("a"), "1");
 }
 
@@ -198,7 +198,7 @@ fn undo_of_a_turn_that_was_cut_off_leaves_later_changes() {
         world.write(path, "by the person");
         world.set_time(path, ended + Duration::from_secs(60));
     }
-    let restored = world.undo(&[Step::new("1", before, None).with_end(ended)]);
+    let restored = world.undo(&[UndoStep::new("1", before, None).with_end(ended)]);
     assert_eq!((world.text("ours"), world.text("deleted")), ("1".into(), "1".into()));
     assert_eq!(world.text("theirs"), "by the person");
     assert_eq!(paths_that_stay(&restored), ["new", "theirs"]);
@@ -309,7 +309,7 @@ fn undo_after_a_content_was_damaged_and_found_has_it_again() {
         world.remove(path);
         let after = later.take_after(&before).unwrap();
         damage(&world, if path == "a" { "the same content" } else { "none" });
-        later.undo("session", &[Step::new(path, before, Some(after))]).unwrap()
+        later.undo("session", &[UndoStep::new(path, before, Some(after))]).unwrap()
     };
     assert_eq!(paths_that_stay(&undo_of_removed("a")), ["a"]);
     assert!(undo_of_removed("b").left.is_empty());
@@ -360,7 +360,7 @@ fn undo_beyond_the_limits_fails_and_changes_nothing() {
     let world = World::new();
     let step = world.turn("1", |world| world.write("a", "1"));
     world.write("b", "1");
-    let error = world.open(Limits::default().with_entries(1)).undo("session", &[step]).unwrap_err();
+    let error = world.open(SnapshotLimits::default().with_entries(1)).undo("session", &[step]).unwrap_err();
     assert!(matches!(error, SnapshotError::TooLarge { .. }));
     assert!(world.has("a"));
 }

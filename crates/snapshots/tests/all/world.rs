@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use archon_snapshots::{Limits, Restored, SnapshotId, Snapshots, Step};
+use archon_snapshots::{Restored, SnapshotId, SnapshotLimits, Snapshots, UndoStep};
 use tempfile::TempDir;
 
 /// The state of a file or link.
@@ -36,18 +36,19 @@ impl World {
             fs::create_dir(folder).unwrap();
         }
         fs::write(workspace.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        let snapshots = Snapshots::open(&folder.path().join("store"), &workspace, Limits::default()).unwrap();
+        let snapshots =
+            Snapshots::open(&folder.path().join("store"), &workspace, SnapshotLimits::default()).unwrap();
         Self { folder, workspace, outside, snapshots }
     }
 
     /// The store as another process opens it.
-    pub(crate) fn open(&self, limits: Limits) -> Snapshots {
+    pub(crate) fn open(&self, limits: SnapshotLimits) -> Snapshots {
         Snapshots::open(&self.store(), &self.workspace, limits).unwrap()
     }
 
     /// The snapshots at a time at which all files are old.
     pub(crate) fn later(&self) -> Snapshots {
-        self.open(Limits::default()).with_time(|| SystemTime::now() + Duration::from_secs(60))
+        self.open(SnapshotLimits::default()).with_time(|| SystemTime::now() + Duration::from_secs(60))
     }
 
     pub(crate) fn store(&self) -> PathBuf {
@@ -95,13 +96,13 @@ impl World {
     }
 
     /// Does some work, with a snapshot before and after it.
-    pub(crate) fn turn(&self, name: &str, work: impl FnOnce(&Self)) -> Step {
+    pub(crate) fn turn(&self, name: &str, work: impl FnOnce(&Self)) -> UndoStep {
         let before = self.take();
         work(self);
-        Step::new(name, before, Some(self.snapshots.take_after(&before).unwrap()))
+        UndoStep::new(name, before, Some(self.snapshots.take_after(&before).unwrap()))
     }
 
-    pub(crate) fn undo(&self, steps: &[Step]) -> Restored {
+    pub(crate) fn undo(&self, steps: &[UndoStep]) -> Restored {
         self.snapshots.undo("session", steps).unwrap()
     }
 
@@ -121,7 +122,8 @@ impl World {
 
     /// Runs `git` without settings of this machine, and without work that goes on after it.
     fn git(&self, words: &[&str]) -> bool {
-        let settings = ["user.name=Anna", "user.email=anna@example.com", "gc.auto=0", "maintenance.auto=false"];
+        let settings =
+            ["user.name=Anna", "user.email=anna@example.com", "gc.auto=0", "maintenance.auto=false"];
         let mut git = Command::new("git");
         git.args(settings.into_iter().flat_map(|setting| ["-c", setting])).args(words);
         git.env("HOME", self.folder.path()).env("GIT_CONFIG_NOSYSTEM", "1").env_remove("XDG_CONFIG_HOME");

@@ -2,7 +2,7 @@
 
 use archon_types::Timestamp;
 
-use super::{CallState, Cell, CellKind, Cells, call::seconds};
+use super::{CallProgress, Cell, CellKind, Cells, call::seconds};
 use crate::{
     row::Row,
     theme::{Look, Page},
@@ -33,7 +33,7 @@ impl Cells {
     fn agents(&self) -> Option<(usize, Timestamp)> {
         let since = |cell: &Cell| match &cell.kind {
             CellKind::Call(call) if call.is_delegation => match call.state {
-                CallState::Running(since) => Some(since),
+                CallProgress::Running(since) => Some(since),
                 _ => None,
             },
             _ => None,

@@ -27,7 +27,7 @@ pub struct CallCell {
     /// The argument that says the most, as one line.
     pub argument: String,
     /// The present state of the call.
-    pub state: CallState,
+    pub state: CallProgress,
     /// The part of the output that is shown: the end for a command, the beginning for any other tool.
     pub output: Vec<String>,
     /// The number of lines of the output that are not shown.
@@ -47,7 +47,7 @@ pub struct CallCell {
 /// The state of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum CallState {
+pub enum CallProgress {
     /// The call has not begun.
     Waiting,
     /// The call runs since this time.
@@ -71,7 +71,7 @@ impl CallCell {
             call: id,
             name: name_of(call),
             argument: argument_of(call),
-            state: CallState::Waiting,
+            state: CallProgress::Waiting,
             output: Vec::new(),
             omitted: 0,
             whole: None,
@@ -83,7 +83,7 @@ impl CallCell {
     }
 
     pub(crate) fn begin(&mut self, at: Timestamp) {
-        self.state = CallState::Running(at);
+        self.state = CallProgress::Running(at);
     }
 
     /// Shows a progress message or a partial result of the running call.
@@ -94,13 +94,13 @@ impl CallCell {
     pub(crate) fn finish(&mut self, result: &ToolResult, at: Timestamp) {
         let exit_code = result.metadata.get("exit_code").and_then(Json::as_i64);
         let took_ms = match self.state {
-            CallState::Running(since) => Some(at.millis_since(since)),
+            CallProgress::Running(since) => Some(at.millis_since(since)),
             _ => None,
         };
         let is_success = !result.is_error() && exit_code.is_none_or(|code| code == 0);
         // What the child runs did belongs to their own logs.
         self.children = ChildCalls::default();
-        self.state = CallState::Done { is_success, took_ms };
+        self.state = CallProgress::Done { is_success, took_ms };
         let diff = result.metadata.get("diff").and_then(Json::as_str);
         self.is_delegation |= result.child_run.is_some() || result.metadata.contains_key(metadata::AGENT);
         match diff {
@@ -127,26 +127,26 @@ impl CallCell {
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        matches!(self.state, CallState::Running(_))
+        matches!(self.state, CallProgress::Running(_))
     }
 
     /// Lets a call wait, because no process works on its run.
     pub(crate) fn rest(&mut self) {
         if self.is_running() {
-            self.state = CallState::Waiting;
+            self.state = CallProgress::Waiting;
         }
     }
 
     /// Ends a call without a result, because nobody works on its run any more.
     pub(crate) fn give_up(&mut self) {
         let what = match self.state {
-            CallState::Waiting => "not run",
-            CallState::Running(_) => "cut off",
-            CallState::Done { .. } => return,
+            CallProgress::Waiting => "not run",
+            CallProgress::Running(_) => "cut off",
+            CallProgress::Done { .. } => return,
         };
         self.show(what, LINES, false);
         self.children = ChildCalls::default();
-        self.state = CallState::Done { is_success: false, took_ms: None };
+        self.state = CallProgress::Done { is_success: false, took_ms: None };
     }
 
     fn show(&mut self, text: &str, most: usize, is_end: bool) {
@@ -197,10 +197,10 @@ impl CallCell {
 
     fn first_row(&self, page: &Page) -> Row {
         let (sign, look, took) = match self.state {
-            CallState::Waiting => ("○", Look::Dim, None),
-            CallState::Running(_) => ("●", Look::Strong, None),
-            CallState::Done { is_success: true, took_ms } => ("✓", Look::Good, took_ms),
-            CallState::Done { is_success: false, took_ms } => ("✗", Look::Error, took_ms),
+            CallProgress::Waiting => ("○", Look::Dim, None),
+            CallProgress::Running(_) => ("●", Look::Strong, None),
+            CallProgress::Done { is_success: true, took_ms } => ("✓", Look::Good, took_ms),
+            CallProgress::Done { is_success: false, took_ms } => ("✗", Look::Error, took_ms),
         };
         // The last line of a delegation has its time.
         let took =

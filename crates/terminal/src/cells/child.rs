@@ -3,7 +3,7 @@
 use archon_types::{CallId, Record, RecordBody, RunId, ToolCall, ToolResult};
 
 use crate::{
-    row::{Row, Span},
+    row::{Row, TextSpan},
     theme::{Look, Page},
     wrap::one_row,
 };
@@ -82,9 +82,9 @@ impl ChildCalls {
             };
             let text = one_row(&call.text, page.narrowed(INDENT.len() + 2).width).into_owned();
             let spans = vec![
-                Span::new(INDENT, dim),
-                Span::new(sign, page.theme.style(look)),
-                Span::new(text, page.theme.style(Look::Plain)),
+                TextSpan::new(INDENT, dim),
+                TextSpan::new(sign, page.theme.style(look)),
+                TextSpan::new(text, page.theme.style(Look::Plain)),
             ];
             rows.push(Row::of_spans(spans).cut(page.width));
         }

@@ -3,7 +3,7 @@
 use archon_types::{STEP_LIST_TOOL, StepList, StepStatus, ToolCall, one_line};
 
 use crate::{
-    row::{Row, Span, width},
+    row::{Row, TextSpan, width},
     theme::{Look, Page},
     wrap::break_spans,
 };
@@ -48,9 +48,9 @@ impl PlanCell {
     }
 
     pub(crate) fn rows(&self, page: &Page) -> Vec<Row> {
-        let mut first = vec![Span::new("Plan", page.theme.style(Look::Strong))];
+        let mut first = vec![TextSpan::new("Plan", page.theme.style(Look::Strong))];
         if !self.explanation.is_empty() {
-            first.push(Span::new(format!("  {}", self.explanation), page.theme.style(Look::Dim)));
+            first.push(TextSpan::new(format!("  {}", self.explanation), page.theme.style(Look::Dim)));
         }
         let mut rows = break_spans(&first, page.width);
         rows.extend(self.steps.iter().flat_map(|step| step.rows(page)));
@@ -76,7 +76,10 @@ impl PlanStep {
         };
         let sign = if page.theme.is_ascii() { ascii } else { sign };
         let style = page.theme.style(look);
-        Row::of_spans(vec![Span::new(format!("  {sign}"), style), Span::new(self.text.as_str(), style)])
+        Row::of_spans(vec![
+            TextSpan::new(format!("  {sign}"), style),
+            TextSpan::new(self.text.as_str(), style),
+        ])
     }
 
     fn rows(&self, page: &Page) -> Vec<Row> {

@@ -9,7 +9,7 @@ use super::{
     completion::{Completion, Named, Word},
     draft::DraftKind,
     lines::{Lines, columns_beside},
-    popup::Candidate,
+    popup::CompletionCandidate,
     search::{self, Search},
 };
 use crate::{
@@ -26,7 +26,7 @@ const SEARCH_SIGN: &str = "search: ";
 impl Composer {
     /// Sets the commands of the program, in the order in which they are listed. They are offered for a word behind `/`
     /// at the beginning of a draft.
-    pub fn set_commands(&mut self, commands: Vec<Candidate>) {
+    pub fn set_commands(&mut self, commands: Vec<CompletionCandidate>) {
         self.offers.commands = commands;
         self.refresh(false);
     }

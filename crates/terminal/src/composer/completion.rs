@@ -7,7 +7,7 @@ use super::{
     draft::DraftKind,
     fuzzy::Pattern,
     piece::STAND_IN,
-    popup::{Candidate, Popup},
+    popup::{CompletionCandidate, Popup},
 };
 
 /// The maximum number of names in a list.
@@ -16,7 +16,7 @@ const MOST: usize = 100;
 /// The names that the program has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offers {
-    pub(crate) commands: Vec<Candidate>,
+    pub(crate) commands: Vec<CompletionCandidate>,
     pub(crate) files: Arc<[String]>,
 }
 

@@ -8,7 +8,7 @@ use std::{borrow::Cow, ops::Range};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::{
-    row::{Place, Row, Span, harmless, width},
+    row::{Place, Row, TextSpan, harmless, width},
     theme::{Look, Page},
 };
 
@@ -114,9 +114,9 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the text of a row; with the offset of the caret, if it stands in this row.
-    fn spans(&self, row: usize, caret: Option<usize>, page: &Page) -> Vec<Span> {
+    fn spans(&self, row: usize, caret: Option<usize>, page: &Page) -> Vec<TextSpan> {
         let Range { start, end } = self.range(row);
-        let span = |range: Range<usize>, look| Span::new(self.text_of(range), page.theme.style(look));
+        let span = |range: Range<usize>, look| TextSpan::new(self.text_of(range), page.theme.style(look));
         let Some(caret) = caret.filter(|at| (start..=end).contains(at)) else {
             return vec![span(start..end, Look::Plain)];
         };
@@ -129,7 +129,7 @@ impl<'a> Lines<'a> {
             }
         }
         let under = Some(self.text_of(caret..behind)).filter(|shown| !shown.is_empty());
-        let under = Span::new(under.unwrap_or_else(|| " ".to_owned()), page.theme.style(Look::Caret));
+        let under = TextSpan::new(under.unwrap_or_else(|| " ".to_owned()), page.theme.style(Look::Caret));
         vec![span(start..caret, Look::Plain), under, span(behind..end, Look::Plain)]
     }
 

@@ -14,7 +14,7 @@ const SIGN: &str = "▸ ";
 /// A text that can be taken into the draft, such as the name of a command.
 ///
 /// ```
-/// use archon_terminal::Candidate;
+/// use archon_terminal::CompletionCandidate;
 ///
 /// let help = Candidate::new("/help", "/help", "shows all commands");
 /// let model = Candidate::new("/model ", "/model", "changes the model");
@@ -22,7 +22,7 @@ const SIGN: &str = "▸ ";
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Candidate {
+pub struct CompletionCandidate {
     /// The text for the draft. A command with a space at its end needs more words and is not sent with the key that
     /// takes it.
     pub insert: String,
@@ -32,7 +32,7 @@ pub struct Candidate {
     pub detail: String,
 }
 
-impl Candidate {
+impl CompletionCandidate {
     /// Creates a candidate.
     pub fn new(insert: impl Into<String>, label: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { insert: insert.into(), label: label.into(), detail: detail.into() }

@@ -6,7 +6,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::{
     code::{CodeState, Language},
-    row::{Row, Span, width},
+    row::{Row, TextSpan, width},
     theme::{Look, Page},
     wrap::{self, break_spans},
 };
@@ -43,7 +43,7 @@ pub(super) fn rows(source: &str, page: &Page) -> Vec<Row> {
         .collect();
     definitions.sort_unstable();
     for (_, text) in definitions {
-        blocks.push(&[Span::new(text, page.theme.style(Look::Address))]);
+        blocks.push(&[TextSpan::new(text, page.theme.style(Look::Address))]);
     }
     match blocks.rows.is_empty() {
         true => wrap::rows(source.trim_end(), page.theme.style(Look::Plain), page.width),
@@ -189,7 +189,7 @@ impl Blocks<'_> {
     }
 
     /// Adds the rows of a line behind what stands before them.
-    fn push(&mut self, line: &[Span]) {
+    fn push(&mut self, line: &[TextSpan]) {
         let style = self.page.theme.style(Look::Dim);
         for mut row in break_spans(line, self.columns()) {
             let hidden = self.first_shown();
@@ -232,14 +232,14 @@ impl Blocks<'_> {
         self.begin_block(at);
         let sign = if self.page.theme.is_ascii() { "-" } else { "─" };
         let line = sign.repeat(self.columns().min(RULE_COLUMNS));
-        self.push(&[Span::new(line, self.page.theme.style(Look::Dim))]);
+        self.push(&[TextSpan::new(line, self.page.theme.style(Look::Dim))]);
     }
 
     /// Adds the rows of code. Nothing stands before them, so that they are copied as they are.
     fn end_code(&mut self) {
         let Some(code) = self.code.take() else { return };
         self.push_marker();
-        let fence = |text: String| verbatim(vec![Span::new(text, self.page.theme.style(Look::Dim))]);
+        let fence = |text: String| verbatim(vec![TextSpan::new(text, self.page.theme.style(Look::Dim))]);
         let language = code.info.as_deref().and_then(Language::of);
         let mut state = CodeState::default();
         self.rows.extend(code.info.as_ref().map(|info| fence(format!("{FENCE}{info}"))));

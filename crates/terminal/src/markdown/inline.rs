@@ -3,7 +3,7 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::{
-    row::Span,
+    row::TextSpan,
     theme::{Look, Page, Style, Theme},
 };
 
@@ -16,7 +16,7 @@ pub(super) fn first_sign(text: &str) -> Option<usize> {
 #[derive(Debug)]
 pub(super) struct Inline {
     theme: Theme,
-    lines: Vec<Vec<Span>>,
+    lines: Vec<Vec<TextSpan>>,
     bold: usize,
     italic: usize,
     links: Vec<Link>,
@@ -77,7 +77,7 @@ impl Inline {
     }
 
     /// Takes the lines out; none if there is no text.
-    pub(super) fn take_lines(&mut self) -> Vec<Vec<Span>> {
+    pub(super) fn take_lines(&mut self) -> Vec<Vec<TextSpan>> {
         let mut lines = std::mem::replace(&mut self.lines, vec![Vec::new()]);
         // HTML ends with a line end.
         if lines.last().is_some_and(Vec::is_empty) {
@@ -135,7 +135,7 @@ impl Inline {
                 self.lines.push(Vec::new());
             }
             if let Some(line) = self.lines.last_mut().filter(|_| !part.is_empty()) {
-                line.push(Span::new(part, style));
+                line.push(TextSpan::new(part, style));
             }
         }
     }

@@ -3,7 +3,7 @@
 use pulldown_cmark::Alignment;
 
 use crate::{
-    row::Span,
+    row::TextSpan,
     theme::{Look, Page, Style},
 };
 
@@ -14,7 +14,7 @@ pub(super) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-type Cell = Vec<Span>;
+type Cell = Vec<TextSpan>;
 
 impl Table {
     pub(super) fn new(alignments: Vec<Alignment>) -> Self {
@@ -32,7 +32,7 @@ impl Table {
     }
 
     /// Returns the lines of the table for this number of columns. Lines with one cell each may be wider.
-    pub(super) fn lines(&self, columns: usize, page: &Page) -> Vec<Vec<Span>> {
+    pub(super) fn lines(&self, columns: usize, page: &Page) -> Vec<Vec<TextSpan>> {
         let dim = page.theme.style(Look::Dim);
         let (between, rule, crossing) = match page.theme.is_ascii() {
             true => (" | ", "-", "-+-"),
@@ -48,7 +48,7 @@ impl Table {
             let mut line = Vec::new();
             for (column, (width, alignment)) in widths.iter().zip(&self.alignments).enumerate() {
                 if column > 0 {
-                    line.push(Span::new(between, dim));
+                    line.push(TextSpan::new(between, dim));
                 }
                 line.extend(aligned(
                     row.get(column).map(Vec::as_slice).unwrap_or_default(),
@@ -60,7 +60,7 @@ impl Table {
             lines.push(line);
             if number == 0 {
                 let parts: Vec<String> = widths.iter().map(|width| rule.repeat(*width)).collect();
-                lines.push(vec![Span::new(parts.join(crossing), dim)]);
+                lines.push(vec![TextSpan::new(parts.join(crossing), dim)]);
             }
         }
         lines
@@ -71,12 +71,12 @@ impl Table {
     }
 
     /// Returns a line for each cell, behind the name of its column, and an empty line between two rows.
-    fn lines_of_cells(&self, page: &Page) -> Vec<Vec<Span>> {
+    fn lines_of_cells(&self, page: &Page) -> Vec<Vec<TextSpan>> {
         let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };
         if rows.is_empty() {
             return head.iter().map(|cell| bold(cell)).collect();
         }
-        let mut lines: Vec<Vec<Span>> = Vec::new();
+        let mut lines: Vec<Vec<TextSpan>> = Vec::new();
         for row in rows {
             if !lines.is_empty() {
                 lines.push(Vec::new());
@@ -84,7 +84,7 @@ impl Table {
             for (name, cell) in head.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
                 let mut line = bold(name);
                 if !name.is_empty() {
-                    line.push(Span::new(": ", page.theme.style(Look::Plain)));
+                    line.push(TextSpan::new(": ", page.theme.style(Look::Plain)));
                 }
                 line.extend(cell.iter().cloned());
                 lines.push(line);
@@ -94,22 +94,22 @@ impl Table {
     }
 }
 
-fn width(cell: &[Span]) -> usize {
-    cell.iter().map(Span::width).sum()
+fn width(cell: &[TextSpan]) -> usize {
+    cell.iter().map(TextSpan::width).sum()
 }
 
-fn bold(cell: &[Span]) -> Cell {
-    cell.iter().map(|span| Span::new(span.text(), span.style().bold())).collect()
+fn bold(cell: &[TextSpan]) -> Cell {
+    cell.iter().map(|span| TextSpan::new(span.text(), span.style().bold())).collect()
 }
 
-fn aligned(cell: &[Span], columns: usize, alignment: Alignment, is_head: bool) -> Cell {
+fn aligned(cell: &[TextSpan], columns: usize, alignment: Alignment, is_head: bool) -> Cell {
     let free = columns.saturating_sub(width(cell));
     let before = match alignment {
         Alignment::Right => free,
         Alignment::Center => free / 2,
         Alignment::Left | Alignment::None => 0,
     };
-    let spaces = |count: usize| Span::new(" ".repeat(count), Style::PLAIN);
+    let spaces = |count: usize| TextSpan::new(" ".repeat(count), Style::PLAIN);
     let mut line = vec![spaces(before)];
     line.extend(if is_head { bold(cell) } else { cell.to_vec() });
     line.push(spaces(free - before));

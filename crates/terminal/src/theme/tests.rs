@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use super::*;
-use crate::{ansi::Bytes, row::Span, support::Support};
+use crate::{ansi::Bytes, row::TextSpan, support::Support};
 
 /// The least contrast of text in WCAG 2.2, success criterion 1.4.3.
 const LEAST_CONTRAST: f64 = 4.5;
@@ -66,7 +66,7 @@ fn cell_of(style: Style) -> vt100::Cell {
     let size = NonZeroU16::new(2).unwrap();
     let mut terminal = vt100::Parser::new(size, size, 0);
     let mut bytes = Bytes::default();
-    bytes.spans(&[Span::new("x", style)]);
+    bytes.spans(&[TextSpan::new("x", style)]);
     terminal.process(&bytes.0);
     terminal.screen().cell(0, 0).unwrap().clone()
 }

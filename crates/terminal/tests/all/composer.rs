@@ -1,8 +1,8 @@
 //! The draft: keys, pastes, kinds, history and rows.
 
 use archon_terminal::{
-    Action, Composer, Draft, DraftKind, Input, Interrupt, Key, Keymap, Look, Page, Place, Span, Style, Theme,
-    Work,
+    Action, Composer, Draft, DraftKind, Input, InterruptAction, Key, Keymap, Look, Page, Place, Style,
+    TextSpan, Theme, Work,
 };
 use archon_testkit::{Chance, cases, first_seed};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
@@ -179,7 +179,7 @@ fn paste_never_sends_and_keeps_each_byte() {
 // spec: CL-06
 #[test]
 fn keys_for_the_program_become_actions() {
-    let cancel = Action::Interrupt(Interrupt::CancelRun);
+    let cancel = Action::Interrupt(InterruptAction::CancelRun);
     for (keys, work, expected) in [
         ("<Esc>", Work::Model, cancel.clone()),
         ("x<Esc>", Work::Tools, cancel.clone()),
@@ -190,8 +190,8 @@ fn keys_for_the_program_become_actions() {
         ("x<C-s>", Work::Model, Action::SendNow(Draft::typed("x"))),
         ("<C-s>", Work::Model, Action::Nothing),
         ("x<C-c>", Work::Model, cancel),
-        ("x<C-c>", Work::Idle, Action::Interrupt(Interrupt::ClearDraft)),
-        ("<C-c>", Work::Idle, Action::Interrupt(Interrupt::Leave)),
+        ("x<C-c>", Work::Idle, Action::Interrupt(InterruptAction::ClearDraft)),
+        ("<C-c>", Work::Idle, Action::Interrupt(InterruptAction::Leave)),
         ("<C-d>", Work::Idle, Action::Leave),
         ("x<C-d>", Work::Idle, Action::Nothing),
         ("<C-z>", Work::Model, Action::Suspend),
@@ -213,7 +213,7 @@ fn ctrl_c_clears_a_draft_that_undo_gives_back() {
     assert!(composer.is_empty());
     apply(&mut composer, "<C-7>");
     assert_eq!(draft_text(&composer), "some text|");
-    assert_eq!(composer.interrupt(at(900), Work::Model), Interrupt::CancelRun);
+    assert_eq!(composer.interrupt(at(900), Work::Model), InterruptAction::CancelRun);
     assert_eq!(draft_text(&composer), "some text|");
 }
 
@@ -420,7 +420,7 @@ fn check_rows(composer: &mut Composer, width: usize, seed: u64) {
         }
     }
     let draft = composer.draft().text;
-    let span = |text: &str| Span::new(text, Style::PLAIN);
+    let span = |text: &str| TextSpan::new(text, Style::PLAIN);
     // On a page that is wide enough for each character, no row is cut.
     if draft.graphemes(true).all(|grapheme| span(grapheme).width() <= width - 3) {
         let (rows, _) = composer.rows(&page(width), usize::MAX);

@@ -1,6 +1,6 @@
 //! Tests of the meaning of Ctrl+C.
 
-use archon_terminal::{Interrupt, Interrupts, Work};
+use archon_terminal::{InterruptAction, Interrupts, Work};
 
 use crate::typing::at;
 
@@ -8,16 +8,16 @@ use crate::typing::at;
 #[test]
 fn press_means_cancel_clear_or_leave_in_each_situation() {
     for (work, has_draft, expected) in [
-        (Work::Model, false, Interrupt::CancelRun),
-        (Work::Tools, false, Interrupt::CancelRun),
-        (Work::Asking, false, Interrupt::CancelRun),
+        (Work::Model, false, InterruptAction::CancelRun),
+        (Work::Tools, false, InterruptAction::CancelRun),
+        (Work::Asking, false, InterruptAction::CancelRun),
         // The draft is kept while a run is stopped.
-        (Work::Model, true, Interrupt::CancelRun),
-        (Work::Composing, true, Interrupt::ClearDraft),
-        (Work::Composing, false, Interrupt::Leave),
-        (Work::Idle, false, Interrupt::Leave),
-        (Work::Elsewhere, true, Interrupt::ClearDraft),
-        (Work::Elsewhere, false, Interrupt::Leave),
+        (Work::Model, true, InterruptAction::CancelRun),
+        (Work::Composing, true, InterruptAction::ClearDraft),
+        (Work::Composing, false, InterruptAction::Leave),
+        (Work::Idle, false, InterruptAction::Leave),
+        (Work::Elsewhere, true, InterruptAction::ClearDraft),
+        (Work::Elsewhere, false, InterruptAction::Leave),
     ] {
         assert_eq!(Interrupts::default().press(at(5), work, has_draft), expected, "{work:?} {has_draft}");
     }
@@ -37,7 +37,7 @@ fn third_quick_press_leaves_at_once_and_slow_ones_do_not() {
     ] {
         let mut interrupts = Interrupts::default();
         let last = presses.iter().map(|ms| interrupts.press(at(*ms), Work::Tools, false)).last();
-        assert_eq!(last == Some(Interrupt::LeaveAtOnce), expected, "{presses:?}");
+        assert_eq!(last == Some(InterruptAction::LeaveAtOnce), expected, "{presses:?}");
     }
 }
 
@@ -45,9 +45,9 @@ fn third_quick_press_leaves_at_once_and_slow_ones_do_not() {
 #[test]
 fn second_quick_press_after_a_cancel_does_not_leave() {
     let mut interrupts = Interrupts::default();
-    assert_eq!(interrupts.press(at(0), Work::Model, true), Interrupt::CancelRun);
+    assert_eq!(interrupts.press(at(0), Work::Model, true), InterruptAction::CancelRun);
     // The run has ended meanwhile. The draft stays too.
-    assert_eq!(interrupts.press(at(300), Work::Composing, true), Interrupt::CancelRun);
-    assert_eq!(interrupts.press(at(900), Work::Composing, true), Interrupt::ClearDraft);
-    assert_eq!(interrupts.press(at(1_000), Work::Idle, false), Interrupt::Leave);
+    assert_eq!(interrupts.press(at(300), Work::Composing, true), InterruptAction::CancelRun);
+    assert_eq!(interrupts.press(at(900), Work::Composing, true), InterruptAction::ClearDraft);
+    assert_eq!(interrupts.press(at(1_000), Work::Idle, false), InterruptAction::Leave);
 }

@@ -1,6 +1,8 @@
 //! The lists below the draft: commands, files, and the search in the history.
 
-use archon_terminal::{Action, Candidate, Composer, Draft, DraftKind, Interrupt, Place, Row, Work};
+use archon_terminal::{
+    Action, CompletionCandidate, Composer, Draft, DraftKind, InterruptAction, Place, Row, Work,
+};
 use archon_testkit::{Chance, cases, first_seed};
 
 use crate::{
@@ -11,9 +13,9 @@ use crate::{
 fn composer() -> Composer {
     let mut composer = Composer::default();
     composer.set_commands(vec![
-        Candidate::new("/help", "/help", "shows all commands"),
-        Candidate::new("/model ", "/model", "changes the model"),
-        Candidate::new("/compact", "/compact", ""),
+        CompletionCandidate::new("/help", "/help", "shows all commands"),
+        CompletionCandidate::new("/model ", "/model", "changes the model"),
+        CompletionCandidate::new("/compact", "/compact", ""),
     ]);
     let files = ["Cargo.toml", "docs/my notes.md", "src/main.rs", "src/map.rs"];
     composer.set_files(files.map(str::to_owned).into());
@@ -116,7 +118,7 @@ fn list_takes_escape_and_arrows_only_while_it_has_entries() {
         (actions.last().unwrap(), composer.draft().text)
     };
     assert_eq!(apply_while_busy("/h<Esc>"), (Action::Redraw, "/h".to_owned()));
-    let stop = Action::Interrupt(Interrupt::CancelRun);
+    let stop = Action::Interrupt(InterruptAction::CancelRun);
     assert_eq!(apply_while_busy("/h<Esc><Esc>"), (stop.clone(), "/h".to_owned()));
     assert_eq!(apply_while_busy("/x<Esc>"), (stop, "/x".to_owned()));
     assert_eq!(apply_while_busy("/x<Up>"), (Action::Redraw, "older".to_owned()));

@@ -1,6 +1,6 @@
 //! Questions: which keys answer, and when.
 
-use archon_terminal::{Composer, Input, Page, Place, Question, QuestionKey, Row, Scope, Theme};
+use archon_terminal::{AnswerScope, Composer, Input, Page, Place, Question, QuestionKey, Row, Theme};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{Answer, ApprovalRequest, QuestionKind};
 use serde_json::json;
@@ -33,10 +33,10 @@ fn last(request: ApprovalRequest, typed: &str) -> QuestionKey {
 }
 
 fn no(reason: &str) -> QuestionKey {
-    QuestionKey::Decided(Answer::Cancel { reason: reason.into() }, Scope::Once)
+    QuestionKey::Decided(Answer::Cancel { reason: reason.into() }, AnswerScope::Once)
 }
 
-fn trust(rule: &str, scope: Scope) -> QuestionKey {
+fn trust(rule: &str, scope: AnswerScope) -> QuestionKey {
     QuestionKey::Decided(Answer::Trust { rules: vec![rule.into()] }, scope)
 }
 
@@ -64,12 +64,12 @@ fn plan_is_carried_out_by_a_yes_and_refused_with_a_reason() {
 #[test]
 fn key_becomes_the_answer() {
     for (typed, expected) in [
-        ("y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
-        ("Y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
-        ("s", trust("bash(cargo test)", Scope::Session)),
+        ("y", QuestionKey::Decided(Answer::Approve, AnswerScope::Once)),
+        ("Y", QuestionKey::Decided(Answer::Approve, AnswerScope::Once)),
+        ("s", trust("bash(cargo test)", AnswerScope::Session)),
         ("a", QuestionKey::Taken),
-        ("aa", trust("bash(cargo test)", Scope::Always)),
-        ("aA", trust("bash(cargo test)", Scope::Always)),
+        ("aa", trust("bash(cargo test)", AnswerScope::Always)),
+        ("aA", trust("bash(cargo test)", AnswerScope::Always)),
         ("n", no("")),
         ("t<Enter>", no("")),
         ("tuse make<Enter>", no("use make")),
@@ -77,7 +77,7 @@ fn key_becomes_the_answer() {
         ("tab<S-Enter>cd<Enter>", no("ab\ncd")),
         ("tnxyz<C-w>no<Home><Del><Enter>", no("o")),
         // Escape closes the field, and the keys answer again.
-        ("tyes<Esc>y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("tyes<Esc>y", QuestionKey::Decided(Answer::Approve, AnswerScope::Once)),
         ("tyes<Esc>t<Enter>", no("")),
         ("x", QuestionKey::NotForMe),
         ("<Enter>", QuestionKey::NotForMe),
@@ -112,12 +112,13 @@ fn keys_without_a_rule_or_an_option_are_not_offered() {
 // spec: AP-05
 #[test]
 fn edit_of_the_arguments_becomes_the_answer() {
-    let edit = |arguments: archon_types::Json| QuestionKey::Decided(Answer::Edit { arguments }, Scope::Once);
+    let edit =
+        |arguments: archon_types::Json| QuestionKey::Decided(Answer::Edit { arguments }, AnswerScope::Once);
     // The only argument is a text, so the text itself is edited.
     assert_eq!(last(request(), "e -q<Enter>"), edit(json!({ "command": "cargo test -q" })));
     assert_eq!(last(request(), "e<C-u>ls <P:a\nb><Enter>"), edit(json!({ "command": "ls a\nb" })));
     assert_eq!(last(request(), "e<C-u><Enter>"), QuestionKey::Taken, "nothing is left");
-    assert_eq!(last(request(), "e<Esc>y"), QuestionKey::Decided(Answer::Approve, Scope::Once));
+    assert_eq!(last(request(), "e<Esc>y"), QuestionKey::Decided(Answer::Approve, AnswerScope::Once));
     let mut two = request();
     two.details["arguments"] = json!({ "path": "a", "count": 1 });
     let mut question = Question::new(two.clone());
@@ -139,11 +140,11 @@ fn edit_of_the_arguments_becomes_the_answer() {
 
 #[test]
 fn questions_of_other_kinds_take_replies_and_inputs() {
-    let reply = |text: &str| QuestionKey::Decided(Answer::Reply { text: text.into() }, Scope::Once);
+    let reply = |text: &str| QuestionKey::Decided(Answer::Reply { text: text.into() }, AnswerScope::Once);
     let in_doubt = ApprovalRequest::in_doubt("approval_1", "pay", &json!({ "sum": 3 }));
     assert_eq!(last(in_doubt.clone(), "rit was paid<Enter>"), reply("it was paid"));
     assert_eq!(last(in_doubt.clone(), "r <Enter>"), QuestionKey::Taken);
-    assert_eq!(last(in_doubt, "y"), QuestionKey::Decided(Answer::Approve, Scope::Once));
+    assert_eq!(last(in_doubt, "y"), QuestionKey::Decided(Answer::Approve, AnswerScope::Once));
     let mut failed = request();
     (failed.kind, failed.options) = (QuestionKind::FailedStep, vec!["approve".into(), "reply".into()]);
     assert_eq!(last(failed, "r<Enter>"), reply(""));
@@ -153,7 +154,7 @@ fn questions_of_other_kinds_take_replies_and_inputs() {
     let two = json!({ "missing": [{ "name": "city" }, { "name": "date" }] });
     let answers = keys(input(two), "rBerlin<Enter><Enter>now<Enter>");
     let arguments = json!({ "city": "Berlin", "date": "now" });
-    assert_eq!(answers.last(), Some(&QuestionKey::Decided(Answer::Edit { arguments }, Scope::Once)));
+    assert_eq!(answers.last(), Some(&QuestionKey::Decided(Answer::Edit { arguments }, AnswerScope::Once)));
     assert!(answers[..answers.len() - 1].iter().all(|key| *key == QuestionKey::Taken));
 }
 
@@ -180,7 +181,7 @@ fn keys_that_were_typed_early_do_not_answer() {
         }
         let yes = inputs("y").remove(0);
         let keys: Vec<QuestionKey> = typed.iter().map(|ms| question.apply(&yes, at(*ms), false)).collect();
-        let decided = QuestionKey::Decided(Answer::Approve, Scope::Once);
+        let decided = QuestionKey::Decided(Answer::Approve, AnswerScope::Once);
         assert_eq!(keys.last() == Some(&decided), expected, "{drawn:?} {typed:?}");
         assert!(keys[..keys.len() - 1].iter().all(|key| *key == QuestionKey::NotForMe), "{typed:?}");
     }
@@ -189,14 +190,14 @@ fn keys_that_were_typed_early_do_not_answer() {
 // spec: AP-13
 #[test]
 fn letters_beside_a_draft_go_to_the_draft_unless_tab_comes_first() {
-    let yes = QuestionKey::Decided(Answer::Approve, Scope::Once);
+    let yes = QuestionKey::Decided(Answer::Approve, AnswerScope::Once);
     for (typed, expected) in [
         ("y", QuestionKey::NotForMe),
         ("a", QuestionKey::NotForMe),
         ("<Tab>", QuestionKey::Taken),
         ("<Tab>y", yes),
         ("<Tab>a", QuestionKey::Taken),
-        ("<Tab>aa", trust("bash(cargo test)", Scope::Always)),
+        ("<Tab>aa", trust("bash(cargo test)", AnswerScope::Always)),
         ("<Tab>tno<Enter>", no("no")),
         // Any other key goes on with the draft.
         ("<Tab>x", QuestionKey::NotForMe),
@@ -243,10 +244,10 @@ fn question_that_was_hidden_takes_no_key_before_it_is_seen_again() {
 fn rule_is_stored_only_by_a_second_press_that_is_not_early() {
     for (typed, expected) in [
         ("ay", QuestionKey::NotForMe),
-        ("ayy", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("ayy", QuestionKey::Decided(Answer::Approve, AnswerScope::Once)),
         ("a<Esc>", QuestionKey::Taken),
         ("a<Esc>a", QuestionKey::Taken),
-        ("a<Esc>y", QuestionKey::Decided(Answer::Approve, Scope::Once)),
+        ("a<Esc>y", QuestionKey::Decided(Answer::Approve, AnswerScope::Once)),
         ("a<C-c>", QuestionKey::NotForMe),
         ("a<P:a>", QuestionKey::NotForMe),
     ] {

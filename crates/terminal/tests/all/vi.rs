@@ -1,8 +1,8 @@
 //! Vi keys: modes, motions, operators, and what they leave to other keys.
 
 use archon_terminal::{
-    Action, Composer, Draft, Input, Interrupt, Key, Keymap, Meter, Question, QuestionKey, Status, ViMode,
-    Work,
+    Action, Composer, Draft, Input, InterruptAction, Key, Keymap, Meter, Question, QuestionKey, Status,
+    ViMode, Work,
 };
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{ApprovalRequest, SessionMode};
@@ -141,7 +141,7 @@ fn commands_change_the_draft() {
 // spec: CL-06
 #[test]
 fn keys_leave_the_mode_and_the_action_that_belong_to_it() {
-    let cancel = Action::Interrupt(Interrupt::CancelRun);
+    let cancel = Action::Interrupt(InterruptAction::CancelRun);
     let (insert, normal) = (ViMode::Insert, ViMode::Normal);
     for (keys, work, action, mode) in [
         ("x", Work::Idle, Action::Redraw, insert),
@@ -159,7 +159,7 @@ fn keys_leave_the_mode_and_the_action_that_belong_to_it() {
         ("x<Esc>q", Work::Idle, Action::Nothing, normal),
         ("x<Esc><C-r>", Work::Idle, Action::Redraw, normal),
         ("x<Esc><Enter>", Work::Idle, Action::Send(Draft::typed("x")), insert),
-        ("x<Esc><C-c>", Work::Idle, Action::Interrupt(Interrupt::ClearDraft), insert),
+        ("x<Esc><C-c>", Work::Idle, Action::Interrupt(InterruptAction::ClearDraft), insert),
         ("x<Esc><BackTab>", Work::Idle, Action::NextMode, normal),
     ] {
         let mut composer = vi();
@@ -245,7 +245,7 @@ fn question_names_the_keys_that_stop_the_run() {
         for (input, stops) in inputs("<Esc><Esc>").iter().zip([!stop.contains("Esc Esc"), true]) {
             assert_eq!(question.apply(input, at(2_000), !composer.is_empty()), QuestionKey::NotForMe);
             let action = composer.apply(input.clone(), at(2_000), Work::Asking);
-            assert_eq!(action == Action::Interrupt(Interrupt::CancelRun), stops, "{keys}, {is_called}");
+            assert_eq!(action == Action::Interrupt(InterruptAction::CancelRun), stops, "{keys}, {is_called}");
         }
     }
 }

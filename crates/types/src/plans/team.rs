@@ -9,14 +9,14 @@ use crate::{Json, bus::MessageType, values::AgentId};
 /// A role in a team: its purpose and its permissions.
 ///
 /// ```
-/// use archon_types::Role;
+/// use archon_types::TeamRole;
 ///
 /// let researcher = Role::new("researcher", "You find sources.").with_tools(["web_search"]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Role {
+pub struct TeamRole {
     /// The name, as plans use it.
     pub name: String,
     /// The tools that the work of the role needs.
@@ -40,7 +40,7 @@ pub struct Role {
     pub instructions: Vec<String>,
 }
 
-impl Role {
+impl TeamRole {
     /// Creates a role that may send every message and delegate to every role.
     pub fn new(name: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self { name: name.into(), prompt: prompt.into(), ..Self::default() }

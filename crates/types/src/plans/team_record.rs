@@ -14,7 +14,7 @@ use crate::{
 use super::{
     plan_record::PlanDiff,
     task::{SubTask, Task},
-    team::{Member, Role, TeamSettings},
+    team::{Member, TeamRole, TeamSettings},
 };
 
 /// A record of a team's run. A record marked "Derived" follows from earlier records of the log; every other
@@ -29,7 +29,7 @@ pub enum TeamRecord {
         /// The settings.
         settings: TeamSettings,
         /// The roles.
-        roles: Vec<Role>,
+        roles: Vec<TeamRole>,
         /// The members of the team, without the lead.
         members: Vec<Member>,
         /// The lead, which writes the answer and does work that no member can do; `None` without a lead.

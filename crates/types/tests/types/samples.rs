@@ -10,12 +10,12 @@ use archon_types::{
     HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata,
     MessageType, ModeSource, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
     Outcome, OutcomeStatus, OutputCheck, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings,
-    ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig,
+    ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, RunConfig,
     RunStarted, SchemaProblem, SessionMode, SessionSnapshot, SnapshotMessage, SnapshotPlace, SnapshotResult,
     SnapshotSpending, Speaker, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern,
-    TeamRecord, TeamSettings, ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode, ToolResult,
-    ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage, UserMessage, ViewPart, WorkspaceSnapshot,
-    metadata,
+    TeamRecord, TeamRole, TeamSettings, ThinkingLevel, Tokenizer, ToolAnnotations, ToolCall, ToolMode,
+    ToolResult, ToolResultMessage, ToolSpec, Trust, TurnTrigger, Usage, UserMessage, ViewPart,
+    WorkspaceSnapshot, metadata,
 };
 use serde_json::json;
 
@@ -296,7 +296,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
     let steps = vec![SubTask::new("a", "Search"), SubTask::new("b", "Write").after(["a"]).with_rules(rules)];
     let mut diff = PlanDiff::default();
     (diff.add, diff.remove) = (vec![SubTask::new("c", "Ask")], vec!["b".into()]);
-    let mut role = Role::new("writer", "You write.").with_tools(["draft"]);
+    let mut role = TeamRole::new("writer", "You write.").with_tools(["draft"]);
     role.messages = vec![MessageType::HelpRequest];
     let call = CallId::new(CommandId(1), 0);
     let other = CallId::new(CommandId(1), 1);

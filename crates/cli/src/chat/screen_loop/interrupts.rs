@@ -1,7 +1,7 @@
 //! Interrupts and signals: they stop the run, or end the conversation.
 
 use archon::{SystemClock, types::Clock};
-use archon_terminal::Interrupt;
+use archon_terminal::InterruptAction;
 
 use super::{Stop, Talk};
 use crate::{
@@ -11,12 +11,12 @@ use crate::{
 };
 
 impl Talk {
-    pub(super) fn interrupt(&mut self, meaning: Interrupt) {
+    pub(super) fn interrupt(&mut self, meaning: InterruptAction) {
         match meaning {
-            Interrupt::CancelRun => self.cancel(),
-            Interrupt::ClearDraft => self.stay(),
-            Interrupt::Leave => self.leave(Exit::Finished),
-            Interrupt::LeaveAtOnce => self.leave_at_once(),
+            InterruptAction::CancelRun => self.cancel(),
+            InterruptAction::ClearDraft => self.stay(),
+            InterruptAction::Leave => self.leave(Exit::Finished),
+            InterruptAction::LeaveAtOnce => self.leave_at_once(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     Archon, RandomIds,
-    mcp_serve::{ClientCalls, OfferedAgent, Server},
+    mcp_serve::{ClientCalls, OfferedAgent, ToolServer},
     types::{AskLater, RunAgent, RunService},
 };
 
@@ -67,8 +67,8 @@ impl Offer {
     }
 
     /// Returns a server whose calls are runs of this service.
-    pub(in crate::commands) fn server(&self, runs: Arc<dyn RunService>) -> Server {
-        let server = Server::new(runs, Arc::new(RandomIds));
+    pub(in crate::commands) fn server(&self, runs: Arc<dyn RunService>) -> ToolServer {
+        let server = ToolServer::new(runs, Arc::new(RandomIds));
         let server = server.with_tools(CALLS, self.calls.toolbox().clone());
         self.agents.iter().fold(server, |server, (offered, _)| server.with_agent(offered.clone()))
     }

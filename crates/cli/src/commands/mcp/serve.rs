@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use archon::{
     Runs,
-    mcp_serve::{HttpServerOptions, ServeError, Server},
+    mcp_serve::{HttpServerOptions, ToolServer, ToolServerError},
     types::{CancellationToken, Secret},
 };
 
@@ -40,7 +40,7 @@ impl ServeArgs {
         served.map(|()| Exit::Finished).map_err(|e| failure(&e))
     }
 
-    async fn server(&self, app: &App) -> Result<Server, Failure> {
+    async fn server(&self, app: &App) -> Result<ToolServer, Failure> {
         let tools = match self.tools.is_empty() {
             true if self.agents.is_empty() => toolset::of_agent(None, app).await?,
             true => Vec::new(),
@@ -54,10 +54,10 @@ impl ServeArgs {
 
 async fn over_http(
     app: &App,
-    server: &Server,
+    server: &ToolServer,
     address: SocketAddr,
     end: CancellationToken,
-) -> Result<(), ServeError> {
+) -> Result<(), ToolServerError> {
     let listener = tokio::net::TcpListener::bind(address).await?;
     let mut options = HttpServerOptions::default();
     if let Some(token) = app.env(TOKEN) {
@@ -68,11 +68,13 @@ async fn over_http(
     server.serve_http(listener, &options, end).await
 }
 
-fn failure(e: &ServeError) -> Failure {
+fn failure(e: &ToolServerError) -> Failure {
     match e {
-        ServeError::NoToken(_) => Failure::usage(e.to_string(), format!("set a token: export {TOKEN}=…")),
-        ServeError::NoHosts(_) => Failure::usage(e.to_string(), "listen at one address: --http ADDRESS"),
-        ServeError::Listen(_) => Failure::usage(e.to_string(), "as in --http 127.0.0.1:8080"),
+        ToolServerError::NoToken(_) => {
+            Failure::usage(e.to_string(), format!("set a token: export {TOKEN}=…"))
+        }
+        ToolServerError::NoHosts(_) => Failure::usage(e.to_string(), "listen at one address: --http ADDRESS"),
+        ToolServerError::Listen(_) => Failure::usage(e.to_string(), "as in --http 127.0.0.1:8080"),
         _ => Failure::usage(e.to_string(), "set this command in the settings of a client: archon mcp serve"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon::{memory::Limits, types::Timestamp};
+use archon::{memory::EvictionLimits, types::Timestamp};
 use jiff::{civil::Date, tz::TimeZone};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ pub(crate) struct PurgeFlags {
 impl LimitFlags {
     pub(super) async fn evict(self, app: &App, of: &Of) -> Result<Exit, Failure> {
         let memory = open(app, &of.collection).await?;
-        let mut limits = Limits::default();
+        let mut limits = EvictionLimits::default();
         limits.entries = self.most;
         limits.age = self.older_than.map(|span| Duration::from_millis(span.0));
         let forgotten = memory.evict(&limits).await?;

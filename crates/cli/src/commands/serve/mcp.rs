@@ -13,7 +13,7 @@ use super::{by_token, tokens::Access};
 use crate::commands::mcp::offer::Offer;
 
 /// A service with the sessions of one token.
-type Service = mcp_serve::HttpService<mcp_serve::Server>;
+type Service = mcp_serve::HttpService<mcp_serve::ToolServer>;
 
 /// Returns the router. The calls of clients are runs.
 pub(super) fn router(offer: &Offer, server: &Server, tokens: &[Access]) -> Router {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     SystemClock,
-    openai_serve::{self, AgentModel, ServerOptions},
+    openai_serve::{self, AgentModel, ModelServerOptions},
     server::{
         Server,
         axum::{Router, extract::Request},
@@ -19,11 +19,12 @@ pub(super) fn router<'a>(
     server: &Server,
     tokens: &[Access],
 ) -> Router {
-    let options = ServerOptions::default().with_end(server.end().clone());
+    let options = ModelServerOptions::default().with_end(server.end().clone());
     let models = |runs| {
         let agents = agents.clone().map(AgentModel::new);
-        openai_serve::Server::new(runs, agents, Arc::new(SystemClock), options.clone())
+        openai_serve::ModelServer::new(runs, agents, Arc::new(SystemClock), options.clone())
     };
-    let answer = |models: openai_serve::Server, request: Request| async move { models.answer(request).await };
-    by_token::router(server, tokens, openai_serve::Server::PATHS, models, answer)
+    let answer =
+        |models: openai_serve::ModelServer, request: Request| async move { models.answer(request).await };
+    by_token::router(server, tokens, openai_serve::ModelServer::PATHS, models, answer)
 }

@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, ops::Range, path::Path};
 
 use archon::{
     orchestrator::sample_roles,
-    types::{ConflictStrategy, Heartbeat, Member, Role, SubTask, SubTaskRules, TeamPattern, TeamSettings},
+    types::{
+        ConflictStrategy, Heartbeat, Member, SubTask, SubTaskRules, TeamPattern, TeamRole, TeamSettings,
+    },
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -102,7 +104,7 @@ struct Limits {
 #[derive(Debug)]
 pub(super) struct TeamFile {
     pub(super) settings: TeamSettings,
-    pub(super) roles: Vec<Role>,
+    pub(super) roles: Vec<TeamRole>,
     pub(super) lead: TeamAgent,
     pub(super) members: Vec<(Member, TeamAgent)>,
     /// The plan; empty if the lead makes one.
@@ -179,7 +181,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn check_members(&self, written: &Written, roles: &[Role]) -> Result<(), Failure> {
+    fn check_members(&self, written: &Written, roles: &[TeamRole]) -> Result<(), Failure> {
         let mut ids = BTreeSet::from([written.lead.id.as_deref().unwrap_or(LEAD)]);
         for member in &written.member {
             let id = member.id.get_ref();
@@ -310,12 +312,13 @@ impl Place<'_> {
 }
 
 /// Returns the file's roles, after the sample roles that the file does not define itself.
-fn roles_of(written: &Written) -> Vec<Role> {
+fn roles_of(written: &Written) -> Vec<TeamRole> {
     let is_written = |name: &str| written.role.iter().any(|role| role.name.get_ref() == name);
-    let mut roles: Vec<Role> = sample_roles().into_iter().filter(|role| !is_written(&role.name)).collect();
+    let mut roles: Vec<TeamRole> =
+        sample_roles().into_iter().filter(|role| !is_written(&role.name)).collect();
     roles.extend(written.role.iter().map(|from| {
         let mut role =
-            Role::new(from.name.get_ref().clone(), from.prompt.clone()).with_tools(plain(&from.tools));
+            TeamRole::new(from.name.get_ref().clone(), from.prompt.clone()).with_tools(plain(&from.tools));
         (role.peers, role.hints) = (from.peers.clone(), from.hints.clone());
         role.instructions.clone_from(&from.instructions);
         role
