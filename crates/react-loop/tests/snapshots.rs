@@ -84,7 +84,11 @@ impl WorkspaceSnapshots for Slow {
         let lock = self.1.clone();
         Box::pin(poll_fn(move |context| {
             *lock.waiting.lock().unwrap() = Some(context.waker().clone());
-            if lock.is_open.load(Ordering::SeqCst) { Poll::Ready(Ok("tree".to_owned())) } else { Poll::Pending }
+            if lock.is_open.load(Ordering::SeqCst) {
+                Poll::Ready(Ok("tree".to_owned()))
+            } else {
+                Poll::Pending
+            }
         }))
     }
 }

@@ -121,7 +121,8 @@ impl World {
 
     /// Runs `git` without settings of this machine, and without work that goes on after it.
     fn git(&self, words: &[&str]) -> bool {
-        let settings = ["user.name=Anna", "user.email=anna@example.com", "gc.auto=0", "maintenance.auto=false"];
+        let settings =
+            ["user.name=Anna", "user.email=anna@example.com", "gc.auto=0", "maintenance.auto=false"];
         let mut git = Command::new("git");
         git.args(settings.into_iter().flat_map(|setting| ["-c", setting])).args(words);
         git.env("HOME", self.folder.path()).env("GIT_CONFIG_NOSYSTEM", "1").env_remove("XDG_CONFIG_HOME");

@@ -192,9 +192,8 @@ fn conversation_with_resizes_while_a_person_types_repeats_only_lines_that_stream
         let mut session = Session::new(seed);
         let rows = session.play(&events, true);
         let all = numbers(rows.iter().cloned());
-        let is_left = |(at, number): (usize, &usize)| {
-            session.left.contains(number) && all[at + 1..].contains(number)
-        };
+        let is_left =
+            |(at, number): (usize, &usize)| session.left.contains(number) && all[at + 1..].contains(number);
         let lines = all.iter().enumerate().filter(|line| !is_left(*line)).map(|(_, number)| *number);
         let found: Vec<usize> = lines.collect();
         assert_eq!(found, expected, "seed {seed}: {rows:#?}");
