@@ -105,7 +105,7 @@ impl Person {
             1 => self.suspend().await,
             2 => self.draft().await,
             _ => {
-                let (from, to) = if self.is_in_tmux { (20, 100) } else { (30, 90) };
+                let (from, to): (u16, u64) = if self.is_in_tmux { (20, 100) } else { (30, 90) };
                 for _ in 0..=self.chance.below(3) {
                     let mut any = |from, to| from + u16::try_from(self.chance.below(to)).expect("a size");
                     let (columns, rows) = (any(from, to), any(14, 30));
