@@ -182,7 +182,7 @@ test("a cancelled run is resumed from its page", async () => {
 
 test("a message that could not be sent stays in its dialog", async () => {
   const page = await open("#/playground");
-  const run = await start(page, "wait");
+  const run = await start(page, "count 400");
   await go(page, `#/runs/${run}`);
   await page.getByRole("button", { name: "Steer …" }).click();
   const dialog = page.getByRole("dialog", { name: "Speak into the run" });

@@ -70,9 +70,11 @@ for (const part of ["transcript", "records"]) {
     const rows = page.locator(".virtual-row");
     assert.ok((await rows.count()) <= 200);
     const back = await lookBack(page, list);
-    await page.waitForTimeout(200);
-    await list.evaluate((element) => { element.scrollTop = 0; });
     const first = page.locator('.virtual-row[aria-posinset="1"]');
+    for (let turn = 0; turn < 200 && (await first.count()) === 0; turn += 1) {
+      await list.evaluate((element) => { element.scrollTop = 0; });
+      await page.waitForTimeout(50);
+    }
     await first.getByText(part === "records" ? "run_started" : "count 2").first().waitFor();
     const size = Number(await first.getAttribute("aria-setsize"));
     assert.ok(size >= (part === "records" ? 100_000 : 30_000), `${size} rows`);

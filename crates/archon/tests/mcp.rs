@@ -260,7 +260,7 @@ async fn time_to_the_first_request(pins: &Arc<FilePins>, file: &Path) -> Duratio
     let (at, names) = first.get().unwrap();
     assert!(names.iter().any(|name| name == "tool_search"), "{names:?}");
     // The budget has room for the pinned tools of some servers; the others are found with a search.
-    assert_eq!(names.iter().any(|name| name.ends_with("__add")), is_pinned, "{names:?}");
+    assert!(!is_pinned || names.iter().any(|name| name.ends_with("__add")), "{names:?}");
     // The servers that answer are pinned before they are closed.
     let answering: Vec<String> = (0..20).filter(|n| n % 4 != 0).map(|n| format!("s{n}")).collect();
     let answering: Vec<&str> = answering.iter().map(String::as_str).collect();

@@ -131,7 +131,8 @@ pub(crate) async fn of_agent(selection: Option<&ToolSelection>, app: &App) -> Re
 /// Returns the names of all tools. Waits for the MCP servers, at most 2 s.
 pub(crate) async fn names(app: &App) -> Result<Vec<String>, Failure> {
     mcp::settle_all(app).await;
-    let known = with_servers(app).await?;
+    let mut known = with_servers(app).await?;
+    mcp::retain_callable(app, &mut known);
     Ok(known.iter().filter(|tool| tool.source().is_none()).map(|tool| tool.spec().name.clone()).collect())
 }
 
@@ -157,6 +158,9 @@ async fn by_names(names: &[&str], of: NamesOf, agents: &[String], app: &App) -> 
     if let NamesOf::Command = of {
         mcp::retain_callable(app, &mut known);
     }
+    if let NamesOf::Log = of {
+        warn_of_refused(names, &known, app);
+    }
     let mut chosen = Tools::new();
     for name in names {
         let mut meant: Tools =
@@ -166,15 +170,26 @@ async fn by_names(names: &[&str], of: NamesOf, agents: &[String], app: &App) -> 
         }
         match (meant.is_empty(), of) {
             (false, _) => add(&mut chosen, meant),
-            (true, NamesOf::Log) => {
-                let why = mcp::missing(app, name).map(|e| format!(": {}", e.line())).unwrap_or_default();
-                let what = format!("the tool {name} of this run is not offered any more");
-                app.output.warn(format!("{what}, so its calls fail{why}"));
-            }
+            (true, NamesOf::Log) => warn_of_missing(name, app),
             (true, _) => return Err(not_found(name, &known, agents, app)),
         }
     }
     Ok(chosen)
+}
+
+/// Warns of the tools of a run that it keeps although their server changed or removed them.
+fn warn_of_refused(names: &[&str], known: &[Arc<dyn Tool>], app: &App) {
+    let mut callable = known.to_vec();
+    mcp::retain_callable(app, &mut callable);
+    let has = |tools: &[Arc<dyn Tool>], name: &str| tools.iter().any(|tool| tool.spec().name == name);
+    for name in names.iter().filter(|name| has(known, name) && !has(&callable, name)) {
+        warn_of_missing(name, app);
+    }
+}
+
+fn warn_of_missing(name: &str, app: &App) {
+    let why = mcp::missing(app, name).map(|e| format!(": {}", e.line())).unwrap_or_default();
+    app.output.warn(format!("the tool {name} of this run is not offered any more, so its calls fail{why}"));
 }
 
 /// Returns true if `tool` stands for all tools of an MCP server that has not answered, and `name` may mean them.

@@ -340,7 +340,7 @@ impl Connection {
     }
 
     /// Ends the connection and all processes of the server; a server at a web address is told that its session
-    /// ends. Takes at most a few times the limit [`close`](crate::McpTimeouts::close).
+    /// ends, if that takes no longer than the limit. Takes at most a few times the limit [`close`](crate::McpTimeouts::close).
     pub(crate) async fn close(&self) {
         self.end.cancel();
         if self.group.is_none() {

@@ -301,7 +301,8 @@ pub struct McpTimeouts {
     pub list: Duration,
     /// For a call of a tool. Default 120 s.
     pub call: Duration,
-    /// Time for the server's process to end by itself, and the same time again after SIGTERM. Default 2 s.
+    /// Time for the server's process to end by itself, and the same time again after SIGTERM; for a server at a web
+    /// address, the time to tell it that its session ends. Default 2 s.
     pub close: Duration,
 }
 

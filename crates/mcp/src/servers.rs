@@ -113,7 +113,8 @@ impl McpServers {
     /// answered.
     ///
     /// A server cannot change these tools: one that it changes or removes stays with its pinned definition, and its
-    /// calls are refused. Only [`approve`](Self::approve) changes them.
+    /// calls are refused. Only [`approve`](Self::approve) changes them. The two tools for resources come and go with
+    /// the servers that offer resources.
     pub fn current_tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<_> = self.servers.iter().flat_map(tools_of).collect();
         if self.servers.iter().any(offers_resources) {

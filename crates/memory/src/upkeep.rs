@@ -27,7 +27,7 @@ use crate::{
 ///
 /// use archon_memory::EvictionLimits;
 ///
-/// let limits = Limits::entries(10_000).no_older_than(Duration::from_secs(90 * 24 * 60 * 60));
+/// let limits = EvictionLimits::entries(10_000).no_older_than(Duration::from_secs(90 * 24 * 60 * 60));
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

@@ -12,7 +12,7 @@ use archon_types::CancellationToken;
 /// use archon_openai_serve::ModelServerOptions;
 /// use archon_types::CancellationToken;
 ///
-/// let options = ServerOptions::default()
+/// let options = ModelServerOptions::default()
 ///     .with_max_body(1 << 20) // bytes
 ///     .with_heartbeat(Duration::from_secs(10))
 ///     .with_end(CancellationToken::new());

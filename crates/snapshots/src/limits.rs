@@ -9,7 +9,7 @@ use std::time::Duration;
 ///
 /// use archon_snapshots::SnapshotLimits;
 ///
-/// let limits = Limits::default()
+/// let limits = SnapshotLimits::default()
 ///     .with_entries(10_000)
 ///     .with_bytes(500_000_000)
 ///     .with_kept(50)

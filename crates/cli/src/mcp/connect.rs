@@ -125,7 +125,8 @@ fn retain_offered(status: &ServerStatus, tools: &mut Tools) {
         let of_server = format!("{}__", status.name);
         tools.retain(|tool| {
             let name = &tool.spec().name;
-            !name.starts_with(&of_server) || status.tools.contains(name)
+            // `SERVER__*` stands for a server that had not answered yet.
+            !name.starts_with(&of_server) || name.ends_with('*') || status.tools.contains(name)
         });
     }
 }

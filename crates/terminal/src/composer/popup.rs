@@ -16,8 +16,8 @@ const SIGN: &str = "▸ ";
 /// ```
 /// use archon_terminal::CompletionCandidate;
 ///
-/// let help = Candidate::new("/help", "/help", "shows all commands");
-/// let model = Candidate::new("/model ", "/model", "changes the model");
+/// let help = CompletionCandidate::new("/help", "/help", "shows all commands");
+/// let model = CompletionCandidate::new("/model ", "/model", "changes the model");
 /// assert!(model.insert.ends_with(' ') && !help.insert.ends_with(' '));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::{Json, bus::MessageType, values::AgentId};
 /// ```
 /// use archon_types::TeamRole;
 ///
-/// let researcher = Role::new("researcher", "You find sources.").with_tools(["web_search"]);
+/// let researcher = TeamRole::new("researcher", "You find sources.").with_tools(["web_search"]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -33,7 +33,9 @@ pub(super) fn tools(situation: &Situation<'_>) {
     let app = situation.app.clone();
     situation.spawn(async move {
         toolset::settle(&app).await;
-        lists::tools::list(&app, &toolset::of_conversation(&app).await?);
+        let mut picked = toolset::of_conversation(&app).await?;
+        crate::mcp::retain_callable(&app, &mut picked.tools);
+        lists::tools::list(&app, &picked);
         Ok(())
     });
 }
