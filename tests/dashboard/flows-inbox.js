@@ -107,7 +107,7 @@ test("hidden characters of an argument are shown by their number", async () => {
   await waitForStatus(page, run, "finished");
 });
 
-test("sources that could not be read are told from none", async () => {
+test("sources that are not known are told from none", async () => {
   const { page, run } = await question("step Hanover");
   await page.route(/\/v1\/approvals$/, async (route) => {
     const response = await route.fetch();
@@ -115,7 +115,7 @@ test("sources that could not be read are told from none", async () => {
     await route.fulfill({ response, json: { approvals: approvals.map((open) => ({ ...open, provenance: null })) } });
   });
   await go(page, `#/approvals?run=${run}`);
-  await page.getByText("The sources of these words could not be read.").waitFor();
+  await page.getByText("The sources of these words are not known").waitFor();
   await page.unrouteAll({ behavior: "wait" });
   await page.getByRole("button", { name: "No", exact: true }).click();
   await waitForStatus(page, run, "finished");

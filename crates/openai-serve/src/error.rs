@@ -1,9 +1,14 @@
 //! Errors in the form that OpenAI clients read: `{"error": {"message", "type", "param", "code"}}`.
 
+use std::time::Duration;
+
 use archon_types::{JournalError, Json, RunError, RunId};
 use axum::{
     body::Body,
-    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, RETRY_AFTER},
+    },
     response::Response,
 };
 use serde_json::json;
@@ -20,11 +25,13 @@ pub(crate) struct ApiError {
     pub(crate) param: Option<String>,
     pub(crate) message: String,
     pub(crate) run: Option<RunId>,
+    /// The time after which the request may be sent again.
+    retry_after: Option<Duration>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, param: None, message: message.into(), run: None }
+        Self { status, code, param: None, message: message.into(), run: None, retry_after: None }
     }
 
     /// Creates the error for a field of a request that must be changed.
@@ -60,6 +67,9 @@ impl ApiError {
         // By themselves, official clients send a request twice again after most errors, and a run has effects.
         let may_retry = self.status == StatusCode::SERVICE_UNAVAILABLE && self.run.is_none();
         headers.insert("x-should-retry", HeaderValue::from_static(if may_retry { "true" } else { "false" }));
+        if let Some(wait) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        }
         if let Some(run) = &self.run {
             headers::name_run(headers, run);
         }
@@ -87,6 +97,9 @@ impl From<RunError> for ApiError {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut refused = Self::new(status, code, format!("{error} ({})", error.advice()));
         refused.run = error.run().cloned();
+        if let RunError::TooManyStarts { wait } = error {
+            refused.retry_after = Some(wait);
+        }
         refused
     }
 }

@@ -63,7 +63,7 @@ export function sourcesOf(question, argument) {
   return (question.provenance ?? []).filter((found) => found.argument === argument);
 }
 
-/** Returns true if the server looked for the sources, and could not read them: null, which is not the empty list. */
+/** Returns true if the sources are not known: the server did not look for them, or could not read a log. Null is not the empty list. */
 export function hasUnreadSources({ provenance }) {
   return provenance === null;
 }

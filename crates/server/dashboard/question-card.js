@@ -56,7 +56,7 @@ function Arguments({ question }) {
   if (args === undefined || args === null) return null;
   const named = typeof args === "object" && !Array.isArray(args) ? Object.entries(args) : [["arguments", args]];
   if (named.length === 0) return h("p", { class: "dim" }, "The call has no arguments.");
-  return h("div", null, hasUnreadSources(question) ? h("p", { class: "warn" }, "The sources of these words could not be read.") : null,
+  return h("div", null, hasUnreadSources(question) ? h("p", { class: "warn" }, "The sources of these words are not known: the server did not look for them, or could not read a log.") : null,
     h("dl", { class: "arguments" }, named.map(([name, value]) => h("div", { key: name },
       h("dt", null, h("code", null, visibleLine(name))),
       h("dd", null,

@@ -28,7 +28,7 @@ function Inbox({ request, run }) {
   return h(Loaded, { state, what: "the questions" }, (data) => {
     const sources = new Map((known.data?.approvals ?? []).map((question) => [question.request_id, question.provenance]));
     // Undefined until the answer is there.
-    const unknown = known.problem === null ? undefined : null;
+    const unknown = known.problem === null || known.isLoading ? undefined : null;
     const provenanceOf = ({ request_id: id }) => (sources.has(id) ? sources.get(id) : unknown);
     const approvals = data.approvals.map((question) => ({ ...question, provenance: provenanceOf(question) }));
     const shown = run === null ? approvals : approvals.filter((question) => runsOf(question).includes(run));

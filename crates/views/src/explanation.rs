@@ -16,8 +16,9 @@ use crate::text_sources::short_text_in;
 
 /// The final answer of a run, and the results of its calls.
 ///
-/// It compares words: a result counts if the answer has one of its words, and no message before the result has that word.
-/// Such a word has a digit, or at least five characters. The reasons of the model are not in the log.
+/// It compares words: a result counts if the answer has one of its words, and no message of this log before the
+/// result has that word. Such a word has a digit, or at least five characters. The reasons of the model are not in
+/// the log.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -90,7 +91,8 @@ impl Explanation {
         let results = self.evidence.iter().map(result).collect::<Vec<_>>().join("; ");
         let why = match (self.evidence.is_empty(), self.is_quoted) {
             (true, _) => {
-                "No tool gave a result for it: it comes from the model and the messages alone.".to_owned()
+                "No tool gave a result in this run: it comes from the model and the conversation before."
+                    .to_owned()
             }
             (false, true) => format!("It has words of these results: {results}."),
             (false, false) => format!("It has no words of the results before it: {results}."),
@@ -117,7 +119,11 @@ impl Fold {
                 let text = message.as_llm().map(Message::text).unwrap_or_default();
                 self.messages.extend(words_in(&text));
             }
+            RecordBody::ConversationRestored { messages } => {
+                messages.iter().for_each(|message| self.messages.extend(words_in(&message.text())));
+            }
             RecordBody::ModelCallFinished { command, message, .. } => {
+                self.messages.extend(words_in(&message.text()));
                 let calls = message.tool_calls().map(ToolCall::target);
                 self.calls.extend((0..).map(|index| CallId::new(*command, index)).zip(calls));
             }

@@ -113,7 +113,10 @@ fn add_lines(file: &Path, lines: &[&str]) -> io::Result<()> {
         // A crash cut off the last line.
         text.insert(0, '\n');
     }
-    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.create(true).append(true).open(file)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

@@ -63,8 +63,8 @@ impl NewArgs {
         }
         if let Some(workspace) = workspace_above(&folder) {
             app.output.warn(format!(
-                "the project is inside the workspace of {}: before you build, move the project out of that folder, \
-                 or add it to `members` or `exclude` of the workspace",
+                "the project is inside the workspace of {}: if neither `members` nor `exclude` there has it, add it to \
+                 one of them before you build, or move the project out of that folder",
                 visible_path(&workspace)
             ));
         }

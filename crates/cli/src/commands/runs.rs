@@ -1,6 +1,9 @@
 //! `archon runs`: lists, shows, explains, forks, watches, steers, cancels and deletes runs.
 
-use std::{collections::BTreeMap, fs, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+};
 
 use archon::{
     SystemClock,
@@ -97,7 +100,7 @@ impl RunsCommand {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
-            Self::List { all, pruned: true, .. } => list_pruned(app, all),
+            Self::List { all, pruned: true, .. } => list_pruned(app, all).await,
             Self::List { all, status, .. } => list(app, all, status).await,
             Self::Show(which) => show(app, which.find(app).await?).await,
             Self::Events { which, cycles: false } => events(app, which.find(app).await?).await,
@@ -144,7 +147,7 @@ struct Summary {
     spent: Spending,
 }
 
-fn list_pruned(app: &App, all: bool) -> Result<Exit, Failure> {
+async fn list_pruned(app: &App, all: bool) -> Result<Exit, Failure> {
     let path = app.data_dir.join(SUMMARIES);
     let text = match fs::read(&path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -153,9 +156,11 @@ fn list_pruned(app: &App, all: bool) -> Result<Exit, Failure> {
             return Err(Failure::unreadable(&path, &e, "make the file readable, or move it away"));
         }
     };
-    // A crash may have cut off a line; the run of that line was not deleted.
+    // A line is written before its run is deleted, which may fail; the newest line of a run counts.
+    let there = app.runs()?.list(&RunFilter::all()).await?;
+    let mut seen: BTreeSet<RunId> = there.into_iter().map(|head| head.run_id).collect();
     let lines = text.lines().rev().filter_map(|line| serde_json::from_str::<Summary>(line).ok());
-    let summaries: Vec<Summary> = lines.collect();
+    let summaries: Vec<Summary> = lines.filter(|line| seen.insert(line.run.run_id.clone())).collect();
     let shown = if all { summaries.len() } else { summaries.len().min(LISTED) };
     let none = format!("no runs were pruned in {}", app.data_dir.display());
     app.list(&summaries[..shown], &none, |Summary { run, agent, turns, spent }| {
@@ -295,7 +300,10 @@ async fn prune(app: &App, older_than: Span) -> Result<Exit, Failure> {
         app.output.note(Look::Dim, format!("{run} stays: {why}"));
     }
     match removed.runs.is_empty() {
-        true => app.hint("no run that may go is that old: runs that failed or that asked a person stay"),
+        true if removed.failures.is_empty() => {
+            app.hint("no run that may go is that old: runs that failed or that asked a person stay");
+        }
+        true => {}
         false => app.hint(format!("a line about each is in {}: archon runs list --pruned", file.display())),
     }
     Ok(Exit::Finished)

@@ -115,7 +115,7 @@ while read -r line; do
     *\"tools/list\"*) answer '"result":{"tools":[{"name":"add","description":"Adds a note.","inputSchema":{"type":"object"}}]}' ;;
     *\"tools/call\"*)
       echo called >> "$1"
-      if [ "$(wc -l < "$1")" -lt 2 ]; then sleep 60; fi
+      if [ "$(wc -l < "$1")" -lt 2 ]; then sleep 600; fi
       answer '"result":{"content":[{"type":"text","text":"added"}]}' ;;
   esac
 done
@@ -147,7 +147,7 @@ done
     /// Starts a run and kills it while its call is at the server; its id.
     async fn killed(place: &Place) -> String {
         let mut child = place.command("run --allow notes__add", &["Add a note."]).spawn().expect("it starts");
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_secs(600);
         while calls(&place.path("calls")) == 0 {
             assert!(Instant::now() < end, "no call came: {:?}", child.try_wait());
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -69,7 +69,7 @@ test("diffLines tells the kind of each line", () => {
   assert.deepEqual(diffLines("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z\n").map((line) => line.kind), ["place", "place", "place", "removed", "added", "same"]);
 });
 
-test("hasUnreadSources tells sources that could not be read from none, and from those not there yet", () => {
+test("hasUnreadSources tells sources that are not known from none, and from those not there yet", () => {
   assert.deepEqual([null, [], undefined].map((provenance) => hasUnreadSources({ provenance })), [true, false, false]);
   assert.deepEqual([null, [], undefined].map((provenance) => sourcesOf({ provenance }, "a")), [[], [], []]);
 });

@@ -266,7 +266,8 @@ pub trait ManageRuns: Send + Sync {
     /// The journal cannot be listed, or does not support deletion.
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>>;
 
-    /// Cancels and deletes every run of a tenant, but not the tenant's memories and credentials.
+    /// Cancels and deletes every run of a tenant, but not the tenant's memories and credentials, and not the lines
+    /// that `Runs::prune_with_summaries` wrote about earlier runs.
     ///
     /// # Errors
     /// As [`prune`](Self::prune).

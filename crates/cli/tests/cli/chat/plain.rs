@@ -114,6 +114,8 @@ async fn back_and_fork_in_plain_lines_continue_where_the_person_says() {
         window.types(&format!("{typed}\n"));
         window.shows(shown).await;
     }
+    // At the start, and after the command.
+    assert!(window.all().matches("· mock").count() >= 2, "{}", window.all());
     window.types("/exit\n");
     assert_eq!(window.ends().await.code(), Some(0), "{}", window.all());
     assert_eq!(texts(&server, 2), ["Sky?", "Blue.", "Grass?", "Green.", "Stone?"]);

@@ -21,7 +21,7 @@ const STEPS: &[(&str, &str)] = &[
 ];
 /// The output of a command that is at work until the file [`GO`] is there. No text of the command itself has it.
 const BEGUN: &str = "begun";
-const COMMAND: &str = r#"{"command": "echo be''gun; until [ -e go ]; do :; done"}"#;
+const COMMAND: &str = r#"{"command": "echo be''gun; until [ -e go ]; do sleep 0.05; done"}"#;
 /// No keys: the person lets the command end.
 const GO: &str = "go";
 /// All that is said. No text is a part of another one.
@@ -161,9 +161,9 @@ async fn kill_after_any_number_of_bytes_loses_nothing() {
         at_work += u64::from(step == Some(BEGUN));
     }
     eprintln!(
-        "{seeds} conversations of {usual} bytes were killed, {early} before their end, {at_work} at a command: \
+        "{seeds} conversations of {usual} bytes were killed, {early} before their end, {at_work} before or at a command: \
          {kept} texts were in their logs, and all are shown once"
     );
     assert!(early * 2 >= seeds, "only {early} of {seeds} kills came before the end");
-    assert!(seeds < 100 || at_work > 0, "no kill came at the command");
+    assert!(seeds < 100 || at_work > 0, "no kill came before or at the command");
 }

@@ -257,20 +257,20 @@ impl Window {
 
     /// True if the program's terminal has this size: in tmux, some time after the window.
     pub(crate) fn has_size(&self, columns: u16, rows: u16) -> bool {
-        let size = match self.pane.as_ref().and_then(Pane::terminal) {
-            Some(terminal) => tcgetwinsize(&terminal),
-            None => tcgetwinsize(&self.keyboard),
+        let size = match &self.pane {
+            Some(pane) => pane.terminal().and_then(|terminal| tcgetwinsize(&terminal).ok()),
+            None => tcgetwinsize(&self.keyboard).ok(),
         };
-        size.is_ok_and(|size| (size.ws_col, size.ws_row) == (columns, rows))
+        size.is_some_and(|size| (size.ws_col, size.ws_row) == (columns, rows))
     }
 
-    /// The modes of the program's terminal.
-    fn modes(&self) -> LocalModes {
-        let attributes = match self.pane.as_ref().and_then(Pane::terminal) {
-            Some(terminal) => tcgetattr(&terminal),
+    /// The modes of the program's terminal; `None` before tmux has one.
+    fn modes(&self) -> Option<LocalModes> {
+        let attributes = match &self.pane {
+            Some(pane) => tcgetattr(pane.terminal()?),
             None => tcgetattr(&self.keyboard),
         };
-        attributes.expect("modes").local_modes
+        Some(attributes.ok()?.local_modes)
     }
 
     /// Sends a signal to the program.
@@ -281,12 +281,13 @@ impl Window {
 
     /// True if the terminal reads lines and echoes them, as a shell needs it.
     pub(crate) fn is_for_lines(&self) -> bool {
-        self.modes().contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+        let modes = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        self.modes().is_some_and(|now| now.contains(modes))
     }
 
     /// True if a key is only a key, as a conversation needs it. Shells leave Ctrl+C to the terminal.
     pub(crate) fn is_raw(&self) -> bool {
-        !self.modes().contains(LocalModes::ISIG)
+        self.modes().is_some_and(|now| !now.contains(LocalModes::ISIG))
     }
 
     /// True if the terminal shows its alternate screen, where the scrollback cannot be read.
