@@ -204,8 +204,8 @@ test("a message that is sent again after a broken connection starts one run", as
     if (route.request().method() !== "POST") return route.continue();
     // The server gets it, and the page does not get the answer.
     await route.fetch();
-    await page.unroute(/\/v1\/runs$/);
-    return route.abort();
+    await route.abort();
+    return page.unroute(/\/v1\/runs$/);
   });
   await page.getByLabel("Message", { exact: true }).fill(text);
   await page.getByRole("button", { name: "Send" }).click();

@@ -57,7 +57,12 @@ export function forget(answer) {
 function started(state, record) {
   state.work = "model";
   const answer = state.answerOf(record.command, record);
-  if (record.attempt > answer.attempt) forget(answer);
+  if (record.attempt > answer.attempt) {
+    forget(answer);
+    // Below the note about the attempt that failed.
+    state.items.splice(state.items.lastIndexOf(answer), 1);
+    state.items.push(answer);
+  }
   Object.assign(answer, { attempt: record.attempt, turn: record.turn, version: answer.version + 1 });
   return true;
 }

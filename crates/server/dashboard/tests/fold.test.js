@@ -129,7 +129,7 @@ test("fold drops the pieces of an attempt that failed", () => {
   transcript.applyDelta(delta("text", 0, { text: "old" }));
   transcript.applyDelta({ ...delta("text", 0, { text: "new" }), attempt: 1 });
   assert.equal(transcript.answer.text, "new");
-  assert.deepEqual(kinds(transcript), ["answer", "note"]);
+  assert.deepEqual(kinds(transcript), ["note", "answer"], "the answer is below the failure before it");
 });
 
 test("fold shows progress and the result so far of a running tool", () => {
