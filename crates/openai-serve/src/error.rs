@@ -26,7 +26,7 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     pub(crate) run: Option<RunId>,
     /// The time after which the request may be sent again.
-    retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl ApiError {
