@@ -66,7 +66,7 @@ async fn new_inside_a_workspace_warns_that_cargo_refuses_to_build_there() {
     let made = place.archon("new hello --path", &[checkout().to_str().unwrap()]).await;
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(made.err.contains("warning: the project is inside the workspace of "), "{made:?}");
-    assert!(made.err.contains("or add it to `members` or `exclude`"), "{made:?}");
+    assert!(made.err.contains("if neither `members` nor `exclude` there has it"), "{made:?}");
     assert!(place.path("hello/Cargo.toml").exists());
 }
 
