@@ -11,35 +11,48 @@ use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt;
 use tokio::{
     runtime::Handle,
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        oneshot,
+    },
 };
 
 /// An event of the terminal, and the time at which it was read.
 type TimedEvent = (io::Result<Event>, Timestamp);
 
 /// The keys of the terminal. They are read until the value is stopped or dropped.
-pub(crate) struct KeyReader(UnboundedReceiver<TimedEvent>);
+pub(crate) struct KeyReader {
+    events: UnboundedReceiver<TimedEvent>,
+    /// Ends with the reader; `None` after that.
+    ended: Option<oneshot::Receiver<()>>,
+}
 
 impl KeyReader {
     /// Begins to read. Call it in a runtime.
     pub(crate) fn start() -> Self {
         let (sender, events) = unbounded_channel();
+        let (reader, ended) = oneshot::channel::<()>();
         let runtime = Handle::current();
-        std::thread::spawn(move || runtime.block_on(read(&sender)));
-        Self(events)
+        std::thread::spawn(move || {
+            runtime.block_on(read(&sender));
+            drop(reader);
+        });
+        Self { events, ended: Some(ended) }
     }
 
     /// Returns the next event, and the time at which it was read; `None` if the terminal gives no more.
     pub(crate) async fn next(&mut self) -> Option<(Event, Timestamp)> {
-        let (event, at) = self.0.recv().await?;
+        let (event, at) = self.events.recv().await?;
         Some((event.ok()?, at))
     }
 
     /// Waits until no key is read any more. Keys that were read and not returned are lost.
     pub(crate) async fn stop(&mut self) {
-        self.0.close();
-        // The channel ends when the reader has let go of the terminal.
-        while self.0.recv().await.is_some() {}
+        self.events.close();
+        // The closed channel ends at once, and its reader could still take a key that is meant for the next one.
+        if let Some(ended) = self.ended.take() {
+            let _ = ended.await;
+        }
     }
 }
 
