@@ -60,7 +60,11 @@ impl ToolRegistry {
     /// The name is taken or invalid, the description is empty, or the parameters are not a JSON Schema of
     /// an object.
     pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), ToolSetupError> {
-        let tool = tool.into_tool();
+        self.register_all([tool.into_tool()])
+    }
+
+    /// Adds a tool to those that can be called, and not yet to the list of definitions.
+    fn add(&self, tool: Arc<dyn Tool>) -> Result<(), ToolSetupError> {
         if tool.source().is_some() {
             return self.register_source(tool);
         }
@@ -74,7 +78,6 @@ impl ToolRegistry {
             tracing::warn!(target: "archon::tools", tool = %name, "{warning}");
         }
         shared.tools.insert(name, Arc::new(registered));
-        shared.publish();
         Ok(())
     }
 
@@ -98,7 +101,10 @@ impl ToolRegistry {
     /// # Errors
     /// As [`register`](Self::register); tools before the failed one stay registered.
     pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<(), ToolSetupError> {
-        tools.into_iter().try_for_each(|tool| self.register(tool))
+        let added = tools.into_iter().try_for_each(|tool| self.add(tool));
+        // Once, because each time copies all definitions.
+        self.write().publish();
+        added
     }
 
     /// Removes the tool called `name` and returns it, or `None` if there is none. Prepared and running
