@@ -85,7 +85,7 @@ enum Verdict {
 
 fn steps(fence: &Fence) -> Vec<Step> {
     match fence.language() {
-        "console" => shown_commands(fence),
+        "console" => commands_with_output(fence),
         "sh" if checks::is_run(fence) => {
             let (line, command) = (fence.line + 1, fence.lines.join("\n"));
             vec![Step { line, command, shown: vec![output::ANY_LINES.to_owned()], shown_at: line }]
@@ -95,7 +95,7 @@ fn steps(fence: &Fence) -> Vec<Step> {
 }
 
 /// Returns the commands of a `console` block: lines that begin with `$ `, continued after a `\`.
-fn shown_commands(fence: &Fence) -> Vec<Step> {
+fn commands_with_output(fence: &Fence) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut continues = false;
     for (number, line) in (fence.line + 1..).zip(&fence.lines) {

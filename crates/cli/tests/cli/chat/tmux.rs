@@ -62,7 +62,7 @@ impl Pane {
         command
     }
 
-    /// What a command of tmux prints: nothing, if the server is not there yet.
+    /// Returns the output of a tmux command; it is empty if the server is not there yet.
     fn prints(&self, words: &[&str]) -> String {
         let output = self.command(words).output().expect("tmux runs");
         let text = String::from_utf8_lossy(&output.stdout);
