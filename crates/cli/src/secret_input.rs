@@ -26,7 +26,7 @@ fn line(text: &str, pipe: &str) -> Result<Secret, Failure> {
         return Err(Failure::usage("there is no key on standard input", pipe));
     }
     match text.chars().any(char::is_control) {
-        true => Err(Failure::usage("the key is not one line without control characters", pipe)),
+        true => Err(Failure::usage("the key has more than one line, or a control character", pipe)),
         false => Ok(Secret::from(text.to_owned())),
     }
 }

@@ -61,8 +61,12 @@ fn start(command: Command, global: &GlobalArgs, output: Arc<Output>) -> Result<E
         app.output.warn(warning);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
-    let runtime = runtime
-        .map_err(|e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"))?;
+    let runtime = runtime.map_err(|e| {
+        Failure::failed(
+            format!("cannot start the threads of the command: {e}"),
+            "close other programs and try again",
+        )
+    })?;
     let result = runtime.block_on(async {
         if is_by_settings {
             load_keys(&mut app).await;

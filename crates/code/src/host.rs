@@ -78,7 +78,7 @@ impl Host {
         if self.calls.get() >= self.max_calls {
             return Err(Refused::Failed(Failure::new(
                 "resource_error",
-                format!("a program may make {} calls, and this one has made them", self.max_calls),
+                format!("a program may make {} calls at most; use fewer calls", self.max_calls),
             )));
         }
         self.calls.set(self.calls.get() + 1);

@@ -90,7 +90,7 @@ impl Program {
             .stack_size(stack)
             .spawn(work)
             .map(drop)
-            .map_err(|e| ToolError::Resource(format!("no thread for the program: {e}")))
+            .map_err(|e| ToolError::Resource(format!("the thread of the program cannot be started: {e}")))
     }
 
     fn interpret(&self, host: &Rc<Host>) -> Result<Option<Value>, Failed> {

@@ -80,7 +80,7 @@ impl Tool for DeskTool {
 
 fn text<'a>(arguments: &'a Json, name: &str) -> Result<&'a str, ToolError> {
     let text = arguments.get(name).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty());
-    text.ok_or_else(|| ToolError::InvalidArgs(format!("`{name}` is a text that is not empty")))
+    text.ok_or_else(|| ToolError::InvalidArgs(format!("`{name}` must be a text that is not empty")))
 }
 
 fn failed(why: impl ToString) -> ToolError {

@@ -119,7 +119,7 @@ pub async fn spawn_group(
     held.env(RUN_VARIABLE, context.run.run.as_str()).process_group(0);
     let mut held = tokio::process::Command::from(held);
     let mut child = held.spawn().map_err(failed)?;
-    let gone = || ToolError::Resource("the process ended at once".to_owned());
+    let gone = || ToolError::Resource("the process ended before the command began".to_owned());
     let go = child.stdin.take().ok_or_else(gone)?.into_owned_fd().map_err(failed)?;
     context.register_process(child.id().ok_or_else(gone)?).await?;
     File::from(go).write_all(b"\n").map_err(failed)?;

@@ -61,7 +61,7 @@ pub(super) fn group_of(leader: u32) -> Result<ProcessGroup, ToolError> {
     match rustix::process::getpgid(Some(pid)) {
         Ok(group) if group == pid => Ok(ProcessGroup::new(leader, system::started(leader))),
         Ok(_) => Err(ToolError::InvalidArgs(format!("process {leader} leads no process group"))),
-        Err(e) => Err(ToolError::Failed(format!("process {leader} cannot be looked at: {e}"))),
+        Err(e) => Err(ToolError::Failed(format!("the group of process {leader} cannot be read: {e}"))),
     }
 }
 

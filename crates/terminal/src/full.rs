@@ -91,7 +91,7 @@ const KEYS_OF_SEARCH: &str = "q goes back · n next · N previous · y copies";
 const KEYS_OF_MARK: &str = "y copies them · Esc marks none";
 
 impl FullView {
-    /// Applies an input. Nothing in it answers a question or reaches the draft.
+    /// Applies a key or pasted text to the view. The input never answers a question and never changes the draft.
     pub fn apply(&mut self, input: &Input, cells: &Cells) -> FullAction {
         self.notice.clear();
         let key = match input {

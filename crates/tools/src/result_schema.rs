@@ -49,7 +49,7 @@ impl ResultSchema {
         }
         let wrong = |why: String| {
             ToolError::Failed(format!(
-                "Tool '{}' returned something that it should not: {}. Its result was not used.",
+                "Tool '{}' returned a result that does not match its schema: {}. Its result was not used.",
                 self.tool.spec().name,
                 clip(&why, 300)
             ))

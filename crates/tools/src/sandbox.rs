@@ -256,7 +256,7 @@ impl Cage {
     pub(crate) fn refusal(&self) -> Option<String> {
         let missing = self.missing.as_ref().filter(|_| self.options.isolation == Isolation::Required)?;
         Some(format!(
-            "Commands cannot be held within the workspace on this system: {missing}. The command was not run. Use the \
+            "Commands cannot be restricted to the workspace on this system: {missing}. The command was not run. Use the \
              file tools instead; the person can allow commands without a sandbox."
         ))
     }

@@ -90,7 +90,7 @@ impl Web {
             .read_timeout(options.timeout)
             .user_agent(&options.user_agent)
             .build()
-            .map_err(|e| ToolError::Resource(format!("No web client can be made: {}", chain(&e))))?;
+            .map_err(|e| ToolError::Resource(format!("The HTTP client cannot be created: {}", chain(&e))))?;
         Ok(Self { client, options, networks })
     }
 
@@ -202,8 +202,8 @@ struct PrivateAddress;
 
 fn private(host: &str) -> ToolError {
     ToolError::PermissionDenied(format!(
-        "{} is not a public address, or is one of this machine or its network, and was not asked. Only other \
-         servers on the internet can be fetched, and those that the person lets through by name.",
+        "{} is not a public address, or is one of this machine or its network, so nothing was fetched. Only servers \
+         on the internet can be fetched, and those that the person allows by name.",
         clip(host, 200)
     ))
 }
@@ -226,7 +226,7 @@ fn is_upgrade(from: &Url, to: &Url) -> bool {
 fn elsewhere(from: &Url, to: &Url) -> ToolError {
     let host = from.host_str().unwrap_or_default();
     ToolError::Failed(format!(
-        "{host} redirects to another server, which was not asked: {}. Fetch that address itself if it is wanted.",
+        "{host} redirects to another server, and the redirect was not followed: {}. Fetch this address if you need its page.",
         clip(to.as_str(), 500)
     ))
 }

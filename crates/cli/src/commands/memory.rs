@@ -294,7 +294,10 @@ async fn import(app: &App, of: &Of, file: &PathBuf, trust: Trust) -> Result<Exit
     let item = json!({"kept": imported.stored, "refused": imported.refused.len()});
     app.item(&item, || format!("{} imported, {} refused", imported.stored, imported.refused.len()));
     match imported.stored == 0 && !imported.refused.is_empty() {
-        true => Err(Failure::usage("no line is a memory", "`archon memory export` writes what this reads")),
+        true => Err(Failure::usage(
+            "no line of the file is a memory",
+            "give a file that `archon memory export` wrote",
+        )),
         false => Ok(Exit::Finished),
     }
 }

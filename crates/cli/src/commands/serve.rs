@@ -215,8 +215,12 @@ async fn work(
     options: ServeOptions,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"))?;
+    let runtime = runtime.map_err(|e| {
+        Failure::failed(
+            format!("cannot start the threads of the server: {e}"),
+            "close other programs and try again",
+        )
+    })?;
     let served = runtime.spawn(async move {
         let looking = tokio::spawn(unfinished::keep_looking(app, runs));
         let served = bound.serve(router, &options, server.end()).await;

@@ -155,7 +155,7 @@ fn a_members_model_shares_reads_and_asks_with_tools() {
         ]
     );
     assert!(seen[2].is_err() && seen[5].is_err(), "{seen:?}");
-    assert_eq!(said[6], "`key` is a text that is not empty");
+    assert_eq!(said[6], "`key` must be a text that is not empty");
     let outside = drive(&world.clock, used(&desk, &world.context, "read_shared", json!({"key": "rain"})));
     assert_eq!(outside.unwrap_err(), "this run does not work for a team");
 }

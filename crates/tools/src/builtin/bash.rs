@@ -357,7 +357,7 @@ mod tests {
         bash.cage.missing = Some("the kernel has no Landlock of version 3 (Linux 6.2)".to_owned());
         let refused = bash.objection("ls").unwrap_err();
         assert_eq!(refused.code(), "permission_denied");
-        expect!["Commands cannot be held within the workspace on this system: the kernel has no Landlock of version 3 (Linux 6.2). The command was not run. Use the file tools instead; the person can allow commands without a sandbox."]
+        expect!["Commands cannot be restricted to the workspace on this system: the kernel has no Landlock of version 3 (Linux 6.2). The command was not run. Use the file tools instead; the person can allow commands without a sandbox."]
         .assert_eq(&refused.to_string());
         bash.cage.options.isolation = sandbox::Isolation::WithoutKernel;
         assert_eq!(bash.objection("ls"), Ok(()));

@@ -80,8 +80,9 @@ fn calculate(arguments: Json) -> Result<Number, ToolError> {
         }
     };
     let need = |name: &str, number: &Option<serde_json::Number>| match number {
-        Some(number) => Number::parse(&number.to_string())
-            .ok_or_else(|| ToolError::InvalidArgs(format!("'{name}' cannot be calculated with: {number}"))),
+        Some(number) => Number::parse(&number.to_string()).ok_or_else(|| {
+            ToolError::InvalidArgs(format!("'{name}' is out of range: {number}. Send a smaller number."))
+        }),
         None => Err(ToolError::InvalidArgs(format!(
             "This operation needs '{name}'. Add, subtract, multiply, divide and power need 'a' and 'b'; percentage \
              needs 'value' and 'percentage'."

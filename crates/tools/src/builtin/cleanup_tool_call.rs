@@ -61,7 +61,7 @@ fn clean_up(arguments: Arguments, seen: Option<&[SeenResult]>) -> Result<ToolRes
     let Arguments { tool_call_ids, summary, reason } = arguments;
     let Some(seen) = seen else {
         return Err(ToolError::Failed(
-            "there is no context window here that results could be taken out of. Go on without it."
+            "results cannot be removed, because this call has no context window. Go on without it."
                 .to_owned(),
         ));
     };

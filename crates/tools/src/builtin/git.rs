@@ -73,7 +73,10 @@ impl Git {
             Some(0) if finished.stdout.text.is_empty() => Ok(ToolResult::success(nothing)),
             Some(0) => Ok(ToolResult::success(finished.stdout.text)
                 .with_metadata("truncated", finished.stdout.truncated)),
-            Some(127) => Err(ToolError::NotFound("git is not installed on this system.".to_owned())),
+            Some(127) => Err(ToolError::NotFound(
+                "git is not installed on this system. Go on without it, or ask the person to install it."
+                    .to_owned(),
+            )),
             _ => Err(failed(&finished)),
         }
     }
@@ -91,10 +94,12 @@ impl Git {
         let finished = sandbox::run(&git, &self.cage, context, LIMIT).await?;
         match finished.end.ended {
             Ended::TimedOut | Ended::Stopped => Err(ToolError::Timeout(LIMIT)),
-            Ended::Flooded => {
-                Err(ToolError::Resource("git said more than can be read. Name a path.".to_owned()))
-            }
-            Ended::DiskFull(_) => Err(ToolError::Resource("The disk is full: git was stopped.".to_owned())),
+            Ended::Flooded => Err(ToolError::Resource(
+                "The output of git is too large and was not read. Name a path to get less.".to_owned(),
+            )),
+            Ended::DiskFull(_) => Err(ToolError::Resource(
+                "The disk is full, so git was stopped. Ask the person to free space.".to_owned(),
+            )),
             Ended::Exited(_) => Ok(finished),
         }
     }
@@ -115,8 +120,8 @@ impl Git {
             let Some((filter, _)) = name.rsplit_once('.') else { continue };
             if name.contains(['=', '\u{fffd}']) {
                 return Err(ToolError::PermissionDenied(format!(
-                    "The repository names a filter that cannot be turned off ({filter}), and there is no sandbox on this \
-                     system. Git was not run."
+                    "The filter {filter} of the repository cannot be turned off, and there is no sandbox on this system, so \
+                     git was not run. Ask the person to run it."
                 )));
             }
             for off in ["clean=", "smudge=", "process=", "required=false"] {

@@ -77,7 +77,9 @@ impl WebFetch {
         if status >= 400 {
             let said = clip(text.trim(), 300);
             return Err(match status {
-                404 | 410 => ToolError::NotFound(format!("{url} is not there (HTTP {status}).")),
+                404 | 410 => ToolError::NotFound(format!(
+                    "{url} does not exist (HTTP {status}). Check the address, or search for the page."
+                )),
                 _ => ToolError::Failed(format!("{url} answered with HTTP {status}: {said}")),
             });
         }
@@ -136,7 +138,9 @@ async fn readable(page: Page) -> Result<String, ToolError> {
     match work.await {
         Ok(Ok(text)) => Ok(text),
         Ok(Err(problem)) => Err(ToolError::Failed(format!("{address} {problem}."))),
-        Err(_) => Err(ToolError::Failed(format!("{address} cannot be made readable."))),
+        Err(_) => {
+            Err(ToolError::Failed(format!("{address} cannot be converted to text. Fetch another page.")))
+        }
     }
 }
 
@@ -151,14 +155,14 @@ fn laid_out(html: &[u8], until: Instant) -> Result<String, String> {
     let config = html2text::config::plain();
     let problem = |error| match error {
         html2text::Error::IoError(_) => format!("takes more than {} s to be read as HTML", PARSING.as_secs()),
-        error => format!("cannot be made readable: {error}"),
+        error => format!("cannot be converted to text: {error}"),
     };
     let mut length = FIRST_PART;
     let tree = loop {
         let part = html.get(..length).unwrap_or(html);
         let tree = config.parse_html(InTime { html: part, until }).map_err(problem)?;
         if is_deeper(&tree, DEEPEST) {
-            return Err("is nested too deeply to be made readable".to_owned());
+            return Err("is nested too deeply to be converted to text".to_owned());
         }
         if part.len() == html.len() {
             break tree;

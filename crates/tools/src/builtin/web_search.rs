@@ -172,6 +172,8 @@ pub struct BraveSearch {
 const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
 /// The environment variable with the user's API key.
 const BRAVE_KEY: &str = "BRAVE_API_KEY";
+/// The advice for settings of the service that the model cannot correct.
+const ADVICE: &str = "Go on without it; the person can correct it.";
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -225,10 +227,12 @@ impl BraveSearch {
 
     async fn ask(&self, query: &str, count: usize) -> Result<Vec<SearchHit>, ToolError> {
         let parameters = [("q", query), ("count", &count.to_string())];
-        let url = Url::parse_with_params(&self.endpoint, parameters)
-            .map_err(|e| ToolError::Failed(format!("The search service's address is wrong: {e}")))?;
-        let mut key = HeaderValue::from_str(self.key.expose())
-            .map_err(|_| ToolError::Failed("The search service's key cannot be sent.".to_owned()))?;
+        let url = Url::parse_with_params(&self.endpoint, parameters).map_err(|e| {
+            ToolError::Failed(format!("The address of the search service is not valid: {e}. {ADVICE}"))
+        })?;
+        let mut key = HeaderValue::from_str(self.key.expose()).map_err(|_| {
+            ToolError::Failed(format!("The key of the search service has invalid characters. {ADVICE}"))
+        })?;
         key.set_sensitive(true);
         let mut headers = HeaderMap::new();
         headers.insert("x-subscription-token", key);
@@ -238,10 +242,16 @@ impl BraveSearch {
             200 => {}
             401 | 403 => {
                 return Err(ToolError::PermissionDenied(
-                    "The search service does not take the key.".to_owned(),
+                    "The search service refused the key. Go on without it; the person can correct the key."
+                        .to_owned(),
                 ));
             }
-            429 => return Err(ToolError::Resource("The search service has had enough for now.".to_owned())),
+            429 => {
+                return Err(ToolError::Resource(
+                    "The limit of the search service is reached. Try again later, or go on without it."
+                        .to_owned(),
+                ));
+            }
             status => {
                 return Err(ToolError::Failed(format!("The search service answered with HTTP {status}.")));
             }

@@ -58,8 +58,8 @@ impl Guarded {
         let places = find(cage, &denied, MOST);
         if let Some(root) = cage.roots.iter().find(|root| places.closed.contains(*root)) {
             return Err(ToolError::PermissionDenied(format!(
-                "'{}' cannot be listed, so what a command may not change in it is not known. The command was not run. The \
-                 person can give the right back: chmod u+rwx '{0}'",
+                "'{}' cannot be listed, so its protected files are not known, and the command was not run. The person can \
+                 give the right back: chmod u+rwx '{0}'",
                 root.display()
             )));
         }
@@ -151,8 +151,8 @@ impl Cage {
     fn make_excluded(&self, is_held: bool) -> Result<(), ToolError> {
         let refused = |folder: &Path, what: &str, why: &str| {
             Err(ToolError::PermissionDenied(format!(
-                "'{}' lies in what commands may use and belongs to no workspace ({what}), and it cannot be kept from \
-                 them: {why}. The command was not run. Use the file tools, or ask the person to take another workspace.",
+                "'{}' belongs to no workspace ({what}), but is in a folder that commands may use, and cannot be hidden \
+                 from them: {why}. The command was not run. Use the file tools, or ask the person to take another workspace.",
                 folder.display()
             )))
         };

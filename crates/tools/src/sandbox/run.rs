@@ -161,7 +161,7 @@ pub(super) async fn attend(
     started.finish().await;
     until_gone(group, clock).await;
     let notes = tokio::task::spawn_blocking(move || guarded.settle()).await.unwrap_or_default();
-    let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
+    let ended = ended.map_err(|e| ToolError::Failed(format!("the wait for the command failed: {e}")))?;
     Ok(End { ended, out_of_memory, notes })
 }
 
@@ -202,7 +202,9 @@ pub(super) async fn guarded(cage: &Cage, context: &ToolContext, owner: Owner) ->
     }
     let (cage, context) = (cage.clone(), context.clone());
     let looking = tokio::task::spawn_blocking(move || Guarded::new(&cage, &context, owner));
-    looking.await.map_err(|e| ToolError::Failed(format!("the workspace cannot be looked through: {e}")))?
+    looking.await.map_err(|e| {
+        ToolError::Failed(format!("the search for protected files in the workspace failed: {e}"))
+    })?
 }
 
 /// Passes all output to `add`, until the output is closed.

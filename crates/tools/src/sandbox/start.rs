@@ -272,10 +272,12 @@ impl Held {
             let _entered = runtime.enter();
             let _ = sender.send(self.spawn_here());
         });
-        thread.map_err(|e| ToolError::Resource(format!("a thread cannot be started: {e}")))?;
-        spawned
-            .await
-            .unwrap_or_else(|_| Err(ToolError::Failed("the command could not be started".to_owned())))
+        thread.map_err(|e| {
+            ToolError::Resource(format!("the thread that starts the command cannot be created: {e}"))
+        })?;
+        spawned.await.unwrap_or_else(|_| {
+            Err(ToolError::Failed("the thread that starts the command ended without a result".to_owned()))
+        })
     }
 
     #[cfg(target_os = "linux")]
@@ -291,20 +293,22 @@ impl Held {
         close_fds::set_fds_cloexec(3, &[]);
         self.command.spawn().map_err(|e| match in_child {
             true => not_held(&e),
-            false => ToolError::Resource(format!("a shell cannot be started: {e}")),
+            false => ToolError::Resource(format!("the shell of the command cannot be started: {e}")),
         })
     }
 
     #[cfg(not(target_os = "linux"))]
     fn spawn_here(mut self) -> Result<Child, ToolError> {
-        self.command.spawn().map_err(|e| ToolError::Resource(format!("a shell cannot be started: {e}")))
+        self.command
+            .spawn()
+            .map_err(|e| ToolError::Resource(format!("the shell of the command cannot be started: {e}")))
     }
 }
 
 #[cfg(target_os = "linux")]
 fn not_held(why: &dyn std::fmt::Display) -> ToolError {
     ToolError::PermissionDenied(format!(
-        "The command cannot be held within the workspace ({why}). It was not run."
+        "The command cannot be restricted to the workspace ({why}), so it was not run."
     ))
 }
 

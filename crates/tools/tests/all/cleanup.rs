@@ -74,7 +74,7 @@ async fn clean_up_of_an_unknown_or_removed_result_is_an_error() {
         &context(),
         &["c1"],
         expect![
-            "Error: there is no context window here that results could be taken out of. Go on without it."
+            "Error: results cannot be removed, because this call has no context window. Go on without it."
         ],
     )
     .await;

@@ -374,7 +374,7 @@ fn git_tools_without_a_sandbox_read_safely_or_refuse() {
             |isolation| runtime.block_on(say(&tools(folder.path(), isolation), "git_status", json!({})));
         assert_eq!(ask(Isolation::WithoutKernel), "## main\n M a.txt\nA  staged.txt\n?? new.txt\n");
         let refused = ask(Isolation::Required);
-        assert!(refused.starts_with("Error: Commands cannot be held within the workspace"), "{refused}");
+        assert!(refused.starts_with("Error: Commands cannot be restricted to the workspace"), "{refused}");
         git(folder.path(), &["config", "filter.a=b.clean", "true"]);
         let refused = ask(Isolation::WithoutKernel);
         assert!(refused.contains("names a filter that cannot be turned off (filter.a=b)"), "{refused}");

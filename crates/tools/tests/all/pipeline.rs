@@ -414,12 +414,12 @@ async fn result_that_violates_its_schema_is_an_error() {
         (r#"{"n": 1}"#, r#"{"n": 1}"#),
         (
             r#"{"n": "1"}"#,
-            "Error: Tool 't' returned something that it should not: \"1\" is not of type \"integer\" at '/n'. Its result \
+            "Error: Tool 't' returned a result that does not match its schema: \"1\" is not of type \"integer\" at '/n'. Its result \
              was not used.",
         ),
         (
             "n is 1",
-            "Error: Tool 't' returned something that it should not: no JSON, expected ident at line 1 column 2. Its \
+            "Error: Tool 't' returned a result that does not match its schema: no JSON, expected ident at line 1 column 2. Its \
              result was not used.",
         ),
     ] {

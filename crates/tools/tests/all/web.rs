@@ -119,7 +119,7 @@ async fn a_page_is_fetched_as_text() {
     );
     assert_eq!(
         get("/deep").await,
-        "execution_error: Error: http://SERVER/deep is nested too deeply to be made readable."
+        "execution_error: Error: http://SERVER/deep is nested too deeply to be converted to text."
     );
     let long = get("/long").await;
     assert!(
@@ -147,7 +147,7 @@ async fn web_fetch_never_requests_local_addresses_even_after_redirects() {
             let text = fetch(&engine, json!({ "url": url })).await;
             let is_private =
                 text.starts_with("permission_denied: Error: ") && text.contains("not a public address");
-            let is_left = text.contains("redirects to another server, which was not asked");
+            let is_left = text.contains("redirects to another server, and the redirect was not followed");
             assert!(is_private || is_left, "{url}: {text}");
         }
     }
@@ -166,7 +166,7 @@ async fn a_redirect_to_another_server_is_another_question() {
     let outer = Server::start(move |_| (302, format!("location: {to}\r\n"), Vec::new()));
     let engine = fetching(&[&outer, &inner]);
     let text = fetch(&engine, json!({ "url": outer.url("/") })).await;
-    assert!(text.contains(&format!("was not asked: {}", inner.url("/page"))), "{text}");
+    assert!(text.contains(&format!("was not followed: {}", inner.url("/page"))), "{text}");
     assert!(inner.asked.lock().unwrap().is_empty(), "nobody came");
     let tool = WebFetch::new(WebOptions::default());
     for written in ["HTTPS://Docs.RS:443/x", " https://docs.rs/x", "https://%64ocs.rs/x"] {
@@ -243,7 +243,7 @@ async fn web_search_sends_its_key_secretly_and_reports_failures() {
     assert!(asked.contains("x-subscription-token: k-12345678"), "{asked}");
     assert_eq!(
         search(brave(), json!({ "query": "denied" })).await,
-        "Error: The search service does not take the key."
+        "Error: The search service refused the key. Go on without it; the person can correct the key."
     );
     assert!(!format!("{:?}", brave()).contains("k-12345678"));
 }

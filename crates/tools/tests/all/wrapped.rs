@@ -32,7 +32,7 @@ async fn permission_rule_applies_to_the_subject_of_a_wrapped_tool() {
     // Its preview is asked, too, and its result is checked.
     fs::write(folder.path().join("old.txt"), "old").unwrap();
     assert!(write("old.txt").await.text().contains("has not been read"));
-    assert!(write("new.txt").await.text().contains("returned something that it should not"));
+    assert!(write("new.txt").await.text().contains("returned a result that does not match its schema"));
     // What it sets right itself is set right.
     let call = ToolCall::new("c", "write_file", json!({ "path": "empty.txt" }));
     run_call(&engine, &call, &context()).await;

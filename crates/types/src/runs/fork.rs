@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ForkOptions {
-    /// The place. Default [`ForkPlace::End`].
+    /// The place in the log of the first run at which the fork begins. Default [`ForkPlace::End`].
     pub at: ForkPlace,
     /// A message that the model answers next. It replaces the messages that came to the run after the
     /// last turn that is kept; if there are none, it is added. With 0 turns these are the messages with which the

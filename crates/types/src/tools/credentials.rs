@@ -240,7 +240,7 @@ impl Credentials {
         self.redactor.add_credentials(credentials.expose());
         let Some(store) = &self.store else {
             return Err(ToolError::Failed(format!(
-                "The credentials of '{service}' cannot be kept: the application keeps none."
+                "The credentials of '{service}' cannot be stored, because the application has no credential store."
             )));
         };
         store.save(&self.key(service, account), credentials).await.map_err(|e| unusable(service, &e))
@@ -262,5 +262,5 @@ fn not_connected(service: &str, account: &str) -> ToolError {
 }
 
 fn unusable(service: &str, error: &CredentialError) -> ToolError {
-    ToolError::Failed(format!("The credentials for '{service}' cannot be used: {error}"))
+    ToolError::Failed(format!("The credentials of '{service}' cannot be read or stored: {error}"))
 }

@@ -17,7 +17,7 @@ use super::approval::ApprovalRequest;
 ///
 /// fn read_note(name: &str) -> Result<String, ToolError> {
 ///     if name.contains('/') {
-///         return Err(ToolError::InvalidArgs("a note's name has no slash".into()));
+///         return Err(ToolError::InvalidArgs("the name of a note must not contain '/'".into()));
 ///     }
 ///     if name == "diary" {
 ///         return Err(ToolError::new("the diary is private"));

@@ -80,7 +80,7 @@ impl Repair {
                     false => Ok("built again".to_owned()),
                     true => {
                         let advice = format!("remove the folder {} while no run works", visible_path(path));
-                        Err(Failure::failed("the index still lacks runs", advice))
+                        Err(Failure::failed("the index was built again and still lacks runs", advice))
                     }
                 }
             }
