@@ -62,7 +62,7 @@ pub struct ServerPins {
     pub resources: bool,
 }
 
-/// An agreed definition.
+/// A definition of a tool that a person agreed to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Pin {

@@ -294,12 +294,12 @@ fn quoted(word: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpTimeouts {
-    /// From the start of the process to the end of the handshake. Default 30 s, because many servers are
+    /// The time from the start of the process to the end of the handshake. Default 30 s, because many servers are
     /// installed when they are first started.
     pub initialize: Duration,
-    /// For the list of tools, all pages. Default 30 s.
+    /// The time for the list of tools, all pages. Default 30 s.
     pub list: Duration,
-    /// For a call of a tool. Default 120 s.
+    /// The time for a call of a tool. Default 120 s.
     pub call: Duration,
     /// Time for the server's process to end by itself, and the same time again after SIGTERM; for a server at a web
     /// address, the time to tell it that its session ends. Default 2 s.

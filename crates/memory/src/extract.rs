@@ -55,7 +55,7 @@ pub trait KnowledgeExtractor: Send + Sync {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Passage {
-    /// The text.
+    /// The text from which facts are extracted.
     pub text: String,
     /// The name of the speaker, which is the subject of sentences with `I`.
     pub speaker: String,
@@ -88,7 +88,7 @@ impl Passage {
         self
     }
 
-    /// Sets the run.
+    /// Sets the run in which the text was said.
     pub fn of_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self

@@ -91,22 +91,22 @@ pub struct TemplateStep {
     pub save_as: Option<String>,
     /// Steps after which this step starts. Default: the step before it in the file.
     pub after: Option<Vec<String>>,
-    /// For a choice: the condition.
+    /// The condition of a choice.
     #[serde(rename = "if")]
     pub condition: Option<String>,
-    /// For a choice: the steps if the condition holds.
+    /// The steps of a choice whose condition holds.
     pub then: Vec<TemplateStep>,
-    /// For a choice: the steps if the condition does not hold.
+    /// The steps of a choice whose condition does not hold.
     #[serde(rename = "else")]
     pub otherwise: Vec<TemplateStep>,
-    /// For a loop: a list, or the name of a parameter or an earlier result that is a list.
+    /// The list of a loop, or the name of a parameter or an earlier result that is a list.
     pub for_each: Option<Json>,
-    /// For a loop over a result: the maximum number of items. A longer list is refused. Default 50.
+    /// The maximum number of items of a loop over a result. A longer list is refused. Default 50.
     pub max_items: Option<u32>,
-    /// For a loop: the name of the item. Default `item`.
+    /// The name of the item in a loop. Default `item`.
     #[serde(rename = "as")]
     pub item: Option<String>,
-    /// For a loop: the steps for each item. Items are processed concurrently.
+    /// The steps of a loop for each item. Items are processed concurrently.
     #[serde(rename = "do")]
     pub body: Vec<TemplateStep>,
     /// Reaction to a failure of the step. Default: a replan.

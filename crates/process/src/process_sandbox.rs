@@ -46,7 +46,7 @@ pub type Restrict = Box<dyn FnOnce(&mut Command) -> io::Result<()> + Send>;
 pub struct SandboxedStart {
     /// Environment variables that replace those of our environment. A variable of the command itself wins.
     pub variables: Vec<(OsString, OsString)>,
-    /// Takes the rights away.
+    /// Takes rights from the thread or the process that becomes the command; see [`Restrict`].
     pub restrict: Restrict,
     /// A value that must live as long as the process, such as the owner of its scratch folder. It is dropped
     /// after the process was killed.

@@ -166,7 +166,7 @@ pub(crate) fn capabilities(provider: &str, model: &str) -> Capabilities {
     capabilities
 }
 
-/// Returns every model, sorted by name.
+/// Returns every model of the catalogue, sorted by name.
 pub fn known_models() -> impl Iterator<Item = ModelInfo> {
     MODELS.lines().skip(1).filter_map(|line| serde_json::from_str::<Line>(line).ok()).map(ModelInfo::from)
 }

@@ -38,7 +38,7 @@ pub struct ThinkingTagsProvider {
 }
 
 impl ThinkingTagsProvider {
-    /// Wraps `inner`.
+    /// Creates a provider that passes requests to `inner`.
     pub fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner }
     }

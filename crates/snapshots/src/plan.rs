@@ -22,13 +22,13 @@ pub struct UndoStep {
     /// The snapshot after the work; `None` if it was cut off before that. Then the snapshot before the next step
     /// counts, or the state of now.
     pub after: Option<SnapshotId>,
-    /// If there is no snapshot after the work: the latest time at which it may have changed something. A file that
-    /// was changed later is left. `None` if all changes count as the work's.
+    /// The latest time at which the work may have changed something, if there is no snapshot after it. A file that
+    /// was changed later is not restored. `None` if all changes count as the work's.
     pub ended: Option<SystemTime>,
 }
 
 impl UndoStep {
-    /// Creates a step.
+    /// Creates a step from the snapshots around the work.
     pub fn new(name: impl Into<String>, before: SnapshotId, after: Option<SnapshotId>) -> Self {
         Self { name: name.into(), before, after, ended: None }
     }

@@ -36,7 +36,7 @@ pub struct Alternate<W: Write> {
 }
 
 impl<W: Write> Alternate<W> {
-    /// Creates a screen that begins with its first frame.
+    /// Creates a screen; nothing is written to `out` before the first frame.
     pub fn new(out: W, support: Support) -> Self {
         Self {
             out,

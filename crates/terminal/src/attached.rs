@@ -31,7 +31,7 @@ pub struct AttachedFile<'a> {
 }
 
 impl<'a> AttachedFile<'a> {
-    /// Creates a file.
+    /// Creates an attached file from its path and its whole text.
     pub const fn new(path: &'a str, text: &'a str) -> Self {
         Self { path, text }
     }

@@ -192,7 +192,7 @@ impl Key {
         Self::char(c).with_alt()
     }
 
-    /// Adds Shift.
+    /// Returns this key with Shift held.
     ///
     /// ```
     /// use archon_terminal::Key;
@@ -203,7 +203,7 @@ impl Key {
         Self { shift: true, ..self }
     }
 
-    /// Adds Alt.
+    /// Returns this key with Alt held.
     ///
     /// ```
     /// use archon_terminal::Key;
@@ -214,7 +214,7 @@ impl Key {
         Self { alt: true, ..self }
     }
 
-    /// Adds Ctrl.
+    /// Returns this key with Ctrl held.
     ///
     /// ```
     /// use archon_terminal::Key;

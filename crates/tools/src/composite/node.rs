@@ -29,7 +29,7 @@ pub struct ToolNode {
     /// Names of the composite's parameters that give values to arguments of the call, by argument. Default:
     /// the argument's own name.
     pub parameters: BTreeMap<String, String>,
-    /// If set, the call is made once for each item of a list.
+    /// The list of a call that is made once for each of its items; `None` for a single call.
     pub for_each: Option<ForEachItem>,
     /// The reaction to a failure of the call.
     pub on_failure: OnNodeFailure,

@@ -112,7 +112,10 @@ async fn a_page_is_fetched_as_text() {
         "invalid_parameters: Error: http://SERVER/picture is image/png of 4 bytes. Only pages of text can be fetched."
     );
     assert_eq!(get("/round").await, "execution_error: Error: 127.0.0.1 redirects more than 3 times.");
-    assert_eq!(get("/gone").await, "not_found: Error: http://SERVER/gone is not there (HTTP 404).");
+    assert_eq!(
+        get("/gone").await,
+        "not_found: Error: http://SERVER/gone does not exist (HTTP 404). Check the address, or search for the page."
+    );
     assert_eq!(
         get("/broken").await,
         "execution_error: Error: http://SERVER/broken answered with HTTP 500: out of order"

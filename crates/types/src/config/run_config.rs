@@ -52,7 +52,7 @@ pub struct RunConfig {
     pub failure_policy: Option<FailurePolicy>,
     /// The format of tool calls.
     pub tool_mode: ToolMode,
-    /// In text mode, the name of the tags around tool results. The name is different in each run, so that a
+    /// The name of the tags around tool results in text mode. The name is different in each run, so that a
     /// text in a tool result cannot close the tag and pretend to be another result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_tag: Option<String>,

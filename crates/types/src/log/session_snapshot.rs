@@ -27,8 +27,8 @@ pub struct SessionSnapshot {
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
     pub messages: Vec<SnapshotMessage>,
-    /// For each file that tool calls read or wrote, and each command in the background, the result of the
-    /// latest such call; the oldest result first.
+    /// The result of the latest call for each file that tool calls read or wrote, and for each command in the
+    /// background; the oldest result first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SnapshotResult>,
     /// The tokenizer that counted the tokens of the messages; `None` if they are not counted.

@@ -110,13 +110,13 @@ pub enum CompactionPolicy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ResultTokens {
-    /// The maximum below a fill level of 70 %. Default 1,000.
+    /// The maximum number of tokens of a result below a fill level of 70 %. Default 1,000.
     pub normal: u64,
-    /// The maximum from 70 % on. Default 750.
+    /// The maximum number of tokens of a result from 70 % on. Default 750.
     pub moderate: u64,
-    /// The maximum from 85 % on. Default 500.
+    /// The maximum number of tokens of a result from 85 % on. Default 500.
     pub aggressive: u64,
-    /// The maximum from 95 % on. Default 200.
+    /// The maximum number of tokens of a result from 95 % on. Default 200.
     pub critical: u64,
 }
 

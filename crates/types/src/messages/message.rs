@@ -136,7 +136,7 @@ pub struct AssistantMessage {
     /// The text that ended the answer, if the service reports it. Set only for [`StopReason::StopSequence`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequence: Option<String>,
-    /// For a model in this process: the version of the engine, its kernel and its number of threads. Another
+    /// The version of the engine, its kernel and its number of threads, for a model in this process. Another
     /// engine may answer the same request differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,

@@ -123,7 +123,7 @@ pub mod metadata {
     pub const ATTEMPTS: &str = "attempts";
     /// The number of retries of a call that was retried.
     pub const RETRY_COUNT: &str = "retry_count";
-    /// For a call that was retried: the error of the attempt before the last.
+    /// The error of the attempt before the last, for a call that was retried.
     pub const LAST_ERROR: &str = "last_error";
     /// The [`version`](crate::ToolSpec::version) of the tool.
     pub const TOOL_VERSION: &str = "tool_version";
@@ -131,15 +131,14 @@ pub mod metadata {
     pub const ERROR_TYPE: &str = "error_type";
     /// The number of tokens that the tool itself used.
     pub const TOKEN_USAGE: &str = "token_usage";
-    /// For a call of an agent: the agent's name.
+    /// The name of the agent, for a call of an agent.
     pub const AGENT: &str = "agent";
-    /// For a call of an agent: the id of its child run. The log of the child run has the agent's
-    /// conversation.
+    /// The id of the child run, for a call of an agent. The log of the child run has the agent's conversation.
     pub const CONVERSATION_HISTORY: &str = "conversation_history";
-    /// For a call of an agent: the number of turns of its child run.
+    /// The number of turns of the child run, for a call of an agent.
     pub const ITERATIONS: &str = "iterations";
-    /// For a call of an agent: the name of the [`OutcomeStatus`](crate::OutcomeStatus) of its child run, such
-    /// as `finished`.
+    /// The name of the [`OutcomeStatus`](crate::OutcomeStatus) of the child run, such as `finished`, for a call of
+    /// an agent.
     pub const FINAL_STATE: &str = "final_state";
     /// The confidence of the tool in its result, 0.0 to 1.0.
     pub const CONFIDENCE_SCORE: &str = "confidence_score";
@@ -166,8 +165,8 @@ pub mod metadata {
     pub const ANSWERED_BY: &str = "answered_by";
     /// True if the call was itself a question, and a person agreed.
     pub const APPROVED: &str = "approved";
-    /// For a call that was refused because nobody could be asked: the narrowest permission rule that allows
-    /// the call, or an empty text if no rule allows it.
+    /// The narrowest permission rule that allows the call, or an empty text if no rule allows it, for a call that
+    /// was refused because nobody could be asked.
     pub const NOBODY_ASKED: &str = "nobody_asked";
 }
 

@@ -216,7 +216,7 @@ impl Citation {
 pub struct PlanSettings {
     /// The maximum number of subtasks that run in parallel. Default 4; 0 counts as 1.
     pub max_concurrent: u32,
-    /// For each limited resource, the maximum number of subtasks that use it at the same time. The name of a
+    /// The maximum number of subtasks that use a limited resource at the same time, by resource. The name of a
     /// tool is a resource of every subtask that names the tool.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, u32>,

@@ -21,7 +21,7 @@ pub struct Context {
     pub run: RunId,
     /// The session of the run.
     pub session: SessionId,
-    /// For a child run, the session of the run at the top: the conversation that it works for.
+    /// The session of the run at the top, for a child run: the conversation that it works for.
     pub top_session: Option<SessionId>,
     /// The tenant on whose behalf the run works.
     pub tenant: TenantId,
@@ -42,7 +42,7 @@ pub struct Context {
     pub redactor: Redactor,
     /// Logs the processes that the run's calls start. The loop that executes the calls sets it.
     pub processes: Option<Arc<dyn ProcessLog>>,
-    /// For a child run, the call that started it. In the context of a call to an agent, this call.
+    /// The call that started the run, for a child run. In the context of a call to an agent, this call.
     pub delegation: Option<Arc<Delegation>>,
     /// True if a person can be asked, now or later. Code that needs an approval then returns
     /// [`Executed::Suspended`](crate::Executed::Suspended) or

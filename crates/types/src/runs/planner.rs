@@ -247,7 +247,7 @@ impl PlanningContext {
 pub struct Plan {
     /// The id of the task.
     pub task_id: TaskId,
-    /// For each subtask the subtasks that depend on it: `{A: [B, C]}` means that B and C wait for A.
+    /// The subtasks that depend on each subtask: `{A: [B, C]}` means that B and C wait for A.
     pub subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
     /// All subtasks, each after all subtasks that it depends on.
     pub execution_order: Vec<SubTaskId>,
