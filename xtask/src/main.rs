@@ -27,7 +27,6 @@ mod eval;
 mod features;
 mod fuzz;
 mod instructions;
-mod kept_run;
 mod layers;
 mod locomo;
 mod markdown;
@@ -59,6 +58,7 @@ mod spec;
 mod spec_citations;
 #[cfg(test)]
 mod statics;
+mod stored_run;
 mod third_party;
 mod tidy;
 mod type_names;

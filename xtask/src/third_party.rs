@@ -11,9 +11,9 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::demo::{ANSWER, TASK, TOOL};
 use crate::eval::{LOCAL_MODEL, fetched_model};
-use crate::kept_run;
 use crate::metadata::Metadata;
 use crate::python::environment;
+use crate::stored_run;
 
 const PACKAGE: &str = "xllamacpp==2026.10.11549";
 
@@ -58,7 +58,7 @@ fn command_with(server: &Server) -> Result<()> {
         .args([&archon, "run", "--base-url", "{url}"])
         .args(["--model", LOCAL_MODEL, "--tools", TOOL, "--max-turns", "4", "--data-dir", &data, TASK])
         .run()?;
-    kept_run::check_newest(&archon, &["--data-dir", &data], TOOL, ANSWER)
+    stored_run::check_newest(&archon, &["--data-dir", &data], TOOL, ANSWER)
 }
 
 /// The server of the other project, with the model.

@@ -4,7 +4,7 @@
 //! tenant's waiting runs, let the agent work, post-process. A message never reaches a run of another tenant.
 
 mod reader;
-mod shown;
+mod shown_questions;
 mod steps;
 
 use std::{
@@ -20,7 +20,7 @@ use archon_types::{
 
 use tokio::sync::OwnedMutexGuard;
 
-use self::shown::{ShownQuestions, ids_of};
+use self::shown_questions::{ShownQuestions, ids_of};
 use crate::AgentPool;
 
 pub use reader::{AnswerReader, ModelReader, WordReader};

@@ -438,7 +438,7 @@ mod tests {
         }
     }
 
-    fn shown(typed: &'static [&str], requests: &[ApprovalRequest]) -> (Vec<Decision>, String) {
+    fn ask_all(typed: &'static [&str], requests: &[ApprovalRequest]) -> (Vec<Decision>, String) {
         let (page, typed) = (Page::default(), Mutex::new(typed.iter().rev().collect::<Vec<_>>()));
         let output = Output::to(Box::new(std::io::sink()), Box::new(page.clone()));
         let lines: Lines = Arc::new(move || typed.lock().unwrap().pop().map(|line| format!("{line}\n")));
@@ -454,7 +454,7 @@ mod tests {
         let command = format!("{}rm -rf .\u{1b}[8m", "true;".repeat(1_000));
         long.details = json!({"tool": "bash", "arguments": {"command": command}});
         long.rules = vec!["bash(\u{202e}x:*)".into()];
-        let (decisions, text) = shown(&["v", "y"], std::slice::from_ref(&long));
+        let (decisions, text) = ask_all(&["v", "y"], std::slice::from_ref(&long));
         assert_eq!(decisions, [Decision::Now(Answer::Approve)]);
         let (before, after) = text.split_once("[v]iew").unwrap();
         assert!(
@@ -464,16 +464,16 @@ mod tests {
         assert!(after.contains("rm -rf .\\u001b[8m"), "{after}");
         assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("bash(\\u{202e}x:*)"), "{text}");
         // Of several, the one that is cut is marked where it is asked about.
-        let (_, text) = shown(&["v", "n", "y"], &[long, request("short")]);
+        let (_, text) = ask_all(&["v", "n", "y"], &[long, request("short")]);
         assert_eq!(text.matches("[v]iew").count(), 2, "{text}");
         assert!(text.contains("rm -rf ."), "{text}");
-        let (_, text) = shown(&["y"], &[request("short")]);
+        let (_, text) = ask_all(&["y"], &[request("short")]);
         assert!(!text.contains("[v]iew") && !text.contains("not shown"), "{text}");
     }
 
     #[test]
     fn question_help_explains_each_answer_on_its_own_line() {
-        let (decisions, text) = shown(&["?", "y"], &[request("short")]);
+        let (decisions, text) = ask_all(&["?", "y"], &[request("short")]);
         assert_eq!(decisions, [Decision::Now(Answer::Approve)]);
         let line = "  [y]es  [n]o  [s]ession  [a]lways bash(git status -s)  [e]dit  [l]ater  [?]";
         assert_eq!(text.matches(line).count(), 2, "{text}");

@@ -91,7 +91,7 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
             refuse_replayed(model)?;
             named(app, model, origin_of_recorded(app, model)).await
         }
-        (None, None, None) => found(app).await,
+        (None, None, None) => find_model(app).await,
     };
     app.cassette.around(chosen?)
 }
@@ -347,7 +347,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
     }
 }
 
-async fn found(app: &App) -> Result<Chosen, Failure> {
+async fn find_model(app: &App) -> Result<Chosen, Failure> {
     for (service, model) in DEFAULT_MODELS {
         if let Some((_, variable)) = keyed(app).find(|(name, _)| name == service) {
             let why = format!("{}, and no model was named", app.key_source(variable));

@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    pub(crate) fn made_calls(&self) -> usize {
+    pub(crate) fn call_count(&self) -> usize {
         self.calls.get()
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<
     context.with(|ctx| {
         let value_of = prepared(&ctx, host).catch(&ctx).map_err(|e| failed(e, None))?;
         let value = evaluated(&ctx, code, host).catch(&ctx).map_err(|e| failed(e, Some(&value_of)))?;
-        shown(&value_of, value).catch(&ctx).map_err(|e| failed(e, Some(&value_of)))
+        display_value(&value_of, value).catch(&ctx).map_err(|e| failed(e, Some(&value_of)))
     })
 }
 
@@ -92,7 +92,7 @@ fn settled<'js, T: rquickjs::FromJs<'js>>(promise: &Promise<'js>, host: &Host) -
     promise.result().unwrap_or(Err(rquickjs::Error::Unknown))
 }
 
-fn shown<'js>(value_of: &Function<'js>, value: Js<'js>) -> rquickjs::Result<Option<Value>> {
+fn display_value<'js>(value_of: &Function<'js>, value: Js<'js>) -> rquickjs::Result<Option<Value>> {
     let text: Option<String> = value_of.call((value,))?;
     Ok(text.and_then(Value::parse))
 }
@@ -154,7 +154,7 @@ fn failed<'js>(error: CaughtError<'js>, value_of: Option<&Function<'js>>) -> Fai
             Failed::Thrown { line: exception.stack().as_deref().and_then(line_in), text }
         }
         CaughtError::Value(value) => {
-            let shown = value_of.and_then(|value_of| shown(value_of, value).ok()).flatten();
+            let shown = value_of.and_then(|value_of| display_value(value_of, value).ok()).flatten();
             let text = shown.map_or_else(|| "undefined".to_owned(), |value| value.text);
             Failed::Thrown { line: None, text: format!("uncaught: {text}") }
         }

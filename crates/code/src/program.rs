@@ -79,7 +79,7 @@ impl Program {
                 // If the meter stopped the program, that is its outcome, whatever error the interpreter gave.
                 end: meter.stopped().map_or(end, |stopped| Err(Failed::Stopped(stopped))),
                 output: host.take_output(),
-                calls: host.made_calls(),
+                calls: host.call_count(),
                 processor_time: meter.processor_time(),
             };
             // The receiver is gone if the call was dropped.

@@ -225,14 +225,14 @@ impl Engine {
     /// other.
     pub(crate) fn start(&self, generation: Generation) {
         if let Err(mpsc::SendError(Job::Generate(generation))) = self.jobs.send(Job::Generate(generation)) {
-            let _ = generation.steps.send(Step::Failed(gone()));
+            let _ = generation.steps.send(Step::Failed(engine_ended()));
         }
     }
 
     /// Computes the log-probability of texts; the result is sent to the `reply` of `scoring`.
     pub(crate) fn score(&self, scoring: Scoring) {
         if let Err(mpsc::SendError(Job::Score(scoring))) = self.jobs.send(Job::Score(scoring)) {
-            let _ = scoring.reply.send(Err(gone()));
+            let _ = scoring.reply.send(Err(engine_ended()));
         }
     }
 
@@ -303,6 +303,6 @@ fn check_file(path: &Path) -> Result<(), LocalModelError> {
     Ok(())
 }
 
-fn gone() -> LocalModelError {
+fn engine_ended() -> LocalModelError {
     LocalModelError::engine("taking a prompt", "the engine's thread has ended")
 }

@@ -16,7 +16,7 @@
 //! | questions to a person, as elicitation | `question.rs` |
 //! | tasks of the extension `io.modelcontextprotocol/tasks` | `task.rs` |
 //! | results of runs and tools, as the protocol has them | `result.rs` |
-//! | files that clients have read, for tools that change them | `seen.rs` |
+//! | files that clients have read, for tools that change them | `read_files.rs` |
 //! | [`serve_stream`], stdio | `stream.rs` |
 //! | `serve_http` and `HttpService`, Streamable HTTP, with the feature `http` | `http.rs` |
 //! | [`ToolServerError`] | `error.rs` |
@@ -62,8 +62,8 @@ mod http;
 mod offer;
 mod progress;
 mod question;
+mod read_files;
 mod result;
-mod seen;
 mod server;
 mod stream;
 mod task;

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     error::ToolServerError,
     offer::{self, OfferedAgent},
-    seen::Seen,
+    read_files::ReadFiles,
     stream,
 };
 
@@ -38,7 +38,7 @@ pub struct ToolServer {
     tools: Option<Tools>,
     agents: Arc<Vec<OfferedAgent>>,
     pub(crate) questions: Questions,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<ReadFiles>,
     /// The calls under way.
     pub(crate) calls: TaskTracker,
 }

@@ -27,11 +27,11 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
     Definition, McpError, McpOptions, McpProblem, McpServer, Phase, SignInBy, Transport,
-    asked_time::AskedTime,
     handler::{Handler, OnProgress, OnQuestion},
     handshake::{Handshake, Shake},
     http::{self, Access},
     input,
+    person_time::PersonTime,
     stdio::{self, Tail},
     text::{MESSAGE, plain, with_causes},
 };
@@ -233,7 +233,7 @@ impl Connection {
             options = options.with_meta(meta);
         }
         let answer = Box::pin(self.exchange_with(request, Some(way.on_progress), options));
-        let done = self.without_waits(answer, way.asked_time).await;
+        let done = self.without_waits(answer, way.person_time).await;
         match done.unwrap_or(Err(McpProblem::Timeout(self.limits.call))) {
             Ok(ServerResult::CallToolResult(result)) => Ok(Called::Done(result)),
             Ok(ServerResult::EmptyResult(_)) => Ok(Called::Done(CallToolResult::default())),
@@ -256,7 +256,7 @@ impl Connection {
     async fn without_waits<T>(
         &self,
         mut work: impl Future<Output = T> + Unpin,
-        asked_time: &AskedTime,
+        person_time: &PersonTime,
     ) -> Option<T> {
         /// Shortest time between two looks at the clock while a person is asked.
         const LOOK: Duration = Duration::from_millis(50);
@@ -267,7 +267,7 @@ impl Connection {
                 return Some(done);
             }
             let now = self.clock.now();
-            let spent = now.since(began).saturating_sub(asked_time.total(now));
+            let spent = now.since(began).saturating_sub(person_time.total(now));
             left = self.limits.call.saturating_sub(spent);
             if left.is_zero() {
                 return None;
@@ -376,7 +376,7 @@ pub(crate) struct CallWay<'c> {
     /// Answers a server that asks during the call.
     pub(crate) on_question: OnQuestion,
     /// Time that the call waits for a person.
-    pub(crate) asked_time: &'c AskedTime,
+    pub(crate) person_time: &'c PersonTime,
 }
 
 /// The answer to a call of a tool.

@@ -110,9 +110,11 @@ impl Held {
         match &self.kind {
             HeldKind::New => "the tool is new since the server's tools were agreed to".to_owned(),
             HeldKind::Changed => "the tool's definition changed since it was agreed to".to_owned(),
-            HeldKind::Renamed { from } => format!("the tool was agreed to under the name '{}'", shown(from)),
+            HeldKind::Renamed { from } => {
+                format!("the tool was agreed to under the name '{}'", escape_line(from))
+            }
             HeldKind::OtherServer { from, to } => {
-                let (from, to) = (shown(from), shown(to));
+                let (from, to) = (escape_line(from), escape_line(to));
                 format!("the server's command or address changed from `{from}` to `{to}`")
             }
             HeldKind::Unreadable(why) => why.clone(),
@@ -248,12 +250,12 @@ fn difference(before: Option<&Definition>, now: &Definition) -> String {
 
 /// Writes a definition for a person, each part on lines of its own.
 fn written(definition: &Definition) -> String {
-    let mut text = format!("name: {}\n", shown(&definition.name));
+    let mut text = format!("name: {}\n", escape_line(&definition.name));
     if let Some(title) = &definition.title {
-        text += &format!("title: {}\n", shown(title));
+        text += &format!("title: {}\n", escape_line(title));
     }
     text += "description:\n";
-    definition.description.lines().for_each(|line| text += &format!("  {}\n", shown(line)));
+    definition.description.lines().for_each(|line| text += &format!("  {}\n", escape_line(line)));
     let schemas = [
         ("arguments", Some(&definition.input_schema)),
         ("result", definition.output_schema.as_ref()),
@@ -261,7 +263,7 @@ fn written(definition: &Definition) -> String {
     ];
     for (name, value) in schemas.into_iter().filter_map(|(name, value)| Some((name, value?))) {
         text += &format!("{name}:\n");
-        pretty(value).lines().for_each(|line| text += &format!("  {}\n", shown(line)));
+        pretty(value).lines().for_each(|line| text += &format!("  {}\n", escape_line(line)));
     }
     text
 }
@@ -271,7 +273,7 @@ fn pretty(value: &Json) -> String {
 }
 
 /// Returns a text as one line in which every character can be seen.
-fn shown(line: &str) -> String {
+fn escape_line(line: &str) -> String {
     let mut shown = String::new();
     for c in line.chars() {
         match c == '\n' || plain(c.encode_utf8(&mut [0; 4]), 1).is_empty() {

@@ -75,7 +75,6 @@
 mod access;
 #[cfg(feature = "http")]
 mod address;
-mod asked_time;
 mod connection;
 mod definition;
 mod error;
@@ -90,6 +89,7 @@ mod late_probe;
 mod login;
 mod names;
 mod options;
+mod person_time;
 mod pins;
 #[cfg(feature = "sign-in")]
 mod redirect;

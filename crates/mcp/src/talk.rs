@@ -13,8 +13,8 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Map;
 
 use crate::{
-    asked_time::AskedTime,
     input::{Asker, Input},
+    person_time::PersonTime,
     round::{ROUNDS, USELESS},
     supervise::Server,
     text::plain,
@@ -29,7 +29,7 @@ pub(crate) struct Talk {
     pub(crate) server: Arc<Server>,
     /// The name of the tool on the server.
     pub(crate) tool: String,
-    pub(crate) asked_time: Arc<AskedTime>,
+    pub(crate) person_time: Arc<PersonTime>,
     questions: Mutex<u32>,
     /// Notes for the model about questions without an answer.
     notes: Mutex<Vec<String>>,
@@ -37,8 +37,8 @@ pub(crate) struct Talk {
 
 impl Talk {
     pub(crate) fn new(context: ToolContext, server: Arc<Server>, tool: String) -> Self {
-        let asked_time = Arc::default();
-        Self { context, server, tool, asked_time, questions: Mutex::default(), notes: Mutex::default() }
+        let person_time = Arc::default();
+        Self { context, server, tool, person_time, questions: Mutex::default(), notes: Mutex::default() }
     }
 
     /// Returns the notes about questions without an answer.
@@ -99,7 +99,7 @@ impl Talk {
         question.action_summary = self.server.redactor.clean(question.action_summary);
         self.server.redactor.clean_json(&mut question.details);
         let clock: &dyn Clock = &*self.server.options.clock;
-        let waits = Waits::begin(&self.asked_time, clock);
+        let waits = Waits::begin(&self.person_time, clock);
         let limit = clock.sleep_until(clock.now() + ANSWER);
         let answer = match select(pin!(context.ask_now(question)), limit).await {
             Either::Left((answer, _)) => answer,
@@ -113,12 +113,12 @@ impl Talk {
 /// A time in which a person is asked. The time ends when this value is dropped, also if the call is
 /// cancelled.
 struct Waits<'t> {
-    time: &'t AskedTime,
+    time: &'t PersonTime,
     clock: &'t dyn Clock,
 }
 
 impl<'t> Waits<'t> {
-    fn begin(time: &'t AskedTime, clock: &'t dyn Clock) -> Self {
+    fn begin(time: &'t PersonTime, clock: &'t dyn Clock) -> Self {
         time.begin(clock.now());
         Self { time, clock }
     }

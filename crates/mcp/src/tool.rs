@@ -140,7 +140,7 @@ impl McpTool {
                 let talking = talking.clone();
                 Box::pin(async move { talking.reply(request).await })
             }),
-            asked_time: &talk.asked_time,
+            person_time: &talk.person_time,
         }
     }
 

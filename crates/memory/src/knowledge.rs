@@ -295,7 +295,7 @@ impl Knowledge {
         extractor: &dyn KnowledgeExtractor,
         passage: &Passage,
     ) -> Result<Vec<Learnt>, MemoryError> {
-        let facts = found_in(extractor, passage).await?;
+        let facts = extract_facts(extractor, passage).await?;
         self.learn(facts).await
     }
 }
@@ -313,7 +313,10 @@ fn winners(facts: Vec<MemoryEntry>, time: Timestamp) -> Vec<(Collection, Fact)> 
 }
 
 /// Returns the facts that an extractor finds in a passage, without the invalid ones.
-async fn found_in(extractor: &dyn KnowledgeExtractor, passage: &Passage) -> Result<Vec<Fact>, MemoryError> {
+async fn extract_facts(
+    extractor: &dyn KnowledgeExtractor,
+    passage: &Passage,
+) -> Result<Vec<Fact>, MemoryError> {
     let found = extractor.extract(passage).await?;
     // A key that is too long for stores is invalid too: it would make the whole write fail.
     let is_one = |fact: &Fact| {

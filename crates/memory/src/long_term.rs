@@ -116,7 +116,7 @@ impl LongTermMemory {
         let pool = query.limit.saturating_mul(self.memory.options().pool).max(LEAST_POOL);
         let mut search = MemorySearch::words(question.search_text(), pool);
         search.filter = filter_of(query, self.memory.now());
-        let mut candidates = self.found(&search).await?;
+        let mut candidates = self.find_candidates(&search).await?;
         let speakers: Vec<String> =
             candidates.iter().filter_map(|c| item(c).speaker).map(str::to_owned).collect();
         let question = question.with_speakers(speakers.iter().map(String::as_str));
@@ -130,7 +130,7 @@ impl LongTermMemory {
         }
         if search.vector.is_some() {
             search.text.clear();
-            join(&mut candidates, self.found(&search).await?);
+            join(&mut candidates, self.find_candidates(&search).await?);
         }
         let mut candidates = self.with_neighbours(candidates, &search.filter, &ranker, &question).await?;
         let rank = |candidates: &[Candidate]| {
@@ -178,7 +178,7 @@ impl LongTermMemory {
         Ok(missing)
     }
 
-    async fn found(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
+    async fn find_candidates(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
         let found = self.memory.store().candidates(search).await?;
         warn_of_damaged(&found.damaged);
         Ok(found.candidates)

@@ -115,7 +115,7 @@ pub async fn spawn_group(
     let failed = |e: std::io::Error| {
         ToolError::Resource(format!("{} cannot be started: {e}", command.get_program().display()))
     };
-    let mut held = held(command, "read -r _ && exec \"$0\" \"$@\" </dev/null", Vec::new());
+    let mut held = waiting_shell(command, "read -r _ && exec \"$0\" \"$@\" </dev/null", Vec::new());
     held.env(RUN_VARIABLE, context.run.run.as_str()).process_group(0);
     let mut held = tokio::process::Command::from(held);
     let mut child = held.spawn().map_err(failed)?;
@@ -131,7 +131,7 @@ pub async fn spawn_group(
 /// this process dies before it sends the line, the shell ends.
 ///
 /// `variables` replace variables of our environment, and those of the command replace both.
-fn held(command: &Command, script: &str, variables: Vec<(OsString, OsString)>) -> Command {
+fn waiting_shell(command: &Command, script: &str, variables: Vec<(OsString, OsString)>) -> Command {
     let mut held = Command::new("/bin/sh");
     held.args(["-c", script]).arg(command.get_program()).args(command.get_args());
     held.env_clear().envs(passed_on());

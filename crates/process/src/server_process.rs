@@ -66,9 +66,9 @@ impl ServerProcess {
         let group = KeptGroup::of(number).map_err(|e| io::Error::other(e.to_string()))?;
         let (mut child, resources) =
             match sandbox.map(|sandbox| sandbox.prepare(command, number)).transpose()? {
-                None => (spawn_held(held(command, number, Vec::new()))?, None),
+                None => (spawn_killed_on_drop(waiting_shell(command, number, Vec::new()))?, None),
                 Some(SandboxedStart { variables, restrict, resources }) => {
-                    (spawn_restricted(held(command, number, variables), restrict)?, Some(resources))
+                    (spawn_restricted(waiting_shell(command, number, variables), restrict)?, Some(resources))
                 }
             };
         #[cfg(target_os = "linux")]
@@ -155,16 +155,16 @@ fn leader() -> tokio::process::Command {
     tokio::process::Command::from(leader)
 }
 
-/// Returns the command within a shell of the group; see [`held`](super::held).
-fn held(command: &Command, group: u32, variables: Vec<(OsString, OsString)>) -> Command {
-    let mut held = super::held(command, "read -r _ && exec \"$0\" \"$@\"", variables);
+/// Returns the command within a shell of the group; see [`waiting_shell`](super::waiting_shell).
+fn waiting_shell(command: &Command, group: u32, variables: Vec<(OsString, OsString)>) -> Command {
+    let mut held = super::waiting_shell(command, "read -r _ && exec \"$0\" \"$@\"", variables);
     held.envs(KeptGroup::variable());
     // A group's number is a process number, so it fits.
     held.process_group(group.cast_signed());
     held
 }
 
-fn spawn_held(held: Command) -> io::Result<Child> {
+fn spawn_killed_on_drop(held: Command) -> io::Result<Child> {
     let mut held = tokio::process::Command::from(held);
     held.kill_on_drop(true);
     held.spawn()
@@ -177,7 +177,7 @@ fn spawn_restricted(mut held: Command, restrict: Restrict) -> io::Result<Child> 
     let thread = std::thread::Builder::new().name("archon-server".to_owned()).spawn(move || {
         let _entered = runtime.enter();
         restrict(&mut held)?;
-        spawn_held(held)
+        spawn_killed_on_drop(held)
     })?;
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts the process panicked")))
 }

@@ -123,7 +123,7 @@ fn call(line: &str) -> Result<Call, String> {
 
 /// Returns everything that a model is sent, without secrets.
 pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
-    let messages: Vec<Json> = request.messages.iter().map(|message| sent_part(value(&**message))).collect();
+    let messages: Vec<Json> = request.messages.iter().map(|message| model_part(value(&**message))).collect();
     let mut told =
         json!({ "model": request.model, "messages": messages, "options": value(&*request.options) });
     if let Some(system) = &request.system {
@@ -137,7 +137,7 @@ pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
 }
 
 /// Removes the fields of a message that are not sent to a model.
-fn sent_part(mut message: Json) -> Json {
+fn model_part(mut message: Json) -> Json {
     if let Some(fields) = message.as_object_mut() {
         fields.retain(|name, _| {
             matches!(name.as_str(), "role" | "content" | "tool_call_id" | "tool_name" | "is_error")
@@ -174,14 +174,14 @@ fn differ(path: &str, recorded: &Json, asked: &Json) -> Option<String> {
 fn missing_or_differ(path: &str, recorded: Option<&Json>, asked: Option<&Json>) -> Option<String> {
     match (recorded, asked) {
         (Some(old), Some(new)) => differ(path, old, new),
-        (Some(old), None) => Some(format!("{path}: recorded {}, asked nothing", shown(old))),
-        (None, Some(new)) => Some(format!("{path}: recorded nothing, asked {}", shown(new))),
+        (Some(old), None) => Some(format!("{path}: recorded {}, asked nothing", short_text(old))),
+        (None, Some(new)) => Some(format!("{path}: recorded nothing, asked {}", short_text(new))),
         (None, None) => None,
     }
 }
 
 /// Returns a value as text of at most 120 characters.
-fn shown(value: &Json) -> String {
+fn short_text(value: &Json) -> String {
     around(&value.to_string(), 0)
 }
 
@@ -262,7 +262,7 @@ fn event_json(event: &Event) -> Json {
 }
 
 fn event(json: &Json) -> Result<Event, String> {
-    let wrong = || format!("invalid event: {}", shown(json));
+    let wrong = || format!("invalid event: {}", short_text(json));
     let (name, body) = json.as_object().and_then(|fields| fields.iter().next()).ok_or_else(wrong)?;
     let text = |body: &Json| body.as_str().map(str::to_owned).ok_or_else(wrong);
     let number = |body: &Json| body.as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(wrong);
@@ -276,7 +276,7 @@ fn event(json: &Json) -> Result<Event, String> {
         "arguments" => ModelEvent::ToolCallDelta { index: number(&body[0])?, arguments: text(&body[1])? },
         "call_end" => ModelEvent::ToolCallEnd { index: number(body)? },
         "done" => ModelEvent::Done(
-            serde_json::from_value(body.clone()).map_err(|e| format!("{e} in {}", shown(body)))?,
+            serde_json::from_value(body.clone()).map_err(|e| format!("{e} in {}", short_text(body)))?,
         ),
         "error" => return Ok(Err(error(body).ok_or_else(wrong)?)),
         _ => return Err(wrong()),

@@ -162,7 +162,7 @@ macro_rules! embedder {
 use embedder;
 
 /// Returns a text that services accept: a space instead of an empty text, which they refuse.
-fn sent(text: &str) -> &str {
+fn non_empty(text: &str) -> &str {
     if text.is_empty() { " " } else { text }
 }
 

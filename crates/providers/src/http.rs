@@ -184,7 +184,7 @@ impl Transport {
             "{what} would be sent unencrypted to another machine; use https, or for a private network allow it with \
              `allow_plain_http` (a setting of the command, a field of `HttpOptions`)"
         );
-        Err(SetupError::BaseUrl { url: self.shown_url(), reason })
+        Err(SetupError::BaseUrl { url: self.display_url(), reason })
     }
 
     /// Adds the header that declares the bodies as JSON.
@@ -232,7 +232,7 @@ impl Transport {
     }
 
     /// Returns the address without parts that may be secret.
-    pub(crate) fn shown_url(&self) -> String {
+    pub(crate) fn display_url(&self) -> String {
         let Self { url, .. } = self;
         let port = url.port().map(|p| format!(":{p}")).unwrap_or_default();
         format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
@@ -295,7 +295,7 @@ impl Transport {
         // The words of rustls for an answer that is no TLS handshake.
         let is_plain = connect && causes.contains("InvalidContentType");
         let text = self.redactor.clean(causes);
-        let text = if connect { format!("{} is not reached: {text}", self.shown_url()) } else { text };
+        let text = if connect { format!("{} is not reached: {text}", self.display_url()) } else { text };
         match (timeout, is_refused) {
             (true, _) => ProviderError::Timeout(text.into()),
             // A server that does not run on this machine will not start within the few seconds of a retry.
@@ -312,7 +312,7 @@ impl Transport {
 
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport").field("url", &self.shown_url()).finish_non_exhaustive()
+        f.debug_struct("Transport").field("url", &self.display_url()).finish_non_exhaustive()
     }
 }
 
@@ -462,7 +462,7 @@ mod tests {
     fn addresses_are_shown_without_their_query() {
         let options = HttpOptions::default();
         let transport = Transport::new("http://localhost:8/v1?key=hunter2", "/models", options).unwrap();
-        assert_eq!(transport.shown_url(), "http://localhost:8/v1/models");
+        assert_eq!(transport.display_url(), "http://localhost:8/v1/models");
         assert!(!format!("{transport:?}").contains("hunter2"));
     }
 

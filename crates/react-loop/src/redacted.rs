@@ -73,7 +73,7 @@ fn delta_of(text: String, event: impl FnOnce(String) -> ModelEvent) -> Option<Mo
 mod tests {
     use super::*;
 
-    fn shown(events: impl IntoIterator<Item = ModelEvent>) -> Vec<ModelEvent> {
+    fn redact(events: impl IntoIterator<Item = ModelEvent>) -> Vec<ModelEvent> {
         let redactor = Redactor::default();
         redactor.add(&"sk-live-0123456789".into());
         let mut redacted = RedactedEvents::new(&redactor);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn push_hides_a_secret_that_is_split_over_events_in_text_thinking_and_arguments() {
         assert_eq!(
-            shown([
+            redact([
                 thinking("is it sk-live"),
                 thinking("-0123456789?"),
                 text("It is sk-l"),
@@ -151,7 +151,7 @@ mod tests {
             text("this"),
         ];
         assert_eq!(
-            shown(events),
+            redact(events),
             [
                 text("All file"),
                 text("s"),

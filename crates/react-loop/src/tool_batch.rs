@@ -149,7 +149,7 @@ impl ReactExecutor<'_> {
         let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, tools);
         let mut tools = hooked.unwrap_or_else(|| tools.clone());
         tools.processes = Some(run.reporter());
-        tools.results = seen_by(&ready, &run.machine);
+        tools.results = results_for(&ready, &run.machine);
         tools.under_way = Some(run.under_way());
         tools.tool_questions = Some(Arc::new(self.tool_questions(&ready, &run.machine)));
         self.calls = match self.driver.hooks {
@@ -276,7 +276,7 @@ fn is_blocked(machine: &ReactMachine, done: usize) -> bool {
 
 /// Returns the tool results that the model sees, if one of the calls is of [`CLEANUP_TOOL`], with which the
 /// model removes results from its context window.
-fn seen_by(ready: &[ReadyCall], machine: &ReactMachine) -> Option<Arc<[SeenResult]>> {
+fn results_for(ready: &[ReadyCall], machine: &ReactMachine) -> Option<Arc<[SeenResult]>> {
     let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
     gives_up.then(|| machine.window().results().into())
 }

@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    async fn found(log: &Arc<RequestLog>, targets: &[&str]) -> Vec<LoggedRequest> {
+    async fn find(log: &Arc<RequestLog>, targets: &[&str]) -> Vec<LoggedRequest> {
         let targets = targets.iter().map(|&target| target.to_owned()).collect();
         log.clone().of_targets(targets).await.unwrap()
     }
@@ -154,8 +154,8 @@ mod tests {
         let log = Arc::new(RequestLog::open(&path).unwrap());
         log.clone().add(request("cy", Some("r1"))).await.unwrap();
         let expected = [request("ann", Some("r1")), request("ann", Some("q1")), request("cy", Some("r1"))];
-        assert_eq!(found(&log, &["r1", "q1"]).await, expected);
-        assert_eq!(found(&log, &["r3"]).await, []);
+        assert_eq!(find(&log, &["r1", "q1"]).await, expected);
+        assert_eq!(find(&log, &["r3"]).await, []);
     }
 
     #[cfg(unix)]

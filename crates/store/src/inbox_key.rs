@@ -50,14 +50,14 @@ impl InboxKey {
     /// Returns the key; `None` if the key file does not exist yet, which means that no message has been
     /// sealed.
     fn read(&self) -> Result<Option<Key>, JournalError> {
-        self.found(|_| Ok(None))
+        self.read_or(|_| Ok(None))
     }
 
     fn read_or_make(&self) -> Result<Option<Key>, JournalError> {
-        self.found(|path| make(path).map(Some))
+        self.read_or(|path| make(path).map(Some))
     }
 
-    fn found(
+    fn read_or(
         &self,
         missing: impl FnOnce(&Path) -> Result<Option<Key>, JournalError>,
     ) -> Result<Option<Key>, JournalError> {

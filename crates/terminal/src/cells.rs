@@ -8,7 +8,7 @@ mod call_records;
 mod call_text;
 mod child;
 mod end;
-mod kept;
+mod kept_outputs;
 mod message;
 mod meter;
 mod model_records;
@@ -32,7 +32,7 @@ pub use meter::Meter;
 pub use note::Note;
 pub use plan::{PlanCell, PlanStep};
 
-use kept::KeptOutputs;
+use kept_outputs::KeptOutputs;
 pub use run::CellId;
 use run::RunState;
 

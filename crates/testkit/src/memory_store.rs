@@ -67,7 +67,7 @@ async fn everything(store: &dyn MemoryStore) -> Vec<MemoryEntry> {
     all_entries(store, MemoryFilter::all()).await
 }
 
-async fn found(store: &dyn MemoryStore, search: &MemorySearch) -> Vec<MemoryEntry> {
+async fn search_entries(store: &dyn MemoryStore, search: &MemorySearch) -> Vec<MemoryEntry> {
     entries_of(store.candidates(search).await.expect("an answer"))
 }
 
@@ -208,7 +208,7 @@ async fn the_longest_texts_are_kept_and_found(open: OpenMemoryStore<'_>) {
         }
         text.truncate(MemoryEntry::MAX_BYTES);
         put(&*store, vec![entry("long", &text, 1)]).await;
-        let found = found(&*store, &MemorySearch::words("okapi", 3)).await;
+        let found = search_entries(&*store, &MemorySearch::words("okapi", 3)).await;
         assert!(found.len() == 1 && found[0].content == text);
     }
 }
@@ -269,7 +269,7 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
         assert_eq!(ids(&all_entries(&*store, filter.clone()).await), expected, "{filter:?}");
         let mut search = MemorySearch::words("words", 100).near("f:2", vec![1.0, 1.0]);
         search.filter = filter.clone();
-        let found = found(&*store, &search).await;
+        let found = search_entries(&*store, &search).await;
         assert_eq!(BTreeSet::from_iter(ids(&found)), expected.into_iter().collect(), "{filter:?}");
     }
     let old = filter(|f| f.until = Some(at(47)));
@@ -405,7 +405,7 @@ async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
         let listed = all_entries(&*store, filter(change)).await;
         let mut search = MemorySearch::words("text", 9).near("z\0:2", vec![1.0, 0.0]);
         search.filter = filter(change);
-        assert_eq!(found(&*store, &search).await.len(), listed.len());
+        assert_eq!(search_entries(&*store, &search).await.len(), listed.len());
         listed.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
     };
     for (name, value) in &zero.metadata {
@@ -431,7 +431,7 @@ async fn accents_make_no_difference(open: OpenMemoryStore<'_>) {
     put(&*store, vec![entry("city", "Zürich lies at a lake", 1), entry("dish", "A bowl of pho", 2)]).await;
     for (asked, id) in [("zurich", "city"), ("ZÜRICH", "city"), ("Zu\u{308}rich", "city"), ("phở", "dish")]
     {
-        let found = found(&*store, &MemorySearch::words(asked, 9)).await;
+        let found = search_entries(&*store, &MemorySearch::words(asked, 9)).await;
         assert_eq!(ids(&found), [id], "{asked}");
     }
 }
@@ -457,7 +457,7 @@ async fn names_are_found_by_their_parts(open: OpenMemoryStore<'_>) {
     put(&*store, entries.collect()).await;
     for (id, name, parts) in names {
         for asked in parts.split_whitespace().chain([name]) {
-            let found = found(&*store, &MemorySearch::words(asked, 9)).await;
+            let found = search_entries(&*store, &MemorySearch::words(asked, 9)).await;
             assert!(ids(&found).contains(&id), "{asked} of {name}: {found:?}");
         }
     }
@@ -497,7 +497,7 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
             names.sort();
             names
         };
-        let found = collections(found(&*store, &search).await);
+        let found = collections(search_entries(&*store, &search).await);
         assert_eq!(found, collections(all_entries(&*store, search.filter).await));
         found
     };
@@ -550,12 +550,12 @@ async fn vectors_are_of_the_text_that_is_there(open: OpenMemoryStore<'_>) {
     assert_eq!(ids(&all_entries(&*store, lacking).await), ["b"]);
     assert_eq!(store.apply(vec![embed("b", "second")]).await.unwrap_or(9), 1);
     let search = MemorySearch::words("", 9).near("old:2", vec![0.0, 1.0]);
-    assert_eq!(found(&*store, &search).await, []);
+    assert_eq!(search_entries(&*store, &search).await, []);
     let search = MemorySearch::words("", 9).near("new:3", vec![1.0, 0.0, 0.0]);
-    assert_eq!(found(&*store, &search).await.len(), 2);
+    assert_eq!(search_entries(&*store, &search).await.len(), 2);
     // A new text has no vector until one is embedded.
     put(&*store, vec![entry("b", "third", 2)]).await;
-    assert_eq!(found(&*store, &search).await.len(), 1);
+    assert_eq!(search_entries(&*store, &search).await.len(), 1);
 }
 
 /// Runs `queries` random searches of 50 tenants with nested and nearly equal names, and returns the number

@@ -138,9 +138,9 @@ impl Workspace {
         Err(ToolError::PermissionDenied(format!(
             "'{}' leads to '{}' now, but led to '{}' when the call was allowed: a link or a folder on the way was changed \
              meanwhile. Nothing was done. Look what is there, and call again if it is what you mean.",
-            shown(path),
-            shown(&self.display(real)),
-            shown(&self.display(before))
+            printable_path(path),
+            printable_path(&self.display(real)),
+            printable_path(&self.display(before))
         )))
     }
 
@@ -153,9 +153,9 @@ impl Workspace {
         let file = self.open_resolved(&real).map_err(|e| match e.kind() {
             io::ErrorKind::IsADirectory => ToolError::InvalidArgs(format!(
                 "'{}' is a directory. Use list_files to see what is in it.",
-                shown(path)
+                printable_path(path)
             )),
-            _ => ToolError::Failed(format!("'{}' cannot be opened: {e}", shown(path))),
+            _ => ToolError::Failed(format!("'{}' cannot be opened: {e}", printable_path(path))),
         })?;
         Ok((real, file))
     }
@@ -241,29 +241,29 @@ impl Workspace {
         {
             return ToolError::PermissionDenied(format!(
                 "'{}' is in a folder that belongs to no workspace: {what}. Go on without it, or ask the person to do it.",
-                shown(path)
+                printable_path(path)
             ));
         }
         let relative = path.trim_start_matches(['/', '\\']);
         let inside = self.root().join(relative).canonicalize().is_ok_and(|real| self.contains(&real));
         let advice = if inside && !relative.is_empty() && relative != path {
-            format!("Did you mean '{}'?", shown(relative))
+            format!("Did you mean '{}'?", printable_path(relative))
         } else {
             "Use a path inside it, relative to its root; '.' is the root.".to_owned()
         };
-        ToolError::PermissionDenied(format!("'{}' is outside the workspace. {advice}", shown(path)))
+        ToolError::PermissionDenied(format!("'{}' is outside the workspace. {advice}", printable_path(path)))
     }
 
     /// Returns the error for a path within the workspace that cannot be used; `parent` is the existing part
     /// of the path.
     fn unusable(&self, path: &str, parent: &Path, why: &io::Error) -> ToolError {
         if !matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
-            return ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)));
+            return ToolError::Failed(format!("'{}' cannot be used: {why}", printable_path(path)));
         }
         if !parent.is_dir() {
             return ToolError::NotFound(format!(
                 "'{}' not found: '{}' is a file.",
-                shown(path),
+                printable_path(path),
                 self.display(parent)
             ));
         }
@@ -275,7 +275,7 @@ impl Workspace {
         let place = self.display(parent);
         ToolError::NotFound(format!(
             "'{}' not found.{hint} Use list_files to see what is in '{place}'.",
-            shown(path)
+            printable_path(path)
         ))
     }
 
@@ -323,7 +323,7 @@ fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
 }
 
 /// Formats a path for a message: limited in length, control characters escaped.
-pub(crate) fn shown(path: &str) -> String {
+pub(crate) fn printable_path(path: &str) -> String {
     let printed: String = path
         .chars()
         .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })

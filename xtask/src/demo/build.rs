@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::cargo::{Heard, Work, listen};
 use super::download::Download;
 use super::machine::cargo_home;
-use super::progress::{Progress, left, left_text, seconds};
+use super::progress::{Progress, remaining, remaining_text, seconds};
 use crate::command_line::CommandLine;
 
 /// The demo's build: the command with the features that the demo needs, and the program that fetches. No
@@ -226,7 +226,7 @@ fn line(
     let now = if work.now.is_empty() { String::new() } else { format!(" ({})", work.now) };
     let Some(compiling) = compiling else {
         let share = work.fetched as f64 / CRATES as f64;
-        let left = left_text(left(share, began.elapsed()));
+        let left = remaining_text(remaining(share, began.elapsed()));
         let megabytes = crates.bytes_since() / 1_000_000;
         let elapsed = seconds(began.elapsed());
         return format!(
@@ -238,7 +238,7 @@ fn line(
     if work.is_finished() {
         return format!("downloading: {}; {}", download.text(), seconds(elapsed));
     }
-    let left = left_text(left(work.done as f64 / CRATES as f64, elapsed));
+    let left = remaining_text(remaining(work.done as f64 / CRATES as f64, elapsed));
     let (done, elapsed) = (work.done, seconds(elapsed));
     format!("building: {done} of about {CRATES} crates{now}; {elapsed}{left}; {}", download.text())
 }

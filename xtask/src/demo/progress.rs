@@ -79,13 +79,13 @@ pub(super) fn seconds(time: Duration) -> String {
 }
 
 /// Estimates the time that is left from the finished share and its time; `None` while that would be a guess.
-pub(super) fn left(share: f64, elapsed: Duration) -> Option<Duration> {
+pub(super) fn remaining(share: f64, elapsed: Duration) -> Option<Duration> {
     let sure = share > 0.05 && share < 1.0 && elapsed >= Duration::from_secs(3);
     sure.then(|| elapsed.mul_f64((1.0 - share) / share))
 }
 
 /// Formats `, about 50 s left`, rounded so that it does not look exact.
-pub(super) fn left_text(left: Option<Duration>) -> String {
+pub(super) fn remaining_text(left: Option<Duration>) -> String {
     let Some(left) = left else { return String::new() };
     let step = if left > Duration::from_secs(60) { 10 } else { 5 };
     let rounded = left.as_secs().div_ceil(step) * step;
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn remaining_time_is_shown_once_it_is_reliable() {
-        let text = |share, elapsed| left_text(left(share, Duration::from_secs(elapsed)));
+        let text = |share, elapsed| remaining_text(remaining(share, Duration::from_secs(elapsed)));
         assert_eq!(text(0.02, 60), "");
         assert_eq!(text(0.5, 2), "");
         assert_eq!(text(1.0, 60), "");

@@ -44,7 +44,7 @@ pub(super) fn play(stage: &Stage, only: Option<usize>) -> Result<()> {
 const LOCAL: [&str; 2] = ["--model", MODEL];
 
 fn tool_call(stage: &Stage) -> Result<()> {
-    let before = stage.kept();
+    let before = stage.stored_runs();
     stage.run_to(&[&["run"], &LOCAL[..], &[TASK]].concat(), 0)?;
     let (run, _) = stage.newest(&before, TASK).context("no run was kept")?;
     let log = stage.log(&run)?;
@@ -62,7 +62,7 @@ const GOAL: &str = "Compute 15% of 200, compute 23*47, then add both results";
 const SUM: &str = "1111";
 
 fn plan(stage: &Stage) -> Result<()> {
-    let before = stage.kept();
+    let before = stage.stored_runs();
     stage.run_to(&[&["plan", "--execute"], &LOCAL[..], &[GOAL]].concat(), 0)?;
     let (run, _) = stage.newest(&before, GOAL).context("no run was kept")?;
     let log = stage.log(&run)?;
@@ -86,7 +86,7 @@ const OTHER_TASK: &str = "What is 12% of 350?";
 const OTHER_ANSWER: &str = "42";
 
 fn kill_and_resume(stage: &Stage) -> Result<()> {
-    let before = stage.kept();
+    let before = stage.stored_runs();
     let mut child = stage.start(&[&["run"], &LOCAL[..], &[OTHER_TASK]].concat())?;
     let mut waiting = Waiting::new();
     let run = loop {
@@ -136,7 +136,7 @@ const FILE: &str = "hello.txt";
 const WAITS: i32 = 3;
 
 fn approval(stage: &Stage) -> Result<()> {
-    let before = stage.kept();
+    let before = stage.stored_runs();
     stage.run_to(
         &[&["run", "--ask-later", "--tools", "write_file"], &LOCAL[..], &[WRITE_TASK]].concat(),
         WAITS,

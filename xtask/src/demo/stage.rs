@@ -136,7 +136,7 @@ impl Stage {
     }
 
     /// Returns the ids of the stored runs.
-    pub(super) fn kept(&self) -> BTreeSet<String> {
+    pub(super) fn stored_runs(&self) -> BTreeSet<String> {
         let entries = fs::read_dir(&self.runs).into_iter().flatten().flatten();
         let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".jsonl")?.to_owned());
         entries.filter_map(name).collect()
@@ -144,7 +144,7 @@ impl Stage {
 
     /// Returns the run that works on `task` and is not in `before`, with the text of its log.
     pub(super) fn newest(&self, before: &BTreeSet<String>, task: &str) -> Option<(String, String)> {
-        self.kept().difference(before).find_map(|run| {
+        self.stored_runs().difference(before).find_map(|run| {
             let log = fs::read_to_string(self.runs.join(format!("{run}.jsonl"))).ok()?;
             log.contains(task).then(|| (run.clone(), log))
         })

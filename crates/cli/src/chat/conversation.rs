@@ -3,7 +3,7 @@
 
 mod answers;
 mod changes;
-mod found;
+mod opened_session;
 mod sending;
 mod watching;
 mod wishes;
@@ -21,11 +21,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 pub(crate) use self::{
     changes::{agent_in_use, fork, with_model, works_elsewhere},
-    found::Which,
+    opened_session::Which,
     sending::{request_of, start},
 };
 
-use self::found::{Beginning, Found};
+use self::opened_session::{Beginning, Found};
 use super::{
     agent::Agents,
     events::{Request, Update},

@@ -94,7 +94,7 @@ impl Entry {
     }
 
     /// Returns the place of the server's settings, for people.
-    pub(crate) fn shown_place(&self, app: &App) -> String {
+    pub(crate) fn display_place(&self, app: &App) -> String {
         let file = self.project.as_ref().map(|place| &place.file).or(app.sources.user.as_ref());
         file.map_or_else(|| "the settings".to_owned(), |file| visible_path(file))
     }
@@ -114,13 +114,13 @@ impl LeftOut {
         let name = &entry.name;
         match self {
             Self::Disabled => {
-                let what = format!("{}: the MCP server '{name}' is not enabled", entry.shown_place(app));
+                let what = format!("{}: the MCP server '{name}' is not enabled", entry.display_place(app));
                 Failure::usage(what, format!("enable it: archon config set mcp.{name}.enabled true"))
             }
             Self::NotAgreed => {
                 let what = format!(
                     "{}: no person has agreed to the MCP server '{name}' with this entry",
-                    entry.shown_place(app)
+                    entry.display_place(app)
                 );
                 let command = in_data_dir(app, &format!("archon mcp approve {name}"));
                 Failure::usage(what, format!("show it and agree: {command}"))

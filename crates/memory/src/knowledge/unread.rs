@@ -6,7 +6,7 @@ use archon_types::{
     Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage,
 };
 
-use super::{Compared, Knowledge, Learnt, found_in};
+use super::{Compared, Knowledge, Learnt, extract_facts};
 use crate::{KnowledgeExtractor, Passage, memory::Tries};
 
 impl Knowledge {
@@ -47,7 +47,7 @@ impl Knowledge {
     ) -> Result<Vec<Learnt>, MemoryError> {
         let mut passage = Passage::new(&entry.content, speaker, entry.timestamp).trusted(entry.trust);
         passage.run = entry.run.clone();
-        let facts = found_in(extractor, &passage.of_entry(&entry.id)).await?;
+        let facts = extract_facts(extractor, &passage.of_entry(&entry.id)).await?;
         let mut filter = MemoryFilter::all().exactly(match entry.collection.is_root() {
             true => self.memory.store().scope(),
             false => &entry.collection,

@@ -5,7 +5,7 @@ use archon_types::Json;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{EmbedderOptions, Remote, Wire, embedder, sent};
+use super::{EmbedderOptions, Remote, Wire, embedder, non_empty};
 use crate::{
     error::SetupError,
     gemini::{GEMINI_KEY, model_path, models_path},
@@ -58,7 +58,7 @@ impl Wire for BatchEmbedContents {
     fn request(&self, remote: &Remote, texts: &[String]) -> reqwest::Request {
         let model = remote.model.strip_prefix("models/").unwrap_or(&remote.model);
         let one = |text: &String| {
-            let content = json!({"parts": [{"text": sent(text)}]});
+            let content = json!({"parts": [{"text": non_empty(text)}]});
             let mut one = json!({"model": format!("models/{model}"), "content": content});
             if remote.ask_for_dimensions {
                 one["outputDimensionality"] = remote.dimensions.into();

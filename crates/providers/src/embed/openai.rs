@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{EmbedderOptions, Remote, Wire, embedder, sent};
+use super::{EmbedderOptions, Remote, Wire, embedder, non_empty};
 use crate::{connect::SentAs, error::SetupError};
 
 /// An embedder with a model of any service or server with OpenAI's protocol.
@@ -54,7 +54,7 @@ struct Item {
 
 impl Wire for Embeddings {
     fn request(&self, remote: &Remote, texts: &[String]) -> reqwest::Request {
-        let texts: Vec<&str> = texts.iter().map(|text| sent(text)).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| non_empty(text)).collect();
         let mut body = json!({"model": remote.model, "input": texts, "encoding_format": "float"});
         if remote.ask_for_dimensions {
             body["dimensions"] = remote.dimensions.into();

@@ -47,7 +47,7 @@ pub(crate) fn is_same(one: &Message, other: &Message) -> bool {
 }
 
 /// Returns the tool results among the messages that the model sees.
-pub(crate) fn seen(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<SeenResult> {
+pub(crate) fn tool_results(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<SeenResult> {
     let tokens = |item: &WindowItem| match item.tokens {
         // Items have no token count in a window without a limit.
         0 => counter.count_message(&item.message),

@@ -189,7 +189,7 @@ impl ContextManager {
         for result in &self.state.cleaned_up {
             cleanup::give_up(&mut items, result, counter);
         }
-        cleanup::seen(&items, counter)
+        cleanup::tool_results(&items, counter)
     }
 
     /// Records that the service refused the request as too long. Returns true if a recovery is allowed.

@@ -409,7 +409,7 @@ impl Member {
         let mut call = self.call(&self.bus.0.scripts.tend);
         call.arg(lease.as_millis() as u64).arg(&self.alive);
         let found: Vec<Vec<u32>> = self.bus.run(&call).await?;
-        let mut held = self.held();
+        let mut held = self.lock_held();
         let before = std::mem::take(&mut held.leases);
         let is_there = found.first().is_some_and(|share| share[..] != [0]);
         for answer in found {
@@ -442,7 +442,7 @@ impl Member {
 
     /// Removes the leases beyond this member's share and returns their partitions.
     fn excess(&self) -> Vec<u32> {
-        let mut held = self.held();
+        let mut held = self.lock_held();
         match held.leases.keys().nth(held.share).copied() {
             Some(first) => held.leases.split_off(&first).into_keys().collect(),
             None => Vec::new(),
@@ -450,13 +450,13 @@ impl Member {
     }
 
     fn leases(&self) -> BTreeMap<u32, Lease> {
-        let mut leases = self.held().leases.clone();
+        let mut leases = self.lock_held().leases.clone();
         leases.retain(|_, lease| lease.until > Instant::now());
         leases
     }
 
     fn lose(&self, part: u32) {
-        self.held().leases.remove(&part);
+        self.lock_held().leases.remove(&part);
     }
 
     fn call<'a>(&'a self, script: &'a redis::Script) -> redis::ScriptInvocation<'a> {
@@ -465,7 +465,7 @@ impl Member {
         call
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock_held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -221,7 +221,7 @@ impl BackgroundCommand {
     }
 
     /// Returns metadata of a result that say what is known of the command after the call.
-    pub(super) fn seen(&self, output: String, ending: Option<String>) -> Json {
+    pub(super) fn last_known(&self, output: String, ending: Option<String>) -> Json {
         let (tenant, top_session) = (self.tenant.clone(), self.top_session.clone());
         let (name, line) = (self.name.clone(), self.line.clone());
         let last = LastKnown { tenant, top_session, command: self.id(), name, line, output, ending };

@@ -288,7 +288,7 @@ impl BackgroundTool {
             result = result.with_metadata(metadata::IS_NEW, true);
         }
         if !output.is_empty() || end.is_some() || matches!(self.kind, Kind::Start) {
-            result = result.with_metadata(metadata::SEEN, command.seen(last, ending));
+            result = result.with_metadata(metadata::SEEN, command.last_known(last, ending));
         }
         result.content = vec![text.into()];
         result

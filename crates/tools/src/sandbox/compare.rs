@@ -458,7 +458,7 @@ impl Settling<'_> {
 
     fn name(&self, path: &Path) -> String {
         let relative = self.cage.roots.first().and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path);
-        crate::workspace::shown(&relative.to_string_lossy())
+        crate::workspace::printable_path(&relative.to_string_lossy())
     }
 }
 

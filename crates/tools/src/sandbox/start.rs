@@ -131,7 +131,7 @@ pub(super) async fn start(
     let leader = leader(context).spawn().map_err(failed)?;
     let group = leader.id().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     let kept = owner.register(group, context).await?;
-    let held = held(command, cage, owner, context, scratch.path(), group);
+    let held = waiting_shell(command, cage, owner, context, scratch.path(), group);
     #[cfg(target_os = "linux")]
     let held = Held {
         restrictions: cage
@@ -141,7 +141,7 @@ pub(super) async fn start(
                 Restrictions::new(cage, group, scratch.path(), mounts)
             })
             .transpose()
-            .map_err(|why| not_held(&why))?,
+            .map_err(|why| restriction_error(&why))?,
         command: held,
     };
     #[cfg(not(target_os = "linux"))]
@@ -218,7 +218,7 @@ fn leader(context: &ToolContext) -> tokio::process::Command {
     leader
 }
 
-fn held(
+fn waiting_shell(
     command: &Command,
     cage: &Cage,
     owner: Owner,
@@ -284,7 +284,8 @@ impl Held {
     fn spawn_here(mut self) -> Result<Child, ToolError> {
         let mut in_child = false;
         if let Some(restrictions) = self.restrictions {
-            let maker = restrictions.apply_to(self.command.as_std_mut()).map_err(|why| not_held(&why))?;
+            let maker =
+                restrictions.apply_to(self.command.as_std_mut()).map_err(|why| restriction_error(&why))?;
             in_child = maker == Maker::Child;
         }
         // Our own descriptors close by themselves, but not inherited ones or those of C libraries. This
@@ -292,7 +293,7 @@ impl Held {
         // executed.
         close_fds::set_fds_cloexec(3, &[]);
         self.command.spawn().map_err(|e| match in_child {
-            true => not_held(&e),
+            true => restriction_error(&e),
             false => ToolError::Resource(format!("the shell of the command cannot be started: {e}")),
         })
     }
@@ -306,7 +307,7 @@ impl Held {
 }
 
 #[cfg(target_os = "linux")]
-fn not_held(why: &dyn std::fmt::Display) -> ToolError {
+fn restriction_error(why: &dyn std::fmt::Display) -> ToolError {
     ToolError::PermissionDenied(format!(
         "The command cannot be restricted to the workspace ({why}), so it was not run."
     ))

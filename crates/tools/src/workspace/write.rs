@@ -13,7 +13,7 @@ use crate::{
     control::control,
     permissions::plain,
     seen::{Seen, Version},
-    workspace::shown,
+    workspace::printable_path,
 };
 #[cfg(unix)]
 use crate::{
@@ -88,7 +88,7 @@ impl Workspace {
             return Err(ToolError::PermissionDenied(format!(
                 "'{}' leads to '{}', and {why}. Such a file is written by its own path only, after a person has \
                  agreed.",
-                shown(path),
+                printable_path(path),
                 self.display(&real)
             )));
         }
@@ -218,7 +218,7 @@ impl Workspace {
             return Err(ToolError::InvalidArgs(format!(
                 "'{}' needs {folders} new folders in each other; a call makes at most {MOST_NEW_FOLDERS}. Take a path with \
                  fewer folders.",
-                shown(path)
+                printable_path(path)
             )));
         }
         let all = behind.iter().rev().fold(real, |real, name| real.join(name));
@@ -272,17 +272,17 @@ fn short_enough(path: &str, whole: &Path) -> Result<(), ToolError> {
     Err(ToolError::InvalidArgs(format!(
         "'{}' is too long: {bytes} bytes from the root of the file system on, of at most {LONGEST_PATH}. Take a shorter \
          path.",
-        shown(path)
+        printable_path(path)
     )))
 }
 
 fn unusable(path: &str, why: &io::Error) -> ToolError {
-    ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)))
+    ToolError::Failed(format!("'{}' cannot be used: {why}", printable_path(path)))
 }
 
 fn is_directory(path: &str) -> ToolError {
     ToolError::InvalidArgs(format!(
         "'{}' is a directory, not a file. Use the path of a file in it, or another name.",
-        shown(path)
+        printable_path(path)
     ))
 }

@@ -9,7 +9,7 @@ use archon::{
 
 use super::{
     Conversation,
-    found::{Beginning, Found, Which},
+    opened_session::{Beginning, Found, Which},
     sending::{request_of, start},
 };
 use crate::{

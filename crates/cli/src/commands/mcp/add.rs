@@ -148,7 +148,7 @@ mod with_setup {
                     );
                     return Err(Failure::usage(what, "it is not used; `archon mcp list` shows the servers"));
                 }
-                format!("{}: the agreement to the MCP server {name} is taken back", entry.shown_place(app))
+                format!("{}: the agreement to the MCP server {name} is taken back", entry.display_place(app))
             }
         };
         forget_pins(app, &entry)?;

@@ -41,7 +41,7 @@ pub(super) async fn approve(app: &App, name: &str, tool: Option<&str>, yes: bool
 
 /// Shows an entry of the project's file, and asks for the agreement to it.
 fn agree(app: &App, entry: &Entry, yes: bool) -> Result<Exit, Failure> {
-    let (name, file) = (&entry.name, entry.shown_place(app));
+    let (name, file) = (&entry.name, entry.display_place(app));
     let Some(place) = &entry.project else { return Ok(Exit::Finished) };
     app.output.note(Look::Plain, format!("{file} starts or asks the MCP server '{name}':"));
     place.text.lines().for_each(|line| app.output.note(Look::Warning, format!("  {}", visible(line))));

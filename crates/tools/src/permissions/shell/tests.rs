@@ -6,7 +6,7 @@ mod against_shells;
 
 /// Formats the parsed line: commands in the order of their ends, then files; `?` is a word that is known only
 /// when it runs.
-fn found(line: &str) -> String {
+fn analyse_line(line: &str) -> String {
     let Some(line) = analyse(line) else { return "refused".to_owned() };
     let said = |word: &KnownWord| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
     let all = |words: &[KnownWord]| words.iter().map(said).collect::<Vec<_>>().join("_");
@@ -18,13 +18,13 @@ fn found(line: &str) -> String {
 
 fn check(lines: &[(&str, &str)]) {
     for (line, expected) in lines {
-        assert_eq!(found(line), *expected, "{line:?}");
+        assert_eq!(analyse_line(line), *expected, "{line:?}");
     }
 }
 
 fn check_refused(lines: &[&str]) {
     for line in lines {
-        assert_eq!(found(line), "refused", "{line:?}");
+        assert_eq!(analyse_line(line), "refused", "{line:?}");
     }
 }
 
@@ -316,5 +316,5 @@ fn analyse_of_too_long_or_too_deep_lines_is_refused() {
     check_refused(&[&"a ".repeat(LONGEST), &"(".repeat(LONGEST), &"{ ".repeat(2_000), &"a $(".repeat(1_000)]);
     check_refused(&[&"! ".repeat(2_000), &"if ".repeat(1_000), &"a <(".repeat(1_000), &"\"$(".repeat(1_000)]);
     check_refused(&[&format!("{}a{}", "( ".repeat(64), " )".repeat(64))]);
-    assert_eq!(found(&format!("{}a{}", "( ".repeat(60), " )".repeat(60))), "a");
+    assert_eq!(analyse_line(&format!("{}a{}", "( ".repeat(60), " )".repeat(60))), "a");
 }

@@ -15,9 +15,9 @@ const FILES: usize = 64;
 
 /// For each file, the tool that read or wrote the file last, and its result; the newest result is the last.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(Mutex<VecDeque<(String, Arc<ToolResult>)>>);
+pub(crate) struct ReadFiles(Mutex<VecDeque<(String, Arc<ToolResult>)>>);
 
-impl Seen {
+impl ReadFiles {
     /// Remembers the result of a call of `tool`, if it read or wrote a file.
     pub(crate) fn note(&self, tool: &str, result: &Arc<ToolResult>) {
         let Some(file) = file(result) else { return };

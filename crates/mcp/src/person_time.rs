@@ -9,9 +9,9 @@ use archon_types::Timestamp;
 
 /// Time that a call waited for a person, which does not count for the call's time limit.
 #[derive(Debug, Default)]
-pub(crate) struct AskedTime(Mutex<(Option<Timestamp>, Duration)>);
+pub(crate) struct PersonTime(Mutex<(Option<Timestamp>, Duration)>);
 
-impl AskedTime {
+impl PersonTime {
     /// Returns the time for which the call has waited for a person until `now`.
     pub(crate) fn total(&self, now: Timestamp) -> Duration {
         let (since, before) = *self.lock();
