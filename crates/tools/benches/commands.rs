@@ -31,7 +31,7 @@ fn main() {
     }
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".to_owned());
     println!("load: {}", load.trim());
-    println!("mounts: {}", sandbox::not_held().unwrap_or_else(|| "yes".to_owned()));
+    println!("mounts: {}", sandbox::gaps().unwrap_or_else(|| "yes".to_owned()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for files in FILES {
         let folder = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@
 //! (`control.rs`), files that rules deny are read-only or hidden, and folders that belong to no workspace are
 //! empty. The thread makes the namespace if it may mount; otherwise the command's own process makes it in a
 //! user namespace, between `fork` and `exec`. If the kernel allows neither, control files are compared and
-//! restored after the command; [`not_held`] describes the remaining gaps.
+//! restored after the command; [`gaps`] describes the remaining gaps.
 //!
 //! A command may run on after its call (`sandbox/background.rs`). It is refused where no mounts can be made, and new
 //! control files are reported at its end.
@@ -200,11 +200,11 @@ pub fn missing() -> Option<String> {
 /// containers.
 ///
 /// ```
-/// if let Some(open) = archon_tools::sandbox::not_held() {
+/// if let Some(open) = archon_tools::sandbox::gaps() {
 ///     eprintln!("commands are sandboxed, but {open}");
 /// }
 /// ```
-pub fn not_held() -> Option<String> {
+pub fn gaps() -> Option<String> {
     #[cfg(target_os = "linux")]
     let why = mounts::maker().err()?;
     #[cfg(not(target_os = "linux"))]

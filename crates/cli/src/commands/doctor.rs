@@ -5,7 +5,7 @@ mod repair;
 
 use archon::{
     providers::{LocalServer, ServerAnswer, ask_local_servers},
-    tools::sandbox::{missing, not_held},
+    tools::sandbox::{gaps, missing},
     types::{Journal, RunFilter},
 };
 use serde::Serialize;
@@ -178,7 +178,7 @@ fn models(app: &App) -> Finding {
 
 /// Shows if the sandbox works on this machine, and what a sandboxed command can still do.
 fn sandbox() -> Finding {
-    let (ok, found) = match (missing(), not_held()) {
+    let (ok, found) = match (missing(), gaps()) {
         (Some(missing), _) => (false, format!("{missing}; bash is refused")),
         (None, Some(open)) => (true, format!("commands are sandboxed, but {open}")),
         (None, None) => (true, "commands are sandboxed".to_owned()),

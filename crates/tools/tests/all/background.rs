@@ -212,7 +212,7 @@ async fn stop_command_reports_control_files_of_the_person_and_leaves_them() {
 
 #[tokio::test]
 async fn start_command_without_mounts_is_refused_before_a_person_is_asked() {
-    if sandbox::missing().is_some() || sandbox::not_held().is_none() {
+    if sandbox::missing().is_some() || sandbox::gaps().is_none() {
         return;
     }
     let fixture = isolated(Isolation::Required, EngineOptions::default());

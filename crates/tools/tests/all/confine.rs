@@ -400,9 +400,9 @@ async fn a_folder_with_a_control_file_in_it_can_be_moved() {
     assert_eq!(fs::read_to_string(project.root().join("b/AGENTS.md")).unwrap(), "be nice\n");
 }
 
-/// Only mounts hold what Landlock does not see; `sandbox::not_held` says so elsewhere.
+/// Only mounts hold what Landlock does not see; `sandbox::gaps` says so elsewhere.
 fn can_be_mounted() -> bool {
-    can_be_held() && sandbox::not_held().is_none()
+    can_be_held() && sandbox::gaps().is_none()
 }
 
 // spec: TE-39, TE-48, AP-11
@@ -666,7 +666,7 @@ async fn folders_that_belong_to_no_workspace_are_not_there_for_commands() {
 // spec: TE-48
 #[tokio::test]
 async fn sandbox_refuses_commands_if_a_private_folder_cannot_be_hidden() {
-    if !can_be_held() || sandbox::not_held().is_none() {
+    if !can_be_held() || sandbox::gaps().is_none() {
         return;
     }
     let project = home();

@@ -9,7 +9,7 @@ use crate::setup::{Place, answer, asks_for};
 /// Returns true if commands can be started in the background: without mounts none is. Where no test may be skipped, it
 /// fails instead.
 pub(super) fn can_start() -> bool {
-    let Some(missing) = sandbox::missing().or_else(sandbox::not_held) else { return true };
+    let Some(missing) = sandbox::missing().or_else(sandbox::gaps) else { return true };
     assert!(may_skip(), "no command can be started in the background: {missing}");
     eprintln!("SKIP: no command can be started in the background: {missing}");
     false
