@@ -193,7 +193,7 @@ impl Tool for AgentTool {
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move {
             let Json::Object(given) = arguments else {
-                return Err(ToolError::InvalidArgs("the arguments are not an object".to_owned()));
+                return Err(ToolError::InvalidArgs("the arguments must be a JSON object".to_owned()));
             };
             let child = context.child();
             let Some(by) = child.called_by() else {

@@ -45,19 +45,19 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// Sets the id.
+    /// Sets the provider's id in messages and records.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Sets the key.
+    /// Sets the key of the service.
     pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// Adds a header.
+    /// Adds a header to every request.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -69,7 +69,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets the clock.
+    /// Sets the clock of the provider.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -143,7 +143,7 @@ archon_types::debug_fields!(Service: id, transport);
 macro_rules! connect_choices {
     ($options:ident with a key) => {
         impl $options {
-            /// Sets the key.
+            /// Sets the key of the service.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -169,7 +169,7 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// Sets the id.
+            /// Sets the provider's id in messages and records.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -180,7 +180,7 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// Adds a header.
+            /// Adds a header to every request.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -206,7 +206,7 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// Sets the clock.
+            /// Sets the clock of the provider.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]

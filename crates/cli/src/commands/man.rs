@@ -19,7 +19,8 @@ impl ManArgs {
         let Some(folder) = self.folder else {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(command).render(&mut page);
-            rendered.map_err(|e| Failure::failed(format!("cannot create the page: {e}"), "report it"))?;
+            rendered
+                .map_err(|e| Failure::failed(format!("cannot create the manual page: {e}"), "report it"))?;
             app.output.piece(&String::from_utf8_lossy(&page));
             return Ok(Exit::Finished);
         };

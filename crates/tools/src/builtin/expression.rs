@@ -318,6 +318,10 @@ fn apply(name: &str, arguments: &[Number]) -> Result<Number, ToolError> {
         ("log", [n, base]) => n.map(|n| n.log(base.to_f64())),
         ("min", many) => Ok(*many.iter().min_by(by_size).unwrap_or(&Number::whole(0))),
         ("max", many) => Ok(*many.iter().max_by(by_size).unwrap_or(&Number::whole(0))),
-        _ => Err(ToolError::InvalidArgs(format!("'{name}' does not take {} arguments", arguments.len()))),
+        _ => Err(ToolError::InvalidArgs(format!(
+            "'{name}' does not take {} arguments. Give it one; 'round' and 'log' may have two, 'min' and 'max' any \
+             number.",
+            arguments.len()
+        ))),
     }
 }

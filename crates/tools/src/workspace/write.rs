@@ -270,7 +270,7 @@ fn short_enough(path: &str, whole: &Path) -> Result<(), ToolError> {
         return Ok(());
     }
     Err(ToolError::InvalidArgs(format!(
-        "'{}' is too long: {bytes} bytes from the root of the file system on, of at most {LONGEST_PATH}. Take a shorter \
+        "'{}' is too long: {bytes} bytes from the root of the file system, but at most {LONGEST_PATH} are allowed. Take a shorter \
          path.",
         printable_path(path)
     )))

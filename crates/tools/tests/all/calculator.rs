@@ -155,7 +155,12 @@ fn calculator_error_has_the_reason_and_the_position() {
             "invalid_parameters: The expression cannot be read after 'min(': expected a number, found ')'. Use numbers, + - * / ^ % ( ) and sqrt, abs, min, max, round."
         ],
     );
-    check("abs(1, 2)", expect!["invalid_parameters: 'abs' does not take 2 arguments"]);
+    check(
+        "abs(1, 2)",
+        expect![
+            "invalid_parameters: 'abs' does not take 2 arguments. Give it one; 'round' and 'log' may have two, 'min' and 'max' any number."
+        ],
+    );
     check(
         "import os",
         expect![

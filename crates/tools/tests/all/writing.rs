@@ -136,7 +136,8 @@ fn a_file_gets_at_most_64_new_folders_and_a_path_that_the_system_takes() {
     assert!(!fixture.root().join("e").exists(), "none of them was made");
     for long in [format!("{}x", "d/".repeat(2_100)), format!("{}/x", vec!["n".repeat(200); 20].join("/"))] {
         let refused = write(&long).unwrap_err().to_string();
-        let rule = "bytes from the root of the file system on, of at most 4000. Take a shorter path.";
+        let rule =
+            "bytes from the root of the file system, but at most 4000 are allowed. Take a shorter path.";
         assert!(refused.contains("' is too long: ") && refused.ends_with(rule), "{refused}");
     }
 }

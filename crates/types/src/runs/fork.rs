@@ -85,7 +85,7 @@ impl std::fmt::Display for ForkPlace {
 pub struct Fork {
     /// The new run. Resume it, or send a prompt to its session.
     pub run: RunId,
-    /// The session of both runs.
+    /// The session of the run and its fork.
     pub session: SessionId,
     /// The run that was forked.
     pub of: RunId,
