@@ -20,7 +20,7 @@ struct Peer {
     name: &'static str,
     file: &'static str,
     kind: Kind,
-    /// Whether the model answers in text before it is asked for the typed answer.
+    /// True if the model answers in text before it is asked for the typed answer.
     answers_twice: bool,
     /// The tool that stands for the typed answer, if it is not text.
     answer_tool: Option<&'static str>,
