@@ -39,7 +39,7 @@ impl HookEvent {
     }
 
     /// Returns the event with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.name() == name)
     }
 
@@ -62,7 +62,7 @@ impl HookEvent {
 
 /// One occurrence of an event.
 #[derive(Debug)]
-pub(crate) struct Happened {
+pub(crate) struct Occurrence {
     pub(crate) event: HookEvent,
     /// The tool of the call, or the kind of the notification, which matchers are compared with.
     pub(crate) subject: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Happened {
     pub(crate) fields: Json,
 }
 
-impl Happened {
+impl Occurrence {
     pub(crate) fn new(event: HookEvent, subject: Option<&str>, fields: Json) -> Self {
         Self { event, subject: subject.map(str::to_owned), fields }
     }

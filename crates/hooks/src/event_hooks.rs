@@ -7,9 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use archon_types::{
-    BoxFuture, Clock, Hooks, InputFilter, InputVerdict, Json, Message, Outcome, OutcomeStatus, Timestamp,
-};
+use archon_types::{BoxFuture, Clock, DynHooks, InputFilter, InputVerdict, Message, Timestamp};
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -17,7 +15,7 @@ use crate::{
     HookSet,
     answer::{self, Output},
     endpoint,
-    event::{Happened, HookEvent},
+    event::{HookEvent, Occurrence},
     hook::{Action, OneHook},
     verdict::{Answer, Verdict},
 };
@@ -26,7 +24,7 @@ use crate::{
 /// or ask a person about a call.
 ///
 /// Three parts of an agent call them: a [toolbox](Self::toolbox) before and after calls and before questions, the
-/// [`InputFilter`] with each message of a person, and the [`Hooks`] at the end of a run. Clones share everything.
+/// [`InputFilter`] with each message of a person, and the [`Hooks`](archon_types::Hooks) at the end of a run. Clones share everything.
 ///
 /// A hook that is to decide about a call or a message and gives no answer counts as a no: it took too long, crashed,
 /// printed something else, or its script was changed. At other events such a hook is ignored, with a warning in the
@@ -58,6 +56,8 @@ struct Inner {
     client: OnceLock<Result<reqwest::Client, String>>,
     #[cfg(unix)]
     sandbox: Option<Arc<dyn ProcessSandbox>>,
+    /// The program's own hooks.
+    own: Vec<Arc<dyn DynHooks>>,
 }
 
 impl EventHooks {
@@ -70,6 +70,7 @@ impl EventHooks {
             client: OnceLock::new(),
             #[cfg(unix)]
             sandbox: None,
+            own: Vec::new(),
         }))
     }
 
@@ -92,24 +93,47 @@ impl EventHooks {
         self
     }
 
+    /// Adds hooks of the program itself, after those that were added before. The [`Hooks`](archon_types::Hooks) of this
+    /// value call them too, and what they decide counts.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_hooks::EventHooks;
+    /// use archon_types::FnHooks;
+    ///
+    /// fn with_a_limit(hooks: EventHooks) -> EventHooks {
+    ///     hooks.with_hooks(Arc::new(FnHooks::new().before_turn(|turn| async move { turn < 20 })))
+    /// }
+    /// ```
+    pub fn with_hooks(mut self, own: Arc<dyn DynHooks>) -> Self {
+        Arc::make_mut(&mut self.0).own.push(own);
+        self
+    }
+
+    /// Returns the program's own hooks.
+    pub(crate) fn own(&self) -> &[Arc<dyn DynHooks>] {
+        &self.0.own
+    }
+
     /// Returns whether a hook is for this event.
     pub(crate) fn has(&self, event: HookEvent, subject: Option<&str>) -> bool {
         self.0.set.hooks.iter().any(|hook| hook.is_for(event, subject))
     }
 
     /// Runs all hooks of an event at the same time, and returns their answers as one. Warnings are logged.
-    pub(crate) async fn run(&self, happened: &Happened) -> Answer {
-        let subject = happened.subject.as_deref();
-        let input = happened.json(&self.0.folder).to_string().into_bytes();
+    pub(crate) async fn run(&self, occurrence: &Occurrence) -> Answer {
+        let subject = occurrence.subject.as_deref();
+        let input = occurrence.json(&self.0.folder).to_string().into_bytes();
         let mut answers = Vec::new();
         for hook in &self.0.set.hooks {
-            if hook.is_for(happened.event, subject) {
+            if hook.is_for(occurrence.event, subject) {
                 answers.push(self.0.answer(hook, input.clone()));
             }
         }
         let answer = Answer::fold(join_all(answers).await);
         for warning in &answer.warnings {
-            tracing::warn!(target: "archon::hooks", event = happened.event.name(), "{warning}");
+            tracing::warn!(target: "archon::hooks", event = occurrence.event.name(), "{warning}");
         }
         answer
     }
@@ -182,11 +206,12 @@ impl InputFilter for EventHooks {
             if !matches!(message, Message::User(_)) || !self.has(HookEvent::Prompt, None) {
                 return InputVerdict::Pass;
             }
-            let answer =
-                self.run(&Happened::new(HookEvent::Prompt, None, json!({ "prompt": message.text() }))).await;
+            let answer = self
+                .run(&Occurrence::new(HookEvent::Prompt, None, json!({ "prompt": message.text() })))
+                .await;
             match answer.verdict {
                 Verdict::Silent if answer.context.is_empty() => InputVerdict::Pass,
-                Verdict::Silent => InputVerdict::Warn(added(&answer.context)),
+                Verdict::Silent => InputVerdict::Warn(context_text(&answer.context)),
                 Verdict::Deny(reason) | Verdict::Ask(reason) => {
                     InputVerdict::Reject(format!("A hook refused this message: {reason}"))
                 }
@@ -195,21 +220,8 @@ impl InputFilter for EventHooks {
     }
 }
 
-impl Hooks for EventHooks {
-    async fn after_loop(&self, outcome: &Outcome) {
-        // A suspended run goes on once its question is answered.
-        if outcome.status == OutcomeStatus::Suspended {
-            return;
-        }
-        let mut fields = json!({ "run_id": outcome.run.as_str(), "stop_hook_active": false });
-        fields["status"] = serde_json::to_value(outcome.status).unwrap_or(Json::Null);
-        fields["last_assistant_message"] = json!(outcome.last_text());
-        self.run(&Happened::new(HookEvent::Stop, None, fields)).await;
-    }
-}
-
 /// Returns texts of hooks as the model reads them.
-pub(crate) fn added(context: &[String]) -> String {
+pub(crate) fn context_text(context: &[String]) -> String {
     format!("A hook of this machine adds: {}", context.join("\n"))
 }
 

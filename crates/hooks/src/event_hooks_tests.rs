@@ -4,6 +4,7 @@
 use std::{fs, time::Duration};
 
 use archon_testkit::{MockResponse, MockServer, VirtualClock};
+use archon_types::{FnHooks, Hooks, Json, Outcome, OutcomeStatus, ToolCall};
 
 use super::*;
 use crate::real_clock::RealClock;
@@ -37,7 +38,7 @@ impl World {
     }
 
     async fn answer(&self) -> Answer {
-        self.hooks.run(&happened(self.event)).await
+        self.hooks.run(&occurrence(self.event)).await
     }
 
     fn read(&self, name: &str) -> String {
@@ -52,8 +53,8 @@ fn set(event: HookEvent, entries: Vec<Json>) -> HookSet {
     set
 }
 
-fn happened(event: HookEvent) -> Happened {
-    Happened::new(event, Some("bash"), json!({ "tool_name": "bash", "tool_input": { "command": "ls" } }))
+fn occurrence(event: HookEvent) -> Occurrence {
+    Occurrence::new(event, Some("bash"), json!({ "tool_name": "bash", "tool_input": { "command": "ls" } }))
 }
 
 fn deny(answer: &Answer) -> &str {
@@ -182,7 +183,7 @@ async fn hook_that_leaves_its_outputs_open_answers_when_it_ends() {
 #[tokio::test]
 async fn hook_that_reads_nothing_of_a_large_event_answers() {
     let world = World::new(HookEvent::BeforeTool, &["exec <&-; echo no >&2; exit 2"]);
-    let large = Happened::new(HookEvent::BeforeTool, None, json!({ "tool_input": "x".repeat(4_000_000) }));
+    let large = Occurrence::new(HookEvent::BeforeTool, None, json!({ "tool_input": "x".repeat(4_000_000) }));
     assert_eq!(deny(&world.hooks.run(&large).await), "no");
 }
 
@@ -231,6 +232,21 @@ async fn stop_hook_runs_at_the_end_but_not_when_the_run_waits() {
 }
 
 #[tokio::test]
+async fn own_hooks_of_the_program_decide_beside_a_stop_hook() {
+    let world = World::new(HookEvent::Stop, &["touch stopped"]);
+    let marker = world.folder.path().join("own");
+    let own = FnHooks::new().before_tool(|call| async move { call.name != "delete" }).after_loop(move |_| {
+        fs::write(&marker, "").unwrap();
+        async {}
+    });
+    let hooks = world.hooks.clone().with_hooks(Arc::new(own)).with_hooks(Arc::new(FnHooks::new()));
+    assert!(!hooks.before_tool(&ToolCall::new("c1", "delete", json!({}))).await);
+    assert!(hooks.before_tool(&ToolCall::new("c2", "read_file", json!({}))).await);
+    hooks.after_loop(&Outcome::new("r1".into(), OutcomeStatus::Finished)).await;
+    assert_eq!((world.read("own"), world.read("stopped")), (String::new(), String::new()));
+}
+
+#[tokio::test]
 async fn project_hook_whose_script_changes_is_not_run_again() {
     let project = tempfile::tempdir().unwrap();
     let script = project.path().join("check.sh");
@@ -241,9 +257,9 @@ async fn project_hook_whose_script_changes_is_not_run_again() {
     });
     assert!(problems.is_empty());
     let hooks = EventHooks::new(set, project.path(), Arc::new(RealClock::new()));
-    assert_eq!(hooks.run(&happened(HookEvent::BeforeTool)).await, Answer::default());
+    assert_eq!(hooks.run(&occurrence(HookEvent::BeforeTool)).await, Answer::default());
     fs::write(&script, "echo changed >> runs").unwrap();
-    let answer = hooks.run(&happened(HookEvent::BeforeTool)).await;
+    let answer = hooks.run(&occurrence(HookEvent::BeforeTool)).await;
     assert!(deny(&answer).contains("was changed since a person trusted it"), "{answer:?}");
     assert_eq!(fs::read_to_string(project.path().join("runs")).unwrap(), "ran\n");
 }
@@ -266,7 +282,7 @@ async fn sandbox_counts_for_commands_of_a_project_only() {
     for (set, is_sandboxed) in [(own, false), (of_project, true)] {
         let clock = Arc::new(RealClock::new());
         let hooks = EventHooks::new(set, folder.path(), clock).with_sandbox(Arc::new(NoSandbox));
-        let answer = hooks.run(&happened(HookEvent::BeforeTool)).await;
+        let answer = hooks.run(&occurrence(HookEvent::BeforeTool)).await;
         assert_eq!(answer.warnings.iter().any(|w| w.contains("no such kernel")), is_sandboxed, "{answer:?}");
     }
 }
@@ -277,7 +293,7 @@ async fn at(server: &MockServer, event: HookEvent) -> Answer {
         "type": "http", "url": format!("{}/check?key=s3cret", server.url()), "headers": { "x-key": "s3cret" },
     });
     let clock = VirtualClock::new();
-    EventHooks::new(set(event, vec![entry]), "/srv/app", Arc::new(clock)).run(&happened(event)).await
+    EventHooks::new(set(event, vec![entry]), "/srv/app", Arc::new(clock)).run(&occurrence(event)).await
 }
 
 #[tokio::test]
@@ -325,7 +341,7 @@ async fn endpoint_without_an_answer_denies_before_a_call_and_shows_no_key() {
     drop(unreachable);
     let entry = json!({ "type": "http", "url": url });
     let hooks = EventHooks::new(set(HookEvent::BeforeTool, vec![entry]), "/", Arc::new(VirtualClock::new()));
-    let answer = hooks.run(&happened(HookEvent::BeforeTool)).await;
+    let answer = hooks.run(&occurrence(HookEvent::BeforeTool)).await;
     assert!(matches!(answer.verdict, Verdict::Deny(_)), "{answer:?}");
 }
 
@@ -337,12 +353,12 @@ async fn endpoint_that_hangs_denies_at_its_deadline() {
         let clock = VirtualClock::new();
         let entry = json!({ "type": "http", "url": server.url(), "timeout": 30 });
         let hooks = EventHooks::new(set(HookEvent::BeforeTool, vec![entry]), "/", Arc::new(clock.clone()));
-        let happened = happened(HookEvent::BeforeTool);
+        let occurrence = occurrence(HookEvent::BeforeTool);
         let late = async {
             clock.until_asleep(1).await;
             clock.advance(Duration::from_secs(30));
         };
-        let (answer, ()) = tokio::join!(hooks.run(&happened), late);
+        let (answer, ()) = tokio::join!(hooks.run(&occurrence), late);
         assert!(deny(&answer).ends_with("did not answer within 30 s"), "{answer:?}");
     }
 }

@@ -71,12 +71,15 @@ pub(crate) fn parse(path: &Path, text: &str) -> (Vec<OneHook>, Vec<HookProblem>)
     let document = match serde_json::from_str::<Document<'_>>(text) {
         Ok(document) => document,
         Err(e) => {
-            reader.problem(e.line(), format!("{}; no hook of this file works until it is mended", bare(&e)));
+            reader.problem(
+                e.line(),
+                format!("{}; no hook of this file works until it is mended", without_place(&e)),
+            );
             return (hooks, reader.problems);
         }
     };
     for (name, groups) in document.hooks.0 {
-        let Some(event) = HookEvent::named(&name) else {
+        let Some(event) = HookEvent::of_name(&name) else {
             let known = HookEvent::ALL.map(HookEvent::name).join(", ");
             reader.problem(
                 reader.line(groups),
@@ -125,7 +128,7 @@ impl<'t> Reader<'t> {
         match serde_json::from_str(raw.get()) {
             Ok(part) => Some(part),
             Err(e) => {
-                self.problem(self.line(raw) + e.line().saturating_sub(1), bare(&e));
+                self.problem(self.line(raw) + e.line().saturating_sub(1), without_place(&e));
                 None
             }
         }
@@ -195,7 +198,7 @@ fn headers(fields: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
 }
 
 /// Returns an error of JSON without its place, which is relative to the part that was read.
-fn bare(e: &serde_json::Error) -> String {
+fn without_place(e: &serde_json::Error) -> String {
     let text = e.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(text, _)| text.to_owned())
 }

@@ -1,7 +1,7 @@
 //! Hooks: commands and HTTP endpoints that learn of events of a run, and may deny a call or ask about it.
 //!
 //! Use this crate around a toolbox of your own, so that people keep the hooks that they have for other agents: files,
-//! events and answers have the form of Claude Code's hooks.
+//! events and answers have the form that people know. The page "Hooks on events of a run" of the book describes it.
 //!
 //! | concept | file |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | the hash that a person trusts | `digest.rs` |
 //! | events and their JSON; which tools a hook is for | `event.rs`, `matcher.rs` |
 //! | [`EventHooks`], which runs hooks | `event_hooks.rs`, with `command.rs` and `endpoint.rs` |
+//! | hooks at the end of a run, beside a program's own | `end_of_run.rs` |
 //! | what a hook answers, and several answers as one | `answer.rs`, `verdict.rs` |
 //! | [`HookedToolbox`], calls that pass hooks | `toolbox.rs` |
 //!
@@ -43,6 +44,7 @@ mod answer;
 #[cfg(unix)]
 mod command;
 mod digest;
+mod end_of_run;
 mod endpoint;
 mod event;
 mod event_hooks;

@@ -2,8 +2,8 @@
 
 use regex::Regex;
 
-/// The tools that files of Claude Code name, and the tools of this project that do the same work. A hook may only
-/// deny or ask, so that a name that matches one tool too many takes no right away from a person.
+/// The tools of this project, and names of tools of other agents that do the same work. A hook may only deny or ask, so
+/// a name that matches one tool too many permits nothing.
 const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("bash", &["Bash"]),
     // Both run command lines, so whoever watches command lines has to see them.

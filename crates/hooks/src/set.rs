@@ -9,7 +9,7 @@ use crate::{
 
 /// The hooks of a person and of a project, in order.
 ///
-/// A file has the form of Claude Code's settings; other fields of such a file are not read.
+/// A file may be the settings of another agent: only its field `hooks` is read.
 ///
 /// ```
 /// use archon_hooks::HookSet;

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::{
     EventHooks,
-    event::{Happened, HookEvent},
-    event_hooks::added,
+    event::{HookEvent, Occurrence},
+    event_hooks::context_text,
     verdict::{Answer, Verdict},
 };
 
@@ -26,7 +26,7 @@ const SHOWN: usize = 200;
 /// the log as every other refused call.
 ///
 /// Hooks see a call again when a person answered a question about it, and when it is retried, because arguments may
-/// have changed.
+/// have changed. So a hook with an effect of its own may have it more than once for a call.
 pub struct HookedToolbox {
     inner: Arc<dyn Toolbox>,
     hooks: EventHooks,
@@ -44,7 +44,13 @@ impl EventHooks {
 
 impl HookedToolbox {
     /// Returns the hooks' answer about a call; `None` if the run was cancelled meanwhile.
-    async fn asked(&self, event: HookEvent, call: &ToolCall, run: &Context, more: Json) -> Option<Answer> {
+    async fn ask_hooks(
+        &self,
+        event: HookEvent,
+        call: &ToolCall,
+        run: &Context,
+        more: Json,
+    ) -> Option<Answer> {
         if !self.hooks.has(event, Some(&call.name)) {
             return Some(Answer::default());
         }
@@ -60,20 +66,20 @@ impl HookedToolbox {
         fields["session_id"] = json!(run.session.as_str());
         fields["run_id"] = json!(run.run.as_str());
         run.redactor.clean_json(&mut fields);
-        let happened = Happened::new(event, Some(subject), fields);
-        run.cancel.run_until_cancelled(self.hooks.run(&happened)).await
+        let occurrence = Occurrence::new(event, Some(subject), fields);
+        run.cancel.run_until_cancelled(self.hooks.run(&occurrence)).await
     }
 
     /// Returns the decision of the inner toolbox, or a stricter one.
-    async fn judged(&self, prepared: Prepared, call: &ToolCall, run: &Context) -> Prepared {
+    async fn judge(&self, prepared: Prepared, call: &ToolCall, run: &Context) -> Prepared {
         let call = match &prepared {
             // Its arguments may have been corrected.
             Prepared::Ready(ready) => ready.call.clone(),
             Prepared::Ask(_) => call.clone(),
             _ => return prepared,
         };
-        let Some(answer) = self.asked(HookEvent::BeforeTool, &call, run, Json::Null).await else {
-            return Prepared::Refused(Box::new(cancelled()));
+        let Some(answer) = self.ask_hooks(HookEvent::BeforeTool, &call, run, Json::Null).await else {
+            return Prepared::Refused(Box::new(cancellation()));
         };
         let spec = self.spec(&call.name);
         match stricter(prepared, answer.verdict, &call, spec.as_ref(), run) {
@@ -88,11 +94,11 @@ impl HookedToolbox {
 
     /// Passes a question about a call to the hooks, which may refuse the call.
     async fn question(&self, question: Box<ApprovalRequest>, call: &ToolCall, run: &Context) -> Prepared {
-        let Some(answer) = self.asked(HookEvent::Permission, call, run, Json::Null).await else {
-            return Prepared::Refused(Box::new(cancelled()));
+        let Some(answer) = self.ask_hooks(HookEvent::Permission, call, run, Json::Null).await else {
+            return Prepared::Refused(Box::new(cancellation()));
         };
         if let Verdict::Deny(reason) = answer.verdict {
-            return Prepared::Refused(Box::new(refused(&call.name, &reason)));
+            return Prepared::Refused(Box::new(refusal(&call.name, &reason)));
         }
         self.notify(&question, run).await;
         Prepared::Ask(question)
@@ -114,7 +120,7 @@ impl HookedToolbox {
         listed.or_else(|| self.inner.sourced_spec(name))
     }
 
-    async fn executed(&self, mut ready: ReadyCall, run: &Context) -> Executed {
+    async fn execute_checked(&self, mut ready: ReadyCall, run: &Context) -> Executed {
         let notes = ready.notes.take().map(|notes| notes.downcast::<Checked>());
         match notes {
             Some(Ok(checked)) => ready.notes = checked.0,
@@ -122,10 +128,10 @@ impl HookedToolbox {
                 // Another toolbox prepared the call, or an earlier process did: only a no counts, because whoever
                 // executes an unprepared call has the person's consent.
                 ready.notes = other.and_then(Result::err);
-                match self.asked(HookEvent::BeforeTool, &ready.call, run, Json::Null).await {
-                    None => return Executed::Done(Box::new(cancelled())),
+                match self.ask_hooks(HookEvent::BeforeTool, &ready.call, run, Json::Null).await {
+                    None => return Executed::Done(Box::new(cancellation())),
                     Some(Answer { verdict: Verdict::Deny(reason), .. }) => {
-                        return Executed::Done(Box::new(refused(&ready.call.name, &reason)));
+                        return Executed::Done(Box::new(refusal(&ready.call.name, &reason)));
                     }
                     Some(_) => {}
                 }
@@ -136,10 +142,10 @@ impl HookedToolbox {
             Executed::Done(mut result) => {
                 let is_error = result.status != ToolResultStatus::Success;
                 let more = json!({ "tool_response": { "text": result.text(), "is_error": is_error } });
-                if let Some(answer) = self.asked(HookEvent::AfterTool, &call, run, more).await
+                if let Some(answer) = self.ask_hooks(HookEvent::AfterTool, &call, run, more).await
                     && !answer.context.is_empty()
                 {
-                    result.content.push(Content::text(added(&answer.context)));
+                    result.content.push(Content::text(context_text(&answer.context)));
                 }
                 Executed::Done(result)
             }
@@ -162,11 +168,11 @@ impl Toolbox for HookedToolbox {
     }
 
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {
-        Box::pin(async move { self.judged(self.inner.prepare(id, call, run).await, call, run).await })
+        Box::pin(async move { self.judge(self.inner.prepare(id, call, run).await, call, run).await })
     }
 
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
-        Box::pin(self.executed(ready, run))
+        Box::pin(self.execute_checked(ready, run))
     }
 
     fn end_processes<'a>(
@@ -194,7 +200,7 @@ fn stricter(
 ) -> Prepared {
     match (prepared, verdict) {
         (refusal @ Prepared::Refused(_), _) => refusal,
-        (_, Verdict::Deny(reason)) => Prepared::Refused(Box::new(refused(&call.name, &reason))),
+        (_, Verdict::Deny(reason)) => Prepared::Refused(Box::new(refusal(&call.name, &reason))),
         (Prepared::Ask(mut question), Verdict::Ask(reason)) => {
             question.action_summary = format!("{} (a hook asks: {reason})", question.action_summary);
             Prepared::Ask(question)
@@ -203,7 +209,7 @@ fn stricter(
             Some(spec) if is_agreed(spec, call, run) => Prepared::Ready(ready),
             Some(spec) => Prepared::Ask(Box::new(question(spec, call, &reason, run))),
             // Without its description, no answer could be bound to the call.
-            None => Prepared::Refused(Box::new(refused(&call.name, &reason))),
+            None => Prepared::Refused(Box::new(refusal(&call.name, &reason))),
         },
         (prepared, _) => prepared,
     }
@@ -230,13 +236,13 @@ fn question(spec: &ToolSpec, call: &ToolCall, reason: &str, run: &Context) -> Ap
     question
 }
 
-fn refused(tool: &str, reason: &str) -> ToolResult {
+fn refusal(tool: &str, reason: &str) -> ToolResult {
     let reason = reason.trim_end_matches(['.', ' ']);
     let text = format!("A hook refused this call of '{tool}': {reason}. It was not run. Go on without it.");
     ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, "hook_refused")
 }
 
-fn cancelled() -> ToolResult {
+fn cancellation() -> ToolResult {
     ToolResult::cancelled("Cancelled before its hooks answered")
         .with_metadata(metadata::ERROR_TYPE, "cancelled")
 }

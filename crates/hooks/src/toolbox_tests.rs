@@ -42,7 +42,7 @@ fn ready(call: ToolCall) -> ReadyCall {
     ReadyCall::new(id(), call, Effect::ReadOnly)
 }
 
-fn prepared(decision: Decision, call: &ToolCall) -> Prepared {
+fn prepare_as(decision: Decision, call: &ToolCall) -> Prepared {
     match decision {
         Decision::Runs => {
             let mut ready = ready(call.clone());
@@ -70,7 +70,7 @@ impl Toolbox for Inner {
     }
 
     fn prepare<'a>(&'a self, _: CallId, call: &'a ToolCall, _: &'a Context) -> BoxFuture<'a, Prepared> {
-        Box::pin(std::future::ready(prepared(self.decision, call)))
+        Box::pin(std::future::ready(prepare_as(self.decision, call)))
     }
 
     fn execute<'a>(&'a self, ready: ReadyCall, _: &'a Context) -> BoxFuture<'a, Executed> {
@@ -136,7 +136,7 @@ proptest! {
         let (call, mut run, spec) = (call(), context(), spec());
         run.agreed = agreed.then(|| archon_types::binding(&spec, &call.arguments, &Subject::Unknown).into());
         let verdict = verdicts.iter().cloned().fold(Verdict::Silent, Verdict::and);
-        let judged = stricter(prepared(rules, &call), verdict, &call, has_spec.then_some(&spec), &run);
+        let judged = stricter(prepare_as(rules, &call), verdict, &call, has_spec.then_some(&spec), &run);
         let judged = decision(&judged);
         prop_assert!(judged >= rules);
         // And hooks count: a no refuses, and a question is asked unless a person agreed.
@@ -158,7 +158,7 @@ proptest! {
         let answers = outputs.iter().map(|output| crate::answer::read(HookEvent::BeforeTool, output));
         let no = |problem: String| Answer { verdict: Verdict::Deny(problem), ..Answer::default() };
         let answer = Answer::fold(answers.map(|answer| answer.unwrap_or_else(no)));
-        let judged = stricter(prepared(rules, &call), answer.verdict, &call, Some(&spec), &run);
+        let judged = stricter(prepare_as(rules, &call), answer.verdict, &call, Some(&spec), &run);
         prop_assert!(decision(&judged) >= rules);
     }
 }
