@@ -24,7 +24,8 @@ use crate::{
 /// or ask a person about a call.
 ///
 /// Three parts of an agent call them: a [toolbox](Self::toolbox) before and after calls and before questions, the
-/// [`InputFilter`] with each message of a person, and the [`Hooks`](archon_types::Hooks) at the end of a run. Clones share everything.
+/// [`InputFilter`] with each message of a person, and the [`Hooks`](archon_types::Hooks) at the end of a run. Clones
+/// share everything.
 ///
 /// A hook that is to decide about a call or a message and gives no answer counts as a no: it took too long, crashed,
 /// printed something else, or its script was changed. At other events such a hook is ignored, with a warning in the
