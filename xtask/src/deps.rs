@@ -83,7 +83,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("pulldown-cmark", "headings, lists and tables of an answer on a terminal"),
     ("quote", "macros"),
     ("redis", "the bus and the pool across processes"),
-    ("regex", "search with patterns"),
+    ("regex", "search with patterns, and the tools that a hook is for"),
     ("rquickjs", "programs in JavaScript"),
     ("ruff_python_ast", "programs in Python: which expression is the last"),
     ("ruff_python_parser", "programs in Python: which expression is the last"),

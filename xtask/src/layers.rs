@@ -36,6 +36,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-server", 3),
     ("archon-openai-serve", 3),
     ("archon-tool-search", 3),
+    ("archon-hooks", 3),
     ("archon-store", 3),
     ("archon-redis", 3),
     ("archon-terminal", 3),
@@ -62,7 +63,7 @@ const DRAWING: &str = "docs/architecture.md";
 const FLOORS: [&str; 5] = ["base", "shared", "pillars", "facade", "apps"];
 
 /// The most crates on a floor.
-const MOST_ROOMS: usize = 20;
+const MOST_ROOMS: usize = 24;
 
 /// Returns the crates of the product, lowest layer first.
 pub(crate) fn product() -> impl Iterator<Item = &'static str> {
@@ -119,6 +120,9 @@ const EDGES: &[Edge] = &[
     edge("archon-openai-serve", Kind::Normal, "archon-agents-types"),
     edge("archon-tool-search", Kind::Normal, "archon-agents-types"),
     edge("archon-tool-search", Kind::Dev, "archon-testkit"),
+    edge("archon-hooks", Kind::Normal, "archon-agents-types"),
+    edge("archon-hooks", Kind::Normal, "archon-process"),
+    edge("archon-hooks", Kind::Dev, "archon-testkit"),
     edge("archon-store", Kind::Normal, "archon-agents-types"),
     edge("archon-store", Kind::Optional, "archon-views"),
     edge("archon-store", Kind::Optional, "archon-vectors"),
@@ -148,6 +152,7 @@ const EDGES: &[Edge] = &[
     edge("archon-agents", Kind::Optional, "archon-server"),
     edge("archon-agents", Kind::Optional, "archon-openai-serve"),
     edge("archon-agents", Kind::Optional, "archon-tool-search"),
+    edge("archon-agents", Kind::Optional, "archon-hooks"),
     edge("archon-agents", Kind::Optional, "archon-snapshots"),
     edge("archon-agents", Kind::Dev, "archon-testkit"),
     edge("archon-agents-cli", Kind::Normal, "archon-agents"),
@@ -267,6 +272,12 @@ const FORBIDDEN: &[Forbidden] = &[
         what: "tokio",
         features: &["net", "fs", "process"],
         why: "effects are behind traits",
+    },
+    Forbidden {
+        of: "archon-hooks",
+        what: "rusqlite",
+        features: &[],
+        why: "what was trusted is asked by closure",
     },
     Forbidden { of: "archon-mcp", what: "rusqlite", features: &[], why: "pins and credentials are traits" },
     Forbidden {
@@ -616,13 +627,13 @@ mod tests {
 
     // spec: Q-01
     #[test]
-    fn check_drawing_floor_with_twenty_one_crates_is_a_problem() {
+    fn check_drawing_floor_with_one_crate_too_many_is_a_problem() {
         let names: Vec<String> = (0..=MOST_ROOMS).map(|n| format!("archon-c{n:02}")).collect();
         let layers: Vec<(&str, u8)> = names.iter().map(|name| (name.as_str(), 5)).collect();
         let rooms: Vec<&str> = names.iter().map(|name| name.trim_start_matches("archon-")).collect();
         let page = |rooms: &[&str]| format!("```text\n apps   {}\n```\n", rooms.join("  "));
         assert_eq!(check_drawing(&layers[1..], &page(&rooms[1..])), [""; 0]);
-        assert_eq!(check_drawing(&layers, &page(&rooms)), ["the floor `apps` has 21 crates; at most 20"]);
+        assert_eq!(check_drawing(&layers, &page(&rooms)), ["the floor `apps` has 25 crates; at most 24"]);
     }
 
     // spec: Q-01

@@ -52,6 +52,11 @@ pages! {
     HowToUndo: "docs/book/how-to/undo.md",
 }
 
+#[cfg(all(unix, feature = "hooks"))]
+pages! {
+    HowToHooks: "docs/book/how-to/hooks.md",
+}
+
 #[cfg(feature = "server-tls")]
 pages! {
     HowToDashboard: "docs/book/how-to/dashboard.md",

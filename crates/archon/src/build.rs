@@ -54,6 +54,8 @@ impl ArchonBuilder {
         self.check()?;
         let mut parts = self.clone();
         self.defer_tools();
+        #[cfg(feature = "hooks")]
+        let events = self.take_event_hooks();
         let http = &self.http.unwrap_or_default();
         let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
@@ -63,6 +65,11 @@ impl ArchonBuilder {
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
+        };
+        #[cfg(feature = "hooks")]
+        let toolbox: Arc<dyn Toolbox> = match events {
+            Some(events) => Arc::new(events.toolbox(toolbox)),
+            None => toolbox,
         };
         let journal = journal_of(self.journal.as_ref())?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
@@ -125,6 +132,17 @@ impl ArchonBuilder {
                 self.options.deferred_tools = Arc::new(deferral.names);
             }
         }
+    }
+
+    /// Takes the commands and endpoints, after making them a filter and hooks, too.
+    #[cfg(feature = "hooks")]
+    fn take_event_hooks(&mut self) -> Option<archon_hooks::EventHooks> {
+        let events = self.event_hooks.take()?;
+        self.filters.push(Arc::new(events.clone()));
+        let own = self.hooks.take();
+        self.hooks =
+            Some(Arc::new(own.into_iter().fold(events.clone(), archon_hooks::EventHooks::with_hooks)));
+        Some(events)
     }
 
     /// Copies those settings of an agent that were changed after it was built.

@@ -68,6 +68,8 @@ pub struct ArchonBuilder {
     pub(crate) context: Option<Option<ContextConfig>>,
     pub(crate) context_parts: Option<ContextParts>,
     pub(crate) hooks: Option<Arc<dyn DynHooks>>,
+    #[cfg(feature = "hooks")]
+    pub(crate) event_hooks: Option<archon_hooks::EventHooks>,
     pub(crate) filters: Vec<Arc<dyn InputFilter>>,
     pub(crate) auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
@@ -366,6 +368,19 @@ impl ArchonBuilder {
     /// let builder = Archon::builder().hooks(hooks);
     /// ```
     pub fn hooks(self, hooks: impl Hooks + 'static) -> Self { self.hooks = Some(Arc::new(hooks)) }
+
+    /// Sets commands and HTTP endpoints on events of runs, which may deny a call or a prompt, or ask about a call. They
+    /// stand around the [`toolbox`](Self::toolbox), after every [`input_filter`](Self::input_filter) and beside
+    /// [`hooks`](Self::hooks).
+    ///
+    /// ```
+    /// use archon::{Archon, ArchonBuilder, hooks::EventHooks};
+    /// fn with_events(hooks: EventHooks) -> ArchonBuilder {
+    ///     Archon::builder().event_hooks(hooks)
+    /// }
+    /// ```
+    #[cfg(feature = "hooks")]
+    pub fn event_hooks(self, hooks: archon_hooks::EventHooks) -> Self { self.event_hooks = Some(hooks) }
 
     /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
     /// destructive or require confirmation, unless the [engine's options](Self::engine_options) differ.

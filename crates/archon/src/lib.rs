@@ -209,6 +209,9 @@ pub mod prelude {
 /// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
+/// Commands and HTTP endpoints on events of runs, which may deny a call or ask about it.
+#[cfg(feature = "hooks")]
+pub use archon_hooks as hooks;
 /// MCP servers, their tools and their pins.
 #[cfg(feature = "mcp")]
 pub use archon_mcp as mcp;

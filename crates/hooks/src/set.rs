@@ -1,0 +1,104 @@
+//! A set of hooks, from files.
+
+use std::{path::Path, sync::Arc};
+
+use crate::{
+    file,
+    hook::{HookProblem, OneHook, Trusted},
+};
+
+/// The hooks of a person and of a project, in order.
+///
+/// A file may be the settings of another agent: only its field `hooks` is read.
+///
+/// ```
+/// use archon_hooks::HookSet;
+///
+/// let text = r#"{ "hooks": { "PreToolUse": [
+///     { "matcher": "bash", "hooks": [{ "type": "command", "command": "./check.sh", "timeout": 5 }] },
+///     { "matcher": "bash", "hooks": [{ "type": "comand" }] }
+/// ] } }"#;
+/// let (hooks, problems) = HookSet::of_person("/home/me/hooks.json".as_ref(), text);
+/// assert_eq!(hooks.len(), 1);
+/// assert!(problems[0].to_string().starts_with("/home/me/hooks.json:3: "));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct HookSet {
+    pub(crate) hooks: Vec<OneHook>,
+}
+
+impl HookSet {
+    /// Reads a person's own file. Its hooks run with that person's rights. Broken hooks are left out, and named in
+    /// the problems; the others work.
+    pub fn of_person(path: &Path, text: &str) -> (Self, Vec<HookProblem>) {
+        let (hooks, problems) = file::parse(path, text);
+        (Self { hooks }, problems)
+    }
+
+    /// Reads a file of the project in the folder `project`. Its hooks count only if `is_trusted` returns true for the
+    /// [digest](Self::digest) of the file; otherwise the set is empty and the problem has the digest.
+    ///
+    /// A hook whose scripts change later fails, until the file is read and trusted again.
+    pub fn of_project(
+        path: &Path,
+        text: &str,
+        project: &Path,
+        is_trusted: impl FnOnce(&str) -> bool,
+    ) -> (Self, Vec<HookProblem>) {
+        let (mut hooks, mut problems) = file::parse(path, text);
+        if hooks.is_empty() {
+            return (Self::default(), problems);
+        }
+        let trusted = Trusted::new(text, &hooks, project);
+        if !is_trusted(&trusted.digest) {
+            let text = format!(
+                "{} of this project do not run, because this file was not trusted (SHA-256 {}): read it, then trust it",
+                count(hooks.len()),
+                trusted.digest
+            );
+            problems.push(HookProblem { path: path.to_owned(), line: 1, text });
+            return (Self::default(), problems);
+        }
+        let trusted = Arc::new(trusted);
+        hooks.iter_mut().for_each(|hook| hook.trusted = Some(trusted.clone()));
+        (Self { hooks }, problems)
+    }
+
+    /// Returns the hash that a person trusts: the SHA-256, in hexadecimal digits, of the text of a project's file and
+    /// of the files in the project that its commands name. What those scripts start in turn is not part of it.
+    ///
+    /// ```
+    /// use archon_hooks::HookSet;
+    ///
+    /// let text = r#"{ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "./done.sh" }] }] } }"#;
+    /// let (path, project) = ("/srv/app/.archon/hooks.json".as_ref(), "/srv/app".as_ref());
+    /// let digest = HookSet::digest(text, project);
+    /// let (hooks, _) = HookSet::of_project(path, text, project, |asked| asked == digest);
+    /// assert_eq!(hooks.len(), 1);
+    /// let (hooks, problems) = HookSet::of_project(path, text, project, |_| false);
+    /// assert!(hooks.is_empty() && problems[0].text.contains(&digest));
+    /// ```
+    pub fn digest(text: &str, project: &Path) -> String {
+        Trusted::new(text, &file::parse(Path::new(""), text).0, project).digest
+    }
+
+    /// Adds the hooks of another file. All hooks of an event run at the same time.
+    pub fn and(mut self, other: Self) -> Self {
+        self.hooks.extend(other.hooks);
+        self
+    }
+
+    /// Returns the number of hooks.
+    pub fn len(&self) -> usize {
+        self.hooks.len()
+    }
+
+    /// Returns true if there is no hook.
+    pub fn is_empty(&self) -> bool {
+        self.hooks.is_empty()
+    }
+}
+
+fn count(hooks: usize) -> String {
+    if hooks == 1 { "1 hook".to_owned() } else { format!("{hooks} hooks") }
+}
