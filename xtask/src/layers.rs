@@ -22,33 +22,33 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-http-access", 2),
     ("archon-views", 2),
     ("archon-testkit", 2),
-    ("archon-providers", 3),
-    ("archon-tools", 3),
-    ("archon-react-loop", 3),
-    ("archon-planner", 3),
-    ("archon-memory", 3),
-    ("archon-bus", 3),
-    ("archon-assistant", 3),
-    ("archon-orchestrator", 3),
-    ("archon-code", 3),
-    ("archon-mcp", 3),
-    ("archon-mcp-serve", 3),
-    ("archon-server", 3),
-    ("archon-openai-serve", 3),
-    ("archon-tool-search", 3),
-    ("archon-hooks", 3),
     ("archon-store", 3),
     ("archon-redis", 3),
-    ("archon-terminal", 3),
-    ("archon-snapshots", 3),
+    ("archon-mcp", 3),
     ("archon-local-model", 3),
     ("archon-local-embedder", 3),
-    ("archon-agents", 4),
-    ("archon-agents-cli", 5),
+    ("archon-providers", 4),
+    ("archon-tools", 4),
+    ("archon-react-loop", 4),
+    ("archon-planner", 4),
+    ("archon-memory", 4),
+    ("archon-bus", 4),
+    ("archon-assistant", 4),
+    ("archon-orchestrator", 4),
+    ("archon-code", 4),
+    ("archon-tool-search", 4),
+    ("archon-hooks", 4),
+    ("archon-snapshots", 4),
+    ("archon-server", 5),
+    ("archon-openai-serve", 5),
+    ("archon-mcp-serve", 5),
+    ("archon-terminal", 5),
+    ("archon-agents", 6),
+    ("archon-agents-cli", 7),
 ];
 
 /// Crates of this layer and above combine the others, and may depend on all of them.
-const FACADE: u8 = 4;
+const FACADE: u8 = 6;
 
 /// The crate that every crate may use; it does not count.
 const TYPES: &str = "archon-agents-types";
@@ -60,10 +60,10 @@ const MOST_BELOW: usize = 2;
 const DRAWING: &str = "docs/architecture.md";
 
 /// The floors of the drawing, lowest first: the first is layer 1.
-const FLOORS: [&str; 5] = ["base", "shared", "pillars", "facade", "apps"];
+const FLOORS: [&str; 7] = ["base", "shared", "adapters", "pillars", "faces", "facade", "apps"];
 
 /// The most crates on a floor.
-const MOST_ROOMS: usize = 24;
+const MOST_ROOMS: usize = 20;
 
 /// Returns the crates of the product, lowest layer first.
 pub(crate) fn product() -> impl Iterator<Item = &'static str> {
@@ -277,7 +277,7 @@ const FORBIDDEN: &[Forbidden] = &[
         of: "archon-hooks",
         what: "rusqlite",
         features: &[],
-        why: "what was trusted is asked by closure",
+        why: "a closure answers which files are trusted",
     },
     Forbidden { of: "archon-mcp", what: "rusqlite", features: &[], why: "pins and credentials are traits" },
     Forbidden {
@@ -612,7 +612,7 @@ mod tests {
     fn check_drawing_room_that_is_missing_or_on_another_floor_is_a_problem() {
         let page = "```text\n apps  cli\n pillars  tools\n    store\n base  types\n\n    cli\n```\n";
         let layers = |store: u8| {
-            let others = [("archon-agents-types", 1), ("archon-tools", 3), ("archon-agents-cli", 5)];
+            let others = [("archon-agents-types", 1), ("archon-tools", 4), ("archon-agents-cli", 7)];
             others.into_iter().chain([("archon-store", store)]).collect::<Vec<(&str, u8)>>()
         };
         assert_eq!(check_drawing(&layers(3), page), [""; 0]);
@@ -627,13 +627,13 @@ mod tests {
 
     // spec: Q-01
     #[test]
-    fn check_drawing_floor_with_one_crate_too_many_is_a_problem() {
+    fn check_drawing_floor_with_twenty_one_crates_is_a_problem() {
         let names: Vec<String> = (0..=MOST_ROOMS).map(|n| format!("archon-c{n:02}")).collect();
-        let layers: Vec<(&str, u8)> = names.iter().map(|name| (name.as_str(), 5)).collect();
+        let layers: Vec<(&str, u8)> = names.iter().map(|name| (name.as_str(), 7)).collect();
         let rooms: Vec<&str> = names.iter().map(|name| name.trim_start_matches("archon-")).collect();
         let page = |rooms: &[&str]| format!("```text\n apps   {}\n```\n", rooms.join("  "));
         assert_eq!(check_drawing(&layers[1..], &page(&rooms[1..])), [""; 0]);
-        assert_eq!(check_drawing(&layers, &page(&rooms)), ["the floor `apps` has 25 crates; at most 24"]);
+        assert_eq!(check_drawing(&layers, &page(&rooms)), ["the floor `apps` has 21 crates; at most 20"]);
     }
 
     // spec: Q-01
