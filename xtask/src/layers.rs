@@ -615,7 +615,7 @@ mod tests {
             let others = [("archon-agents-types", 1), ("archon-tools", 4), ("archon-agents-cli", 7)];
             others.into_iter().chain([("archon-store", store)]).collect::<Vec<(&str, u8)>>()
         };
-        assert_eq!(check_drawing(&layers(3), page), [""; 0]);
+        assert_eq!(check_drawing(&layers(4), page), [""; 0]);
         assert_eq!(
             check_drawing(&layers(2), page),
             [
