@@ -51,7 +51,7 @@
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
 //! | undo what a run changed in its workspace | `Undo`, with the feature `undo` |
 //! | replace the model, the tools or the storage | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
-
+//!
 //! A failed run is an error, [`RunError`], with the kind of failure, the id of the run and advice. `RunError`
 //! is the only error of everything that starts or resumes runs; [`ArchonBuilder::build`] has its own error,
 //! [`BuildError`], which `?` converts into a `RunError`. A run that is suspended, ended at a limit or was
