@@ -138,7 +138,15 @@ mod watch;
 pub use approvals::Approvals;
 pub use archon::Archon;
 /// Makes a tool from a function: its doc comment becomes the description, its signature the schema.
-/// `archon_tools::tool` is the same macro; its page describes parameters, state and effects.
+///
+/// - A comment on a parameter describes it to the model. The model may leave out an `Option<T>` and a parameter with
+///   `#[default(value)]`.
+/// - `#[state] db: &Database` is given when the tool is made, `refund(db)`, and is not shown to the model. The engine passes
+///   a `&ToolContext`.
+/// - Words in the parentheses: `read_only`, `idempotent`, `destructive`, `requires_confirmation`, `concurrency_safe`,
+///   `blocking`, `timeout_ms = 5000`; and with a text `name`, `description`, `version`, `summary`.
+///
+/// The page of `archon_tools::tool`, the same macro, describes each of them.
 ///
 /// ```
 /// use archon::tool;
