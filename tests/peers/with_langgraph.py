@@ -1,5 +1,4 @@
 # The program of the chapter "Coming from other frameworks", written with LangGraph. Arguments: MODEL MESSAGE.
-# It was run with the checkpointer in memory; that of SQLite, another package, was checked by reading.
 import sys
 
 from langchain_core.tools import tool

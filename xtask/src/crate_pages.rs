@@ -13,6 +13,9 @@ const FACADE: &str = "archon-agents";
 /// The `lib.rs` whose page is the README of the workspace.
 const FACADE_SOURCE: &str = "crates/archon/src/lib.rs";
 
+/// The last column of a table of files. A reader of docs.rs or of a registry has no files.
+const FILE_COLUMN: &str = "| file |";
+
 /// The lines with which docs.rs shows the feature of each item.
 const DOCS_MANIFEST: &str = "\n[package.metadata.docs.rs]\n";
 const DOCS_ATTRIBUTE: &str = "\n#![cfg_attr(docsrs, feature(doc_cfg))]\n";
@@ -30,6 +33,9 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
         }
         if !page.contains("\n```rust\n") {
             problems.push(format!("{path}: the page has no example"));
+        }
+        if page.lines().any(|line| line.starts_with('|') && line.ends_with(FILE_COLUMN)) {
+            problems.push(format!("{path}: a table of files goes below the page, in `//` comments"));
         }
         let manifest = files.iter().find(|file| file.path == format!("{folder}Cargo.toml"));
         let manifest = manifest.map_or("", |file| file.text.as_str());
@@ -123,6 +129,9 @@ mod tests {
         let whole = "//! A.\n//!\n//! Use this crate alone to b.\n//!\n//! ```no_run\n//! b();\n//! ```\n\n\
                      #![cfg_attr(docsrs, feature(doc_cfg))]\n";
         assert_eq!(check_of(whole), [""; 0]);
+        let with_files = whole.replace("//! Use", "//! | a | file |\n//!\n//! Use");
+        let expected = "crates/a/src/lib.rs: a table of files goes below the page, in `//` comments";
+        assert_eq!(check_of(&with_files), [expected]);
         let problems = check_of("//! A.\n");
         let [opening, example, features] = &problems[..] else { panic!("{problems:?}") };
         assert!(opening.contains("Use this crate") && example.contains("no example"), "{problems:?}");

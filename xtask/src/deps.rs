@@ -20,7 +20,7 @@ pub(crate) const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archo
 /// The page with the smallest useful sets.
 const PAGE: &str = "docs/book/how-to/depend-on-less.md";
 
-/// The sets of that page, in order: arguments of `cargo tree`.
+/// The sets of that page, in order: arguments of `cargo tree` and `cargo build`.
 const SETS: &[&str] = &[
     "--no-default-features --features openai-compatible,tls -p archon-providers",
     "--no-default-features -p archon-react-loop -p archon-tools",
@@ -185,9 +185,7 @@ fn explain(direct: &BTreeSet<&str>, in_default: &BTreeSet<String>) -> Vec<String
 fn wrong_sets() -> Result<Vec<String>> {
     let page =
         fs::read_to_string(repository::root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
-    let on_page =
-        page.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| ")?.1.parse::<usize>().ok());
-    let on_page: Vec<usize> = on_page.collect();
+    let on_page = counts(&page);
     let mut problems = Vec::new();
     println!();
     for (number, set) in SETS.iter().enumerate() {
@@ -200,11 +198,16 @@ fn wrong_sets() -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Prints crates and build time of each set.
+/// Returns the column "crates" of the page's table.
+fn counts(page: &str) -> Vec<usize> {
+    page.lines().filter_map(|line| line.split('|').nth(3)?.trim().parse().ok()).collect()
+}
+
+/// Prints the last two columns of the page for each set: crates, and processor time of a build.
 fn print_sets() -> Result<()> {
-    println!("crates  build CPU s  set");
+    println!("| crates | build |");
     for set in SETS {
-        println!("{:>6} {:>12.1}  {set}", crates(&tree_of(set)?).len(), build_seconds(set)?);
+        println!("| {} | {:.0} s | cargo build {set}", crates(&tree_of(set)?).len(), build_seconds(set)?);
     }
     Ok(())
 }
@@ -263,6 +266,14 @@ mod tests {
         let tree = "archon v0.1.0 (a)\nserde v1.0.0\nserde_derive v1.0.0 (proc-macro)\nserde v1.0.0 (*)\n\
                     serde_derive v1.0.0 (proc-macro) (*)\n";
         assert_eq!(crates(tree).len(), 3);
+    }
+
+    #[test]
+    fn page_with_sets_has_a_count_for_each_and_the_command_that_builds_it() {
+        let page = fs::read_to_string(repository::root().join(PAGE)).unwrap();
+        assert_eq!(counts(&page).len(), SETS.len());
+        let commands: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("cargo build ")).collect();
+        assert_eq!(commands, SETS);
     }
 
     #[test]

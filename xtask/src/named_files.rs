@@ -91,7 +91,7 @@ fn wrong_in_comments(file: &TextFile, known: &Known<'_>) -> Vec<(usize, String)>
         return wrong;
     }
     for (number, line) in RustSource::parse(&file.text).comment_lines().iter().enumerate() {
-        let is_row = line.trim_start().starts_with("//! |");
+        let is_row = ["//! |", "// |"].iter().any(|mark| line.trim_start().starts_with(mark));
         for span in spans(line) {
             let exists = if is_from_top(span.text) {
                 // Tests and examples have folders of these names in a crate too, and other projects have files there.
@@ -256,14 +256,16 @@ mod tests {
         let text = "//! | topic | file |\n//! |---|---|\n//! | form | `machine/form.rs` |\n\
                     //! | budget | `machine.rs`, `ledger.rs` of `archon-b` |\n//! | budget | `ledger.rs` |\n\
                     //! | form | `form.rs`, `machine/` |\n//! | form | `machine/form.toml`, `form.toml` |\n\
-                    //! | log | `{dir}/a.rs`, `io.example/tasks` |\n//! | budget | `machine.rs` of `archon-b` |\n";
+                    //! | log | `{dir}/a.rs`, `io.example/tasks` |\n//! | budget | `machine.rs` of `archon-b` |\n\
+                    \n// | budget | `ledger.rs` |\n";
         assert_eq!(
             problems("crates/a/src/lib.rs", text),
             [
                 "crates/a/src/lib.rs:5: there is no file ledger.rs",
                 "crates/a/src/lib.rs:6: there is no file form.rs",
                 "crates/a/src/lib.rs:7: there is no file machine/form.toml",
-                "crates/a/src/lib.rs:9: there is no file machine.rs"
+                "crates/a/src/lib.rs:9: there is no file machine.rs",
+                "crates/a/src/lib.rs:11: there is no file ledger.rs"
             ]
         );
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask peers`: runs the program of the chapter "Coming from other frameworks" in Archon and in each other
 //! framework that is installed, with a scripted model on this machine. `--only NAME` runs one; `--count` prints the lines
-//! of code of all. A test compares the programs and the counts on the pages with the files.
+//! of code of all. Tests compare the programs, the counts and the versions on the pages with the files.
 
 use std::fs;
 use std::io::Write;
@@ -29,11 +29,12 @@ struct Peer {
 /// The way to build and run a program.
 enum Kind {
     Archon,
+    /// A program of its own workspace, whose manifest has the versions.
     Rig,
-    /// A Python program, with the packages that it needs.
+    /// A Python program, with the packages that it needs, each `NAME==VERSION`.
     Python(&'static [&'static str]),
-    /// A program that cannot run with the scripted model, with the reason.
-    ByHand(&'static str),
+    /// A program that cannot run with the scripted model, with its package and the reason.
+    ByHand(&'static str, &'static str),
 }
 
 const fn peer(name: &'static str, file: &'static str, kind: Kind) -> Peer {
@@ -48,7 +49,11 @@ const PEERS: &[Peer] = &[
         ..peer(
             "langgraph",
             "tests/peers/with_langgraph.py",
-            Kind::Python(&["langgraph", "langgraph-checkpoint-sqlite", "langchain-openai"]),
+            Kind::Python(&[
+                "langgraph==1.2.24",
+                "langgraph-checkpoint-sqlite==3.1.2",
+                "langchain-openai==1.7.4",
+            ]),
         )
     },
     Peer {
@@ -56,17 +61,21 @@ const PEERS: &[Peer] = &[
         ..peer(
             "pydantic-ai",
             "tests/peers/with_pydantic_ai.py",
-            Kind::Python(&["pydantic-ai-slim", "openai"]),
+            Kind::Python(&["pydantic-ai-slim==2.68.0", "openai==3.57.0"]),
         )
     },
     peer(
         "claude-agent-sdk",
         "tests/peers/with_claude_agent_sdk.py",
         Kind::ByHand(
-            "it starts Anthropic's own agent, which needs an account; `pip install claude-agent-sdk`, then run the file",
+            "claude-agent-sdk==0.2.143",
+            "it starts Anthropic's own agent, which needs an account; install its package, then run the file",
         ),
     ),
 ];
+
+/// The manifest of the program with rig.
+const RIG: &str = "tests/peers/rig/Cargo.toml";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let (count, only) = (args.flag("--count"), args.option("--only")?);
@@ -121,7 +130,9 @@ impl Peer {
             }
             Kind::Rig => rig(folder),
             Kind::Python(packages) => python(folder, packages, self.file),
-            Kind::ByHand(reason) => Ok(Ready::Skipped(reason.to_owned())),
+            Kind::ByHand(package, reason) => {
+                Ok(Ready::Skipped(format!("{reason} (`pip install {package}`)")))
+            }
         }
     }
 
@@ -141,15 +152,16 @@ impl Peer {
 }
 
 fn rig(folder: &Path) -> Result<Ready> {
-    let manifest = "tests/peers/rig/Cargo.toml";
     let target = folder.join("rig");
-    if CommandLine::cargo("fetch --quiet --offline --manifest-path").args([manifest]).output().is_err() {
+    // `tree` needs the crates that a build needs; `fetch` would also need those of all features that are off.
+    if CommandLine::cargo("tree --quiet --offline --manifest-path").args([RIG]).output().is_err() {
         return Ok(Ready::Skipped(format!(
-            "its crates are not downloaded; `cargo fetch --manifest-path {manifest}`"
+            "its crates are not downloaded; `cargo build --manifest-path {RIG} --target-dir {}`",
+            target.display()
         )));
     }
     CommandLine::cargo("build --quiet --offline --manifest-path")
-        .args([manifest.to_owned(), "--target-dir".to_owned(), target.display().to_string()])
+        .args([RIG.to_owned(), "--target-dir".to_owned(), target.display().to_string()])
         .run()?;
     let program = target.join("debug").join(crate::command_line::with_suffix("rig-peer"));
     Ok(Ready::Program(vec![program.display().to_string()]))
@@ -160,8 +172,11 @@ fn python(folder: &Path, packages: &[&str], file: &str) -> Result<Ready> {
     let own = folder.join("python/bin/python");
     let python = if own.exists() { own.display().to_string() } else { "python3".to_owned() };
     let version = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))";
-    let is_missing =
-        |package: &&&str| CommandLine::new(&python).args(["-c", version, package]).output().is_err();
+    let is_missing = |package: &&&str| {
+        let (name, wanted) = name_and_version(package);
+        let found = CommandLine::new(&python).args(["-c", version, name]).output();
+        !found.is_ok_and(|found| found.trim() == wanted)
+    };
     let missing: Vec<&str> = packages.iter().filter(is_missing).copied().collect();
     if !missing.is_empty() {
         let venv = folder.join("python");
@@ -173,6 +188,11 @@ fn python(folder: &Path, packages: &[&str], file: &str) -> Result<Ready> {
         )));
     }
     Ok(Ready::Program(vec![python, repository::root().join(file).display().to_string()]))
+}
+
+/// Splits `NAME==VERSION`; without a version, the text after the name is empty.
+fn name_and_version(package: &str) -> (&str, &str) {
+    package.split_once("==").unwrap_or((package, ""))
 }
 
 /// A conversation with a program.
@@ -315,6 +335,41 @@ mod tests {
         let text = "//! Head.\n#![allow(x)]\n\nuse a;\n\n/// For the model.\n// Why.\nfn b() {}\n";
         assert_eq!(Size::of(text), Size { lines: 3, characters: 27 });
         assert_eq!(Size::of("# Head.\nimport a\n# Why.\n  b()\n"), Size { lines: 2, characters: 10 });
+    }
+
+    /// Returns the packages of a program, each `NAME==VERSION`.
+    fn packages(kind: &Kind) -> Vec<String> {
+        match kind {
+            Kind::Archon => Vec::new(),
+            Kind::Rig => {
+                let manifest: toml::Table = read(RIG).parse().unwrap();
+                let dependencies = manifest["dependencies"].as_table().unwrap().iter();
+                let version = |value: &toml::Value| {
+                    value.as_str().or_else(|| value.get("version")?.as_str()).map(str::to_owned).unwrap()
+                };
+                dependencies.map(|(name, value)| format!("{name}={}", version(value))).collect()
+            }
+            Kind::Python(packages) => packages.iter().map(|package| (*package).to_owned()).collect(),
+            Kind::ByHand(package, _) => vec![(*package).to_owned()],
+        }
+    }
+
+    #[test]
+    fn packages_of_peers_have_exact_versions_and_pages_name_those_of_the_peer() {
+        for peer in &PEERS[1..] {
+            let page = read(&format!("docs/book/coming-from/{}.md", peer.name));
+            let packages = packages(&peer.kind);
+            for package in &packages {
+                let (name, version) = name_and_version(package);
+                let is_exact =
+                    version.split('.').count() == 3 && version.starts_with(|c: char| c.is_ascii_digit());
+                assert!(is_exact, "{}: the version of {package} is not exact", peer.name);
+                // Serde and tokio are not named on the page of rig.
+                let is_named = !matches!(peer.kind, Kind::Rig) || name == "rig";
+                let words = format!("{name} {version}");
+                assert!(!is_named || page.contains(&words), "the page from {} lacks `{words}`", peer.name);
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `cargo xtask semver REVISION`: compares the public items of each published crate with those of an earlier revision,
 //! and fails if a change needs a new major version. Crates that the revision lacks are left out. Run before a release;
-//! `cargo-semver-checks` is installed if it is missing, which takes minutes.
+//! `cargo-semver-checks` is installed if it is missing, which takes minutes. Both sides come from the local repository;
+//! with `CARGO_NET_OFFLINE=true` their dependencies do not come from the network either, if they were downloaded before.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::args::Args;
 use crate::command_line::{CommandLine, find_on_path};
@@ -27,12 +28,18 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let metadata = Metadata::load()?;
     let (old, new): (Vec<_>, Vec<_>) = metadata.published().partition(|package| is_in(&revision, package));
     new.iter().for_each(|package| println!("{}: not in {revision}", package.name));
+    ensure!(!old.is_empty(), "{revision} has none of the crates of today: name a later revision");
 
     let (local_model, features) = LOCAL_MODEL;
     let has_local_model = old.iter().any(|package| package.name == local_model);
-    let rest = old.iter().map(|package| &package.name[..]).filter(|name| *name != local_model);
+    let names = old.iter().map(|package| &package.name[..]);
+    let rest: Vec<&str> = names.filter(|name| *name != local_model).collect();
     let compare = || CommandLine::cargo("semver-checks --baseline-rev").args([&revision]);
-    let mut checks = vec![compare().args(rest.flat_map(|name| ["--package", name]))];
+    let mut checks = Vec::new();
+    // Without a name it would compare all crates.
+    if !rest.is_empty() {
+        checks.push(compare().args(rest.iter().flat_map(|name| ["--package", *name])));
+    }
     if has_local_model {
         let options = ["--package", local_model, "--only-explicit-features", "--features", features];
         checks.push(compare().args(options));

@@ -89,6 +89,15 @@ impl Archon {
     /// by default after 30 minutes. [`resume`](Self::resume) the runs of expired questions, which then go on
     /// without the call.
     ///
+    /// ```
+    /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+    /// for question in agent.approvals(None).await? {
+    ///     println!("{}: {}", question.request.request_id, question.request.action_summary);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The journal cannot be listed.
     pub async fn approvals(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, RunError> {
@@ -97,6 +106,17 @@ impl Archon {
 
     /// Answers a question, from any process; then [`resume`](Self::resume) its run. Returns false and changes
     /// nothing if there is no such question, or if it was already answered or has expired.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon, question: archon::types::PendingApproval) -> Result<(), archon::RunError> {
+    /// use archon::types::Answer;
+    ///
+    /// if agent.answer(&question.request.request_id, Answer::Approve).await? {
+    ///     println!("{}", agent.resume(question.run).await?.text().await?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The journal failed or has no inbox, or changed arguments do not fit the tool.

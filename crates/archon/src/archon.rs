@@ -130,6 +130,13 @@ impl Archon {
     /// and the model reads the message next. The message waits in the inbox until the process of the run, or
     /// the next resume, reads it.
     ///
+    /// ```
+    /// # async fn example(agent: archon::Archon, id: &str) -> Result<(), archon::RunError> {
+    /// agent.steer(&id.into(), "In French, please.").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The run is unknown or has ended, or its journal has no inbox.
     pub async fn steer(&self, run: &RunId, text: impl Into<String>) -> Result<(), RunError> {
@@ -138,6 +145,13 @@ impl Archon {
     }
 
     /// Sends a follow-up to a run, also in another process. The model reads it when the run would end.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon, id: &str) -> Result<(), archon::RunError> {
+    /// agent.follow_up(&id.into(), "Then translate it.").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`steer`](Self::steer).

@@ -46,6 +46,14 @@ impl Archon {
 impl ArchonBuilder {
     /// Builds the agent.
     ///
+    /// ```
+    /// # fn example() -> Result<(), archon::RunError> {
+    /// let agent = archon::Archon::builder().model("ollama:qwen3").system("You answer customers.").build()?;
+    /// println!("{:?}", agent.limits());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// No model was set or its name is unknown, two tools have the same name, the directory or database of
     /// the journal cannot be used, or a setting has no effect: [`BuildError::NoEffect`],

@@ -117,6 +117,12 @@ impl Conversation {
     }
 
     /// Returns the id of the session. A session without an id gets a new one here or at the first prompt.
+    ///
+    /// ```
+    /// # fn example(chat: archon::Conversation) {
+    /// println!("continue later with `conversation_in(\"{}\".into())`", chat.session_id());
+    /// # }
+    /// ```
     pub fn session_id(&self) -> SessionId {
         self.session(&mut self.state())
     }
@@ -155,6 +161,18 @@ impl Conversation {
 
     /// Sends messages of any content to the agent and starts a run; otherwise the same as
     /// [`prompt`](Self::prompt).
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation, base64: String) -> Result<(), archon::RunError> {
+    /// use archon::{SystemClock, types::{Clock, Content, Message, UserMessage}};
+    ///
+    /// let picture = Content::Image { data: base64, mime_type: "image/png".into() };
+    /// let question = vec![Content::text("What is wrong with this chair?"), picture];
+    /// let message = Message::User(UserMessage::new(question, SystemClock.now()));
+    /// println!("{}", chat.prompt_messages(vec![message.into()]).await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt); or there is no message.
@@ -213,6 +231,17 @@ impl Conversation {
     /// Does the same as [`continue_loop`](Self::continue_loop), with options as for
     /// [`prompt_with`](Self::prompt_with).
     ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation, saved: String) -> Result<(), archon::RunError> {
+    /// use archon::RunOptions;
+    ///
+    /// chat.restore_messages(&saved)?; // they end with a question
+    /// let options = RunOptions::default().with_tools(["stock"]);
+    /// println!("{}", chat.continue_with(options).await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`continue_loop`](Self::continue_loop).
     pub async fn continue_with(&self, options: RunOptions) -> Result<RunHandle, RunError> {
@@ -221,6 +250,15 @@ impl Conversation {
 
     /// Steers the run under way: running tools finish, calls that have not started are skipped, and the model
     /// reads the message next. Without a run under way the message waits for the next run.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let run = chat.prompt("Write the report.").await?;
+    /// chat.steer("In French, please.").await?;
+    /// println!("{}", run.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The journal failed or has no inbox.
@@ -264,6 +302,16 @@ impl Conversation {
 
     /// Cancels the run under way, and clears the conversation and its waiting messages. The session id stays
     /// the same.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let session = chat.session_id();
+    /// chat.reset();
+    /// assert!(chat.messages().await?.is_empty());
+    /// assert_eq!(chat.session_id(), session);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reset(&self) {
         self.abort();
         let mut state = self.state();
@@ -290,6 +338,15 @@ impl Conversation {
 
     /// Returns the messages so far, as the next run reads them.
     ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// for message in chat.messages().await? {
+    ///     println!("{}", message.text());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The journal cannot be read.
     pub async fn messages(&self) -> Result<Vec<Message>, RunError> {
@@ -310,6 +367,14 @@ impl Conversation {
     /// Replaces the conversation by messages from [`save_messages`](Self::save_messages). The next run begins
     /// with them, and its log contains them.
     ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation, saved: &str) -> Result<(), archon::RunError> {
+    /// chat.restore_messages(saved)?;
+    /// println!("{}", chat.prompt("Where were we?").await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::SessionBusy`] if a run is under way; the text is not a list of messages; or a tool call in
     /// it has no result.
@@ -325,6 +390,15 @@ impl Conversation {
     }
 
     /// Begins a new session with an empty conversation, and returns its id.
+    ///
+    /// ```
+    /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
+    /// let before = chat.session_id();
+    /// assert_ne!(chat.new_session()?, before);
+    /// assert!(chat.messages().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::SessionBusy`] if a run is under way.

@@ -45,6 +45,17 @@ pub struct RunHandle {
 impl Archon {
     /// Starts a run for a task in the background and returns at once.
     ///
+    /// ```
+    /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+    /// use archon::RunOptions;
+    ///
+    /// let run = agent.start("Tidy up", RunOptions::default()).await?;
+    /// println!("{} works", run.run_id());
+    /// println!("{}", run.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`RunError::SessionBusy`] if the newest run of the session is at work or suspended;
     /// [`RunError::UnknownTool`] and [`RunError::ToolNotKnownYet`]; or the journal cannot be listed.
@@ -65,6 +76,13 @@ impl Archon {
     /// resumed by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended returns
     /// its outcome, after the memory has stored its messages.
     ///
+    /// ```
+    /// # async fn example(agent: archon::Archon, id: &str) -> Result<(), archon::RunError> {
+    /// println!("{}", agent.resume(id.into()).await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The run is unknown. The reply of the handle is an error if the run is in use, is the run of a plan, or
     /// has ended and there is no memory.
@@ -74,6 +92,16 @@ impl Archon {
 
     /// Resumes a run with larger limits, so that a run that ended at a limit of turns, tokens, time or money
     /// goes on; otherwise the same as [`resume`](Self::resume).
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon, id: &str) -> Result<(), archon::RunError> {
+    /// use archon::types::MoreLimits;
+    ///
+    /// let more = MoreLimits::default().with_max_turns(10);
+    /// println!("{}", agent.resume_with(id.into(), more).await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`resume`](Self::resume). The reply of the handle is an error if the run has reached a limit that
@@ -105,6 +133,18 @@ impl RunHandle {
     }
 
     /// Returns the session of the run. The options of the next prompt must name this session to continue it.
+    ///
+    /// ```
+    /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
+    /// use archon::RunOptions;
+    ///
+    /// let run = agent.start("Hello", RunOptions::default()).await?;
+    /// let next = RunOptions::in_session(run.session_id().clone());
+    /// run.text().await?;
+    /// println!("{}", agent.start("Where were we?", next).await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn session_id(&self) -> &SessionId {
         &self.session
     }
@@ -116,6 +156,14 @@ impl RunHandle {
 
     /// Steers the run; see [`Archon::steer`].
     ///
+    /// ```
+    /// # async fn example(run: archon::RunHandle) -> Result<(), archon::RunError> {
+    /// run.steer("In French, please.").await?;
+    /// println!("{}", run.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Archon::steer`].
     pub async fn steer(&self, text: impl Into<String>) -> Result<(), RunError> {
@@ -124,6 +172,14 @@ impl RunHandle {
 
     /// Sends a follow-up to the run; see [`Archon::follow_up`].
     ///
+    /// ```
+    /// # async fn example(run: archon::RunHandle) -> Result<(), archon::RunError> {
+    /// run.follow_up("Then translate it.").await?;
+    /// println!("{}", run.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Archon::follow_up`].
     pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), RunError> {
@@ -131,6 +187,16 @@ impl RunHandle {
     }
 
     /// Cancels the run. Its reply is then [`Reply::Cancelled`], and the run can be resumed.
+    ///
+    /// ```
+    /// # async fn example(run: archon::RunHandle) -> Result<(), archon::RunError> {
+    /// use archon::Reply;
+    ///
+    /// run.cancel();
+    /// assert!(matches!(run.reply().await?, Reply::Cancelled(_)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -172,6 +238,19 @@ impl RunHandle {
     }
 
     /// Waits for the reply of the run. Unread events are dropped.
+    ///
+    /// ```
+    /// # async fn example(run: archon::RunHandle) -> Result<(), archon::RunError> {
+    /// use archon::Reply;
+    ///
+    /// match run.reply().await? {
+    ///     Reply::Finished(answer) => println!("{answer}"),
+    ///     Reply::Waiting(run) => println!("{} waits for a person", run.run()),
+    ///     _ => println!("it has no answer"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`RunError::Failed`] if the run failed. Another error if the run could not be started, or the journal

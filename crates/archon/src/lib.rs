@@ -51,7 +51,7 @@
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
 //! | undo what a run changed in its workspace | `Undo`, with the feature `undo` |
 //! | replace the model, the tools or the storage | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
-
+//!
 //! A failed run is an error, [`RunError`], with the kind of failure, the id of the run and advice. `RunError`
 //! is the only error of everything that starts or resumes runs; [`ArchonBuilder::build`] has its own error,
 //! [`BuildError`], which `?` converts into a `RunError`. A run that is suspended, ended at a limit or was
@@ -138,7 +138,15 @@ mod watch;
 pub use approvals::Approvals;
 pub use archon::Archon;
 /// Makes a tool from a function: its doc comment becomes the description, its signature the schema.
-/// `archon_tools::tool` is the same macro; its page describes parameters, state and effects.
+///
+/// - A comment on a parameter describes it to the model. The model may leave out an `Option<T>` and a parameter with
+///   `#[default(value)]`.
+/// - `#[state] db: &Database` is given when the tool is made, `refund(db)`, and is not shown to the model. The engine passes
+///   a `&ToolContext`.
+/// - Words in the parentheses: `read_only`, `idempotent`, `destructive`, `requires_confirmation`, `concurrency_safe`,
+///   `blocking`, `timeout_ms = 5000`; and with a text `name`, `description`, `version`, `summary`.
+///
+/// The page of `archon_tools::tool`, the same macro, describes each of them.
 ///
 /// ```
 /// use archon::tool;

@@ -7,22 +7,8 @@
 //! answer. An [`AgentPool`] is an index that finds the waiting runs of a tenant; the logs of the runs
 //! remain the truth.
 //!
-//! | question | file |
-//! |---|---|
-//! | which fields does an agent need? | `fields.rs` |
-//! | what is asked before the agent works, and what follows from the answer? | `agent_tool/input.rs` |
-//! | what asks, runs the agent, and keeps its state? | `agent_tool.rs`, `agent_tool/work.rs` |
-//! | which runs wait, for how long, and how many may? | `pool.rs` |
-//!
 //! An [`Assistant`] answers messages of many tenants. A run that waits for a person gets the message
 //! first; otherwise the agent loop does, through the trait [`Conversations`].
-//!
-//! | question | file |
-//! |---|---|
-//! | what happens with a message? | `assistant.rs` |
-//! | what is recalled before, checked, and stored after? | [`Steps`], `assistant/steps.rs` |
-//! | what time is it for a tenant? | [`Zone::named`], `assistant/steps.rs` |
-//! | which question do a person's words answer? | `assistant/reader.rs` |
 //!
 //! # Example
 //!
@@ -51,6 +37,17 @@
 //! # Ok(())
 //! # }
 //! ```
+
+// | question | file |
+// |---|---|
+// | which fields does an agent need? | `fields.rs` |
+// | what is asked before the agent works, and what follows from the answer? | `agent_tool/input.rs` |
+// | what asks, runs the agent, and keeps its state? | `agent_tool.rs`, `agent_tool/work.rs` |
+// | which runs wait, for how long, and how many may? | `pool.rs` |
+// | what happens with a message? | `assistant.rs` |
+// | what is recalled before, checked, and stored after? | `Steps`, `assistant/steps.rs` |
+// | what time is it for a tenant? | `Zone::named`, `assistant/steps.rs` |
+// | which question do a person's words answer? | `assistant/reader.rs` |
 
 mod agent_tool;
 mod assistant;

@@ -3,14 +3,6 @@
 //! Use this crate alone to exchange messages between your own agents. A team of `archon-orchestrator`
 //! publishes on any [`Bus`](archon_types::Bus); `archon-redis` has a bus across processes.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`InMemoryBus`], its topics and its options | `bus.rs` |
-//! | queues, order, lifetimes, dead letters | `bus/state.rs` |
-//! | a subscription as a stream | `bus/subscription.rs` |
-//! | a subscription whose reader confirms each message | `bus/receiver.rs` |
-//! | [`BusAudit`], which records each message | `bus/audit.rs` |
-//!
 //! *Invariants*
 //!
 //! - Each subscription gets each of its messages once, in the order in which the bus accepted them.
@@ -40,6 +32,14 @@
 //! # Ok(())
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `InMemoryBus`, its topics and its options | `bus.rs` |
+// | queues, order, lifetimes, dead letters | `bus/state.rs` |
+// | a subscription as a stream | `bus/subscription.rs` |
+// | a subscription whose reader confirms each message | `bus/receiver.rs` |
+// | `BusAudit`, which records each message | `bus/audit.rs` |
 
 mod bus;
 

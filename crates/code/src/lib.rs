@@ -7,19 +7,6 @@
 //! and ends at once when its call is cancelled or dropped. It can call tools as functions
 //! ([`CodeExecutor::with_tools`]); these calls pass the guards of the toolbox that the tools come from.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`CodeExecutor`], the tool | `executor.rs` |
-//! | limits of a program | `options.rs` |
-//! | supported languages | `language.rs` |
-//! | one program: its thread, its calls, its end | `program.rs` |
-//! | processor time, memory and the stop flag | `meter.rs` |
-//! | interface to the outside: output and tool calls | `host.rs` |
-//! | tools as functions | `functions.rs` |
-//! | captured output, and the result | `output.rs`, `outcome.rs` |
-//! | Python | `python.rs` and `python/` |
-//! | JavaScript | `javascript.rs`, `javascript/before.js` |
-//!
 //! Each language is a feature, and none is on by default: `python` (monty, pure Rust) and `javascript`
 //! (QuickJS, which needs a C compiler). Without a language the crate is empty. Both interpreters are made for
 //! untrusted code, but run in this process: a memory bug in one of them is a bug of this process. If you
@@ -34,6 +21,19 @@
 //! assert_eq!(tool.spec().name, "code_executor");
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `CodeExecutor`, the tool | `executor.rs` |
+// | limits of a program | `options.rs` |
+// | supported languages | `language.rs` |
+// | one program: its thread, its calls, its end | `program.rs` |
+// | processor time, memory and the stop flag | `meter.rs` |
+// | interface to the outside: output and tool calls | `host.rs` |
+// | tools as functions | `functions.rs` |
+// | captured output, and the result | `output.rs`, `outcome.rs` |
+// | Python | `python.rs` and `python/` |
+// | JavaScript | `javascript.rs`, `javascript/before.js` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Above the `cfg` that empties the crate: the attributes above it stay, and so does the text with its links.

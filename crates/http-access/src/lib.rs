@@ -3,13 +3,6 @@
 //!
 //! Use this crate alone to put a hyper server of your own behind limits, allowed hosts and tokens.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`AllowedHosts`]: the allowed values of `Host` and `Origin` | `hosts.rs` |
-//! | [`TokenHash`], [`bearer_token`] | `token.rs` |
-//! | [`serve_connections`], [`Listener`], [`ConnectionOptions`] | `connections.rs` |
-//! | `serve_tls_connections`, `TlsIdentity`, with the feature `tls` | `tls.rs` |
-//!
 //! *Invariants*
 //!
 //! - A host is allowed only if it is in a list, and not because of the address that the server listens at: a web page can
@@ -27,6 +20,13 @@
 //! let token = TokenHash::of(&Secret::from("token-1"));
 //! assert!(token.is_of("token-1") && !token.is_of("token-2"));
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `AllowedHosts`: the allowed values of `Host` and `Origin` | `hosts.rs` |
+// | `TokenHash`, `bearer_token` | `token.rs` |
+// | `serve_connections`, `Listener`, `ConnectionOptions` | `connections.rs` |
+// | `serve_tls_connections`, `TlsIdentity`, with the feature `tls` | `tls.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

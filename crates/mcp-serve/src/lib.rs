@@ -6,21 +6,6 @@
 //!
 //! Use this crate without the facade to offer the runs of a service of your own to MCP clients.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`ToolServer`], and the tools and agents that it offers | `server.rs`, `offer.rs` |
-//! | [`ClientCalls`], the provider that makes a client's call the turn of a run | `client_calls.rs` |
-//! | requests of the protocol | `handler.rs` |
-//! | a call: start its run, follow it, return its result | `call.rs` |
-//! | progress notifications | `progress.rs` |
-//! | questions to a person, as elicitation | `question.rs` |
-//! | tasks of the extension `io.modelcontextprotocol/tasks` | `task.rs` |
-//! | results of runs and tools, as the protocol has them | `result.rs` |
-//! | files that clients have read, for tools that change them | `read_files.rs` |
-//! | [`serve_stream`], stdio | `stream.rs` |
-//! | `serve_http` and `HttpService`, Streamable HTTP, with the feature `http` | `http.rs` |
-//! | [`ToolServerError`] | `error.rs` |
-//!
 //! The protocol itself is the library `rmcp`: revisions 2026-07-28 and 2025-11-25, and the older ones of clients
 //! that only speak those.
 //!
@@ -50,6 +35,21 @@
 //! server.serve_stdio(CancellationToken::new()).await
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `ToolServer`, and the tools and agents that it offers | `server.rs`, `offer.rs` |
+// | `ClientCalls`, the provider that makes a client's call the turn of a run | `client_calls.rs` |
+// | requests of the protocol | `handler.rs` |
+// | a call: start its run, follow it, return its result | `call.rs` |
+// | progress notifications | `progress.rs` |
+// | questions to a person, as elicitation | `question.rs` |
+// | tasks of the extension `io.modelcontextprotocol/tasks` | `task.rs` |
+// | results of runs and tools, as the protocol has them | `result.rs` |
+// | files that clients have read, for tools that change them | `read_files.rs` |
+// | `serve_stream`, stdio | `stream.rs` |
+// | `serve_http` and `HttpService`, Streamable HTTP, with the feature `http` | `http.rs` |
+// | `ToolServerError` | `error.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -5,32 +5,6 @@
 //! A server of the Model Context Protocol offers tools. [`McpServers`] starts the configured servers in the
 //! background, watches them, and offers their tools as [`McpTool`]s, which pass the guards like any other tool.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`McpServer`], the settings of a server | `server.rs` |
-//! | [`McpServers`], the servers of a program, supervised | `servers.rs` |
-//! | connecting, watching, backing off, for one server | `supervise.rs` |
-//! | one connection: start, initialize, list, call, close | `connection.rs` |
-//! | the handshake, also with a late first answer | `handshake.rs`, `late_probe.rs` |
-//! | the server's process and its pipes, its web address | `stdio.rs`, `http.rs` |
-//! | [`SignIn`], the settings of a sign-in | `sign_in.rs` |
-//! | [`TokenStore`], the tokens of people's logins | `tokens.rs` |
-//! | `Login`, a person's login (feature `sign-in`), and the browser's answer | `login.rs`, `redirect.rs` |
-//! | requests with a token that is renewed | `access.rs` |
-//! | requests and notifications of the server | `handler.rs` |
-//! | a request for input as a question to a person, and its form | `input.rs`, `form.rs` |
-//! | a call that waits for a person: in the result, or while it is open | `round.rs`, `talk.rs` |
-//! | [`McpTool`], a tool of a server | `tool.rs` |
-//! | the tools of a server that is not connected yet | `unknown_tools.rs` |
-//! | [`Resource`]s and [`Prompt`]s, for programs | `resources.rs`, `resource_access.rs` |
-//! | the tools that list and read resources | `resource_tools.rs` |
-//! | a server's answer as a tool result | `result.rs` |
-//! | [`model_name`], names that every model service accepts | `names.rs` |
-//! | [`Definition`], the description of a tool, and its hash | `definition.rs` |
-//! | [`Pins`], what a person agreed to | `pins.rs` |
-//! | [`Held`], a tool that is held back, and the difference | `held.rs` |
-//! | [`McpError`]: server, phase, problem, advice | `error.rs` |
-//!
 //! The protocol itself is the library `rmcp`: revision 2026-07-28, and the older ones of servers that only
 //! speak those.
 //!
@@ -67,6 +41,32 @@
 //! # Ok(())
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `McpServer`, the settings of a server | `server.rs` |
+// | `McpServers`, the servers of a program, supervised | `servers.rs` |
+// | connecting, watching, backing off, for one server | `supervise.rs` |
+// | one connection: start, initialize, list, call, close | `connection.rs` |
+// | the handshake, also with a late first answer | `handshake.rs`, `late_probe.rs` |
+// | the server's process and its pipes, its web address | `stdio.rs`, `http.rs` |
+// | `SignIn`, the settings of a sign-in | `sign_in.rs` |
+// | `TokenStore`, the tokens of people's logins | `tokens.rs` |
+// | `Login`, a person's login (feature `sign-in`), and the browser's answer | `login.rs`, `redirect.rs` |
+// | requests with a token that is renewed | `access.rs` |
+// | requests and notifications of the server | `handler.rs` |
+// | a request for input as a question to a person, and its form | `input.rs`, `form.rs` |
+// | a call that waits for a person: in the result, or while it is open | `round.rs`, `talk.rs` |
+// | `McpTool`, a tool of a server | `tool.rs` |
+// | the tools of a server that is not connected yet | `unknown_tools.rs` |
+// | `Resource`s and `Prompt`s, for programs | `resources.rs`, `resource_access.rs` |
+// | the tools that list and read resources | `resource_tools.rs` |
+// | a server's answer as a tool result | `result.rs` |
+// | `model_name`, names that every model service accepts | `names.rs` |
+// | `Definition`, the description of a tool, and its hash | `definition.rs` |
+// | `Pins`, what a person agreed to | `pins.rs` |
+// | `Held`, a tool that is held back, and the difference | `held.rs` |
+// | `McpError`: server, phase, problem, advice | `error.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(unix)]

@@ -26,18 +26,6 @@
 //! | embed without a model | [`HashEmbedder`] |
 //! | rank candidates by words and meaning | [`rank`] |
 //!
-//! | concept | file |
-//! |---|---|
-//! | all memories of one owner, and their options | `memory.rs`, `options.rs` |
-//! | the memory of an agent's runs | `agent_memory.rs`, `agent_memory/extraction.rs` |
-//! | the three kinds of memory | `conversation.rs`, `task_memory.rs`, `long_term.rs` |
-//! | search: words, vectors, ranking | `words.rs`, `embedding.rs`, `rank.rs` |
-//! | facts, and which of two is valid | `fact.rs`, `knowledge.rs`, `knowledge/timeline.rs` |
-//! | extraction of facts | `extract.rs`, `extract/rules.rs`, `extract/llm.rs` |
-//! | recall into a prompt | `recall.rs` |
-//! | summaries | `compress.rs`, `summarize.rs` |
-//! | upkeep, export and import | `upkeep.rs`, `transfer.rs` |
-//!
 //! Trust levels never rise: the trust level of a fact is at most that of its text, that of an imported line
 //! at most that of the import, and that of a summary and its key facts at most that of its turns. An entry
 //! with a lower trust level never ends, overwrites, hides or outranks an entry with a higher one.
@@ -65,6 +53,18 @@
 //! # Ok(())
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | all memories of one owner, and their options | `memory.rs`, `options.rs` |
+// | the memory of an agent's runs | `agent_memory.rs`, `agent_memory/extraction.rs` |
+// | the three kinds of memory | `conversation.rs`, `task_memory.rs`, `long_term.rs` |
+// | search: words, vectors, ranking | `words.rs`, `embedding.rs`, `rank.rs` |
+// | facts, and which of two is valid | `fact.rs`, `knowledge.rs`, `knowledge/timeline.rs` |
+// | extraction of facts | `extract.rs`, `extract/rules.rs`, `extract/llm.rs` |
+// | recall into a prompt | `recall.rs` |
+// | summaries | `compress.rs`, `summarize.rs` |
+// | upkeep, export and import | `upkeep.rs`, `transfer.rs` |
 
 mod agent_memory;
 mod ask;

@@ -9,17 +9,6 @@
 //! The router checks no token, no host and no origin. Mount it behind checks, for instance those of `archon-server`: every
 //! request that reaches it may start, read and cancel runs of the offered agents.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`ModelServer`], [`ModelServerOptions`], [`AgentModel`] | `server.rs`, `options.rs`, `model.rs` |
-//! | the table of fields | `fields.rs` |
-//! | messages of a request, their texts and images | `conversation.rs`, `content.rs` |
-//! | the start of a run; the cancel after a closed connection | `start.rs`, `guard.rs` |
-//! | the text of a run, the same for a stream and for a whole response | `transcript.rs`, `follow.rs`, `ending.rs` |
-//! | chat completions | `chat.rs`, `completion.rs`, `chat_stream.rs` |
-//! | responses | `responses.rs`, `response_object.rs`, `response_stream.rs` |
-//! | errors | `error.rs` |
-//!
 //! # Routes
 //!
 //! | route | does |
@@ -118,6 +107,17 @@
 //!     ModelServer::new(runs, models, clock, ModelServerOptions::default().with_end(end)).router()
 //! }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `ModelServer`, `ModelServerOptions`, `AgentModel` | `server.rs`, `options.rs`, `model.rs` |
+// | the table of fields | `fields.rs` |
+// | messages of a request, their texts and images | `conversation.rs`, `content.rs` |
+// | the start of a run; the cancel after a closed connection | `start.rs`, `guard.rs` |
+// | the text of a run, the same for a stream and for a whole response | `transcript.rs`, `follow.rs`, `ending.rs` |
+// | chat completions | `chat.rs`, `completion.rs`, `chat_stream.rs` |
+// | responses | `responses.rs`, `response_object.rs`, `response_stream.rs` |
+// | errors | `error.rs` |
 
 mod body;
 mod chat;

@@ -7,19 +7,6 @@
 //! plan; each step is a run of a suitable member. [`TeamMachine`] folds the log of the run and derives
 //! the next command from the log alone; the driver carries the commands out.
 //!
-//! | question | file |
-//! |---|---|
-//! | what happens next? | `machine.rs`, `machine/progress.rs`, `machine/apply.rs` |
-//! | what happens when a step is lost? | `machine/another_plan.rs` |
-//! | which member does a step? | `machine/matching.rs`, `machine/job.rs` |
-//! | which member is silent, or late? | `machine/assignments.rs`, `heartbeat.rs` |
-//! | which answers contradict each other, and which one counts? | `machine/conflicts.rs`, `claims.rs` |
-//! | what does a member read, and what does it answer? | `machine/brief.rs`, `response.rs` |
-//! | how does a member reach its team while it works? | `desk.rs`, `desk_tools.rs`, `board.rs` |
-//! | what is a team made of, and what can be wrong with it? | `parts.rs`, `check.rs`, `error.rs` |
-//! | what starts and drives the runs? | `team.rs`, `driver.rs`, `driver/members.rs`, `driver/planning.rs` |
-//! | what does a team publish on its bus? | `machine/bus_content.rs`, `driver/announce.rs`, `outbox.rs` |
-//!
 //! # Example
 //!
 //! One step, done by the member with its role:
@@ -56,6 +43,19 @@
 //! # Ok(())
 //! # }
 //! ```
+
+// | question | file |
+// |---|---|
+// | what happens next? | `machine.rs`, `machine/progress.rs`, `machine/apply.rs` |
+// | what happens when a step is lost? | `machine/another_plan.rs` |
+// | which member does a step? | `machine/matching.rs`, `machine/job.rs` |
+// | which member is silent, or late? | `machine/assignments.rs`, `heartbeat.rs` |
+// | which answers contradict each other, and which one counts? | `machine/conflicts.rs`, `claims.rs` |
+// | what does a member read, and what does it answer? | `machine/brief.rs`, `response.rs` |
+// | how does a member reach its team while it works? | `desk.rs`, `desk_tools.rs`, `board.rs` |
+// | what is a team made of, and what can be wrong with it? | `parts.rs`, `check.rs`, `error.rs` |
+// | what starts and drives the runs? | `team.rs`, `driver.rs`, `driver/members.rs`, `driver/planning.rs` |
+// | what does a team publish on its bus? | `machine/bus_content.rs`, `driver/announce.rs`, `outbox.rs` |
 
 mod board;
 mod check;

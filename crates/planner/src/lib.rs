@@ -6,26 +6,6 @@
 //! A plan is a value: a [`Task`](archon_types::Task) whose subtasks name their dependencies. [`check`]
 //! returns all problems of a plan before any subtask runs.
 //!
-//! | topic | file |
-//! |---|---|
-//! | parsing a plan from text | `read.rs` |
-//! | problems of a plan, and their remedies | `check.rs`, `problem.rs`, `arguments.rs` |
-//! | the graph of dependencies | `graph.rs` |
-//! | the next step of a run | `machine.rs`, `machine/nodes.rs` |
-//! | failures and replans | `machine/failures.rs`, `machine/changes.rs` |
-//! | driving a run | `planning_agent.rs`, `driver.rs`, `following.rs` |
-//! | plans and their checks during a run | `driver/plans.rs` |
-//! | questions to people and their answers | `driver/questions.rs` |
-//! | executing subtasks with agents and tools | `calls.rs`, `workers.rs`, `brief.rs` |
-//! | diffs between plans | `diff.rs`, `diff_check.rs` |
-//! | planners | `llm_planner.rs`, `plan_output.rs`, `step_by_step.rs`, `scripted_planner.rs` |
-//! | templates | `template_planner.rs`, `template.rs` |
-//! | the check of a plan against its goal | `plan_check.rs` |
-//! | rendering a plan | `render.rs` |
-//! | the conclusion | `conclusion.rs`, `driver/answer.rs` |
-//! | structured output | `machine/structured_output.rs` |
-//! | results as arguments and in conditions | `references.rs`, `condition.rs` |
-//!
 //! # Example
 //!
 //! A step that depends on a missing step:
@@ -41,6 +21,26 @@
 //! let problems = check(&plan, &CheckOptions::default());
 //! assert!(problems.iter().any(|problem| problem.to_string().contains("hotel")));
 //! ```
+
+// | topic | file |
+// |---|---|
+// | parsing a plan from text | `read.rs` |
+// | problems of a plan, and their remedies | `check.rs`, `problem.rs`, `arguments.rs` |
+// | the graph of dependencies | `graph.rs` |
+// | the next step of a run | `machine.rs`, `machine/nodes.rs` |
+// | failures and replans | `machine/failures.rs`, `machine/changes.rs` |
+// | driving a run | `planning_agent.rs`, `driver.rs`, `following.rs` |
+// | plans and their checks during a run | `driver/plans.rs` |
+// | questions to people and their answers | `driver/questions.rs` |
+// | executing subtasks with agents and tools | `calls.rs`, `workers.rs`, `brief.rs` |
+// | diffs between plans | `diff.rs`, `diff_check.rs` |
+// | planners | `llm_planner.rs`, `plan_output.rs`, `step_by_step.rs`, `scripted_planner.rs` |
+// | templates | `template_planner.rs`, `template.rs` |
+// | the check of a plan against its goal | `plan_check.rs` |
+// | rendering a plan | `render.rs` |
+// | the conclusion | `conclusion.rs`, `driver/answer.rs` |
+// | structured output | `machine/structured_output.rs` |
+// | results as arguments and in conditions | `references.rs`, `condition.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -36,20 +36,6 @@
 //! | [`CatalogueProvider`] | uses context windows and prices of a catalogue's own lines |
 //! | [`ThinkingTagsProvider`] | separates thinking between tags from the text |
 //!
-//! | concept | file |
-//! |---|---|
-//! | from a model string to a provider | `resolve.rs`, `protocols.rs`, `profile.rs` |
-//! | one protocol: its requests, its stream, its JSON | `anthropic.rs`, `anthropic/encode.rs`, `anthropic/decode.rs`, `anthropic/wire.rs`; the others alike |
-//! | the parts that protocols share | `shared.rs` and `shared/`; the answer that grows: `shared/answer.rs` |
-//! | HTTP: connections, streamed events, timeouts | `http.rs` and `http/`, `connect.rs` |
-//! | access tokens that expire | `token_source.rs` |
-//! | facts about models | `catalogue.rs` |
-//! | wrappers | `retry.rs`, `fallback.rs`, `key_rotation.rs`, `rate_limit.rs`, `response_cache.rs`, `thinking_tags.rs` |
-//! | recorded calls | `cassette.rs`, `recording.rs`, `replay.rs` |
-//! | the scripted model | `scripted.rs` |
-//! | embedders | `embed.rs` and `embed/` |
-//! | servers on this machine | `detect.rs` |
-//!
 //! ```
 //! # #[cfg(feature = "openai-compatible")] {
 //! use archon_providers::{OpenAiCompatible, OpenAiOptions};
@@ -59,6 +45,20 @@
 //! assert!(!format!("{provider:?}").contains("sk-secret"));
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | from a model string to a provider | `resolve.rs`, `protocols.rs`, `profile.rs` |
+// | one protocol: its requests, its stream, its JSON | `anthropic.rs`, `anthropic/encode.rs`, `anthropic/decode.rs`, `anthropic/wire.rs`; the others alike |
+// | the parts that protocols share | `shared.rs` and `shared/`; the answer that grows: `shared/answer.rs` |
+// | HTTP: connections, streamed events, timeouts | `http.rs` and `http/`, `connect.rs` |
+// | access tokens that expire | `token_source.rs` |
+// | facts about models | `catalogue.rs` |
+// | wrappers | `retry.rs`, `fallback.rs`, `key_rotation.rs`, `rate_limit.rs`, `response_cache.rs`, `thinking_tags.rs` |
+// | recorded calls | `cassette.rs`, `recording.rs`, `replay.rs` |
+// | the scripted model | `scripted.rs` |
+// | embedders | `embed.rs` and `embed/` |
+// | servers on this machine | `detect.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(

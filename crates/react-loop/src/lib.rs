@@ -8,27 +8,6 @@
 //! each result before it acts on the result. [`ReactAgent`] joins both behind the `Agent` trait; it
 //! starts, continues and resumes runs.
 //!
-//! | concept | file |
-//! |---|---|
-//! | the next step of a run, from its records | `machine.rs` and `machine/` |
-//! | executing the steps: the model and the tools | `driver.rs`, `drive.rs`, `tool_batch.rs` |
-//! | an agent: start, continue and resume its runs | `agent.rs` and `agent/`, `resume.rs` |
-//! | a fork, another text for an earlier message, a replay | `fork.rs`, `going_back.rs`, `replay.rs` |
-//! | the input of a run, and messages while it works | `opening.rs`, `post.rs`, `queues.rs` |
-//! | limits, and runs without progress | `limits.rs`, `machine/endings.rs`, `repetition.rs` |
-//! | failures of the model | `retry.rs`, `fallback.rs`, `machine/failures.rs` |
-//! | failures of tools | `machine/tool_retry.rs`, `circuit_breaker.rs` |
-//! | one tool call, from its request to its result | `calls.rs` |
-//! | approvals | `machine/approvals.rs`, `decide.rs` |
-//! | the context window, and its compaction | `window.rs` and `window/`, `summarize.rs`, `context_report.rs` |
-//! | the conversation before a run | `earlier_runs.rs` |
-//! | child runs | `sub_agent.rs`, `delegate.rs`, `agent/called.rs` |
-//! | parallel loops | `parallel.rs` and `parallel/`, `evaluation.rs`, `judge.rs` |
-//! | checks of an answer | `goal_check.rs`, `machine/goal.rs`, `machine/structured_output.rs` |
-//! | text mode | `text_mode.rs`, `action_parser.rs`, `pythonic.rs`, `written_call.rs` |
-//! | deltas of an answer | `deltas.rs`, `redacted.rs` |
-//! | hooks, and snapshots of a workspace | `hooked.rs`, `snapshots.rs` |
-//!
 //! # Example
 //!
 //! ```
@@ -50,6 +29,27 @@
 //! assert_eq!(outcome.last_text(), Some("Hello, Anna."));
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | the next step of a run, from its records | `machine.rs` and `machine/` |
+// | executing the steps: the model and the tools | `driver.rs`, `drive.rs`, `tool_batch.rs` |
+// | an agent: start, continue and resume its runs | `agent.rs` and `agent/`, `resume.rs` |
+// | a fork, another text for an earlier message, a replay | `fork.rs`, `going_back.rs`, `replay.rs` |
+// | the input of a run, and messages while it works | `opening.rs`, `post.rs`, `queues.rs` |
+// | limits, and runs without progress | `limits.rs`, `machine/endings.rs`, `repetition.rs` |
+// | failures of the model | `retry.rs`, `fallback.rs`, `machine/failures.rs` |
+// | failures of tools | `machine/tool_retry.rs`, `circuit_breaker.rs` |
+// | one tool call, from its request to its result | `calls.rs` |
+// | approvals | `machine/approvals.rs`, `decide.rs` |
+// | the context window, and its compaction | `window.rs` and `window/`, `summarize.rs`, `context_report.rs` |
+// | the conversation before a run | `earlier_runs.rs` |
+// | child runs | `sub_agent.rs`, `delegate.rs`, `agent/called.rs` |
+// | parallel loops | `parallel.rs` and `parallel/`, `evaluation.rs`, `judge.rs` |
+// | checks of an answer | `goal_check.rs`, `machine/goal.rs`, `machine/structured_output.rs` |
+// | text mode | `text_mode.rs`, `action_parser.rs`, `pythonic.rs`, `written_call.rs` |
+// | deltas of an answer | `deltas.rs`, `redacted.rs` |
+// | hooks, and snapshots of a workspace | `hooked.rs`, `snapshots.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -5,15 +5,6 @@
 //! A [`Machine`] decides what is [`Next`]. The [`RunDriver`] does what all machines have in common, an
 //! [`Executor`] does the tasks of one kind of machine, and a journal stores the records.
 //!
-//! | question | file |
-//! |---|---|
-//! | the machine and its commands, and the executor of its tasks | `machine.rs`, `executor.rs` |
-//! | driving a run: its tasks in flight, steps, waits, draining, panics | `driver.rs`, `drive.rs` |
-//! | appending records, and moving inbox messages into the log | `run_log.rs`, `mailbox.rs` |
-//! | cancel and deadline during a wait | `watch.rs` |
-//! | spending, leases of calls, remaining budget | `ledger.rs`, `budget.rs` |
-//! | logging the processes and child runs that a call starts | `reports.rs` |
-//!
 //! *Invariant*: this crate uses no model, no tool, no file and no database, and makes no decision for a run.
 //!
 //! # Example
@@ -56,6 +47,15 @@
 //!
 //! assert_eq!(UntilNoted(false).next(), Next::Do("Look again.".to_owned()));
 //! ```
+
+// | question | file |
+// |---|---|
+// | the machine and its commands, and the executor of its tasks | `machine.rs`, `executor.rs` |
+// | driving a run: its tasks in flight, steps, waits, draining, panics | `driver.rs`, `drive.rs` |
+// | appending records, and moving inbox messages into the log | `run_log.rs`, `mailbox.rs` |
+// | cancel and deadline during a wait | `watch.rs` |
+// | spending, leases of calls, remaining budget | `ledger.rs`, `budget.rs` |
+// | logging the processes and child runs that a call starts | `reports.rs` |
 
 mod budget;
 mod drive;

@@ -5,21 +5,6 @@
 //!
 //! Use this crate without the facade to offer the runs of a service of your own over HTTP.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`Server`], [`ServerOptions`] | `server.rs`, `options.rs` |
-//! | [`AccessToken`], its [`Scope`] and its [`TokenLimits`]; the starts that count for them | `access.rs`, `counted.rs` |
-//! | [`Role`], [`Right`] | `role.rs` |
-//! | [`Caller`], the token of a request to a mounted router | `caller.rs` |
-//! | the table of routes, [`Route`], [`ROUTES`]; the OpenAPI document, [`OPENAPI`] | `route.rs`, `openapi.rs` |
-//! | checks of every request: host, origin, token, role, limits | `check.rs`, `cookie.rs`, `sign_in.rs` |
-//! | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
-//! | runs, approvals, sessions, memories, use, agents | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs`, `agents.rs` |
-//! | the timeline and the graph of a run; the dashboard | `drawings.rs`; `dashboard.rs` |
-//! | the events of a run | `events.rs` |
-//! | the audit of a run; [`RequestLog`] | `audit.rs`, `request_log.rs` |
-//! | [`serve`], [`ServeError`] | `serve.rs` |
-//!
 //! # Routes
 //!
 //! | route | does | right |
@@ -86,6 +71,21 @@
 //! serve(server.router(), listener, &ServeOptions::default(), server.end()).await
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `Server`, `ServerOptions` | `server.rs`, `options.rs` |
+// | `AccessToken`, its `Scope` and its `TokenLimits`; the starts that count for them | `access.rs`, `counted.rs` |
+// | `Role`, `Right` | `role.rs` |
+// | `Caller`, the token of a request to a mounted router | `caller.rs` |
+// | the table of routes, `Route`, `ROUTES`; the OpenAPI document, `OPENAPI` | `route.rs`, `openapi.rs` |
+// | checks of every request: host, origin, token, role, limits | `check.rs`, `cookie.rs`, `sign_in.rs` |
+// | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
+// | runs, approvals, sessions, memories, use, agents | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs`, `agents.rs` |
+// | the timeline and the graph of a run; the dashboard | `drawings.rs`; `dashboard.rs` |
+// | the events of a run | `events.rs` |
+// | the audit of a run; `RequestLog` | `audit.rs`, `request_log.rs` |
+// | `serve`, `ServeError` | `serve.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

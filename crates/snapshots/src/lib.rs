@@ -10,16 +10,6 @@
 //!
 //! Use this crate alone to undo what any program changes in a folder; it needs no agent.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`Snapshots`], the snapshots of one workspace | `snapshots.rs` |
-//! | [`UndoStep`] and [`Restored`]: what is undone, and what an undo does | `plan.rs`, `restore.rs` |
-//! | [`Undone`], what can be redone | `history.rs` |
-//! | which files belong to a snapshot | `scan.rs`, `rules.rs` |
-//! | files that were not changed, and so are not read | `index.rs` |
-//! | trees and contents | `tree.rs`, `trees.rs`, `objects.rs` |
-//! | paths that lead nowhere else | `beneath.rs` |
-//!
 //! *Invariants*
 //!
 //! - Nothing is written outside of the workspace and the store.
@@ -59,6 +49,16 @@
 //! no broken snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the
 //! medium: after a power cut, a damaged content is noticed by its hash and not restored, and the next snapshot
 //! stores it again if a file still has it.
+
+// | concept | file |
+// |---|---|
+// | `Snapshots`, the snapshots of one workspace | `snapshots.rs` |
+// | `UndoStep` and `Restored`: what is undone, and what an undo does | `plan.rs`, `restore.rs` |
+// | `Undone`, what can be redone | `history.rs` |
+// | which files belong to a snapshot | `scan.rs`, `rules.rs` |
+// | files that were not changed, and so are not read | `index.rs` |
+// | trees and contents | `tree.rs`, `trees.rs`, `objects.rs` |
+// | paths that lead nowhere else | `beneath.rs` |
 
 #![cfg(unix)]
 

@@ -39,18 +39,6 @@
 //! Sessions, which are computed from logs, can be written to files for other programs by a
 //! [`FileSystemSessionStore`] (feature `jsonl`).
 //!
-//! | concept | file |
-//! |---|---|
-//! | the three journals | `memory.rs`, `jsonl.rs`, `sqlite.rs` |
-//! | a record as a line; the body of a large record | `line.rs`, `records.rs`; `blob.rs` |
-//! | the rules that every journal checks | `rules.rs` |
-//! | the lock of a run's writer | `lock.rs` |
-//! | messages to a run: notice and seal | `doorbell.rs`, `inbox_key.rs` |
-//! | lists of runs | `listing.rs` |
-//! | sessions as files | `session_files.rs` |
-//! | memories | `memories.rs`, `sqlite_memory.rs`, `postgres_memory.rs` |
-//! | credentials | `memory_credentials.rs`, `sqlite_credentials.rs` |
-//!
 //! # Example
 //!
 //! ```
@@ -70,6 +58,18 @@
 //! ```
 //!
 //! [`Locked`]: archon_types::JournalError::Locked
+
+// | concept | file |
+// |---|---|
+// | the three journals | `memory.rs`, `jsonl.rs`, `sqlite.rs` |
+// | a record as a line; the body of a large record | `line.rs`, `records.rs`; `blob.rs` |
+// | the rules that every journal checks | `rules.rs` |
+// | the lock of a run's writer | `lock.rs` |
+// | messages to a run: notice and seal | `doorbell.rs`, `inbox_key.rs` |
+// | lists of runs | `listing.rs` |
+// | sessions as files | `session_files.rs` |
+// | memories | `memories.rs`, `sqlite_memory.rs`, `postgres_memory.rs` |
+// | credentials | `memory_credentials.rs`, `sqlite_credentials.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]

@@ -3,16 +3,6 @@
 //!
 //! Use this crate alone to find tools by a name or by words; it needs no agent.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`Deferral`], which tools are deferred | `deferral.rs` |
-//! | the tools `tool_search` and `call_tool` | `search_tool.rs` |
-//! | [`ToolIndex`], which tools fit a query | `index.rs` |
-//! | exact names, which come first | `exact.rs` |
-//! | [`ToolVectors`], which tools are close to a query by meaning | `vectors.rs` |
-//! | texts of a definition, and their weights | `document.rs` |
-//! | words of a text | `terms.rs` |
-//!
 //! *Invariants*
 //!
 //! - A query that is the name of a tool finds that tool first.
@@ -33,6 +23,16 @@
 //! let index = ToolIndex::new(&tools);
 //! assert_eq!(index.search("report a bug as an issue", 5), [1]);
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `Deferral`, which tools are deferred | `deferral.rs` |
+// | the tools `tool_search` and `call_tool` | `search_tool.rs` |
+// | `ToolIndex`, which tools fit a query | `index.rs` |
+// | exact names, which come first | `exact.rs` |
+// | `ToolVectors`, which tools are close to a query by meaning | `vectors.rs` |
+// | texts of a definition, and their weights | `document.rs` |
+// | words of a text | `terms.rs` |
 
 mod deferral;
 mod document;

@@ -4,28 +4,6 @@
 //! Use this crate alone to run tool calls in a loop of your own, with checked arguments, permissions, time limits and
 //! a sandbox.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`tool`], a function as a tool | `macro_support.rs`, and the crate `archon-macros` |
-//! | [`FnTool`], a closure as a tool | `from_fn.rs` |
-//! | [`ToolRegistry`], the tools by name | `registry.rs` |
-//! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
-//! | guards of calls and results, in order | `guard.rs` and `guards/`; a program's own: `call_guard.rs` |
-//! | [`Permissions`], rules that allow, ask about or deny calls | `permissions.rs` |
-//! | time limit, cancellation, panics | `execute.rs` |
-//! | retries | `retry.rs` |
-//! | corrections of arguments | `correction.rs` |
-//! | [`PatternAnalyzer`], advice on the use of tools | `patterns.rs` |
-//! | levels of detail, and large results in files | `output.rs` |
-//! | chat template tokens in results | `chat_tokens.rs` |
-//! | [`ToolStats`], statistics | `statistics.rs` |
-//! | [`process`], processes that tools start | the crate `archon-process` |
-//! | `sandbox`, the kernel's limits around commands | `sandbox.rs` |
-//! | [`Workspace`], the folders that tools may see | `workspace.rs` |
-//! | [`is_control_file`], files that start programs | `control.rs` |
-//! | `Composite`, a tool that is a graph of calls | `composite.rs` |
-//! | the tools that come with the crate | [`builtin`], one file each |
-//!
 //! *Invariant*: a tool gets only validated arguments: those that the model sent, a person wrote, or the
 //! tool itself corrected as [`EngineOptions::corrections`] allow; a note tells the model of a correction. Every
 //! failure of a call, also a panic of the tool, becomes a [`ToolResult`](archon_types::ToolResult).
@@ -49,6 +27,28 @@
 //! let engine = ToolEngine::new(registry);
 //! # Ok::<(), archon_tools::ToolSetupError>(())
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `tool`, a function as a tool | `macro_support.rs`, and the crate `archon-macros` |
+// | `FnTool`, a closure as a tool | `from_fn.rs` |
+// | `ToolRegistry`, the tools by name | `registry.rs` |
+// | `ToolEngine`, the `Toolbox` over a registry | `engine.rs` |
+// | guards of calls and results, in order | `guard.rs` and `guards/`; a program's own: `call_guard.rs` |
+// | `Permissions`, rules that allow, ask about or deny calls | `permissions.rs` |
+// | time limit, cancellation, panics | `execute.rs` |
+// | retries | `retry.rs` |
+// | corrections of arguments | `correction.rs` |
+// | `PatternAnalyzer`, advice on the use of tools | `patterns.rs` |
+// | levels of detail, and large results in files | `output.rs` |
+// | chat template tokens in results | `chat_tokens.rs` |
+// | `ToolStats`, statistics | `statistics.rs` |
+// | `process`, processes that tools start | the crate `archon-process` |
+// | `sandbox`, the kernel's limits around commands | `sandbox.rs` |
+// | `Workspace`, the folders that tools may see | `workspace.rs` |
+// | `is_control_file`, files that start programs | `control.rs` |
+// | `Composite`, a tool that is a graph of calls | `composite.rs` |
+// | the tools that come with the crate | `builtin`, one file each |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -201,9 +201,9 @@ fn types(source: &str) -> impl Iterator<Item = String> {
     items.filter_map(|item| TYPES.iter().find_map(|kind| item.strip_prefix(kind))).map(word)
 }
 
-/// Returns the code spans of a root's documentation.
+/// Returns the code spans of a root's documentation, and of its table of files.
 fn front_page(source: &str) -> Vec<String> {
-    let lines = source.lines().filter_map(|line| line.strip_prefix("//!"));
+    let lines = source.lines().filter_map(|line| line.strip_prefix("//!").or(line.strip_prefix("// |")));
     lines.flat_map(|line| line.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
@@ -298,7 +298,7 @@ mod tests {
             ),
             TextFile::new(
                 "crates/memory/src/lib.rs",
-                "//! | keep | [`Memory::keep`], `Lost` |\n\npub use b::{Memory, InMemory, Other};\n",
+                "//! | keep | [`Memory::keep`], `Lost` |\n\n// | drop | `Memory::drop`, `b.rs` |\n\npub use b::{Memory, InMemory, Other};\n",
             ),
             TextFile::new(
                 "crates/memory/src/b.rs",
@@ -308,7 +308,8 @@ mod tests {
         ];
         let surface = Surface::read(&files);
         let below: Vec<_> = surface.below.iter().map(|(module, name)| format!("{module}::{name}")).collect();
-        assert_eq!(below, ["types::Store", "memory::Memory::keep", "memory::InMemory"]);
+        let expected = ["types::Store", "memory::Memory::keep", "memory::Memory::drop", "memory::InMemory"];
+        assert_eq!(below, expected);
         assert_eq!(surface.root, ["Kept"]);
     }
 }
