@@ -1,11 +1,15 @@
 //! An OpenAPI document as JSON: how a text is read, and where its references lead.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::OnceLock};
 
 use archon_types::Json;
 use reqwest::Url;
 
 use crate::{OpenApiError, error::Problem, text::one_line};
+
+/// The methods of a path, as documents write them.
+pub(crate) const METHODS: &[&str] =
+    &["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 
 /// The most references that lead from one to the next.
 const LONGEST_CHAIN: usize = 32;
@@ -20,6 +24,8 @@ pub(crate) struct Document {
     pub(crate) url: Option<Url>,
     /// The text, to find lines in it.
     text: String,
+    /// Lines of the text that begin with a key, once a line was looked for.
+    keys: OnceLock<Vec<(usize, String)>>,
     /// True for version 3.0, whose schemas are not those of JSON Schema.
     pub(crate) is_3_0: bool,
 }
@@ -51,7 +57,7 @@ impl Document {
             return Err(wrong(format!("it has version {}", one_line(&version, 20))));
         }
         let is_3_0 = version == "3.0" || version.starts_with("3.0.");
-        Ok(Self { root, place: place.to_owned(), url, text, is_3_0 })
+        Ok(Self { root, place: place.to_owned(), url, text, keys: OnceLock::new(), is_3_0 })
     }
 
     /// Follows the `$ref` of an object, and those that it leads to. Returns the target and its pointer.
@@ -78,18 +84,32 @@ impl Document {
         })
     }
 
-    /// Returns the line of an operation, counted from 1: that of its method below its path.
+    /// Returns the line of an operation, counted from 1: that of its method below its path. Found by the look of the
+    /// lines, since neither reader keeps places; `None` if no line looks like that.
     pub(crate) fn line(&self, path: &str, method: &str) -> Option<usize> {
-        let is_key = |line: &str, key: &str| {
-            let line = line.trim_start();
-            let line = line.strip_prefix(['"', '\'']).unwrap_or(line);
-            let rest = line.strip_prefix(key).map(|rest| rest.strip_prefix(['"', '\'']).unwrap_or(rest));
-            rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
-        };
-        let path_line = self.text.lines().position(|line| is_key(line, path))?;
-        let below = self.text.lines().skip(path_line + 1).position(|line| is_key(line, method));
-        Some(path_line + 1 + below.map_or(0, |lines| lines + 1))
+        let keys = self.keys.get_or_init(|| keys(&self.text));
+        let at = keys.iter().position(|(_, key)| key == path)?;
+        let below = keys[at + 1..].iter().take_while(|(_, key)| !key.starts_with('/'));
+        let line = below.clone().find(|(_, key)| key.eq_ignore_ascii_case(method)).or(keys.get(at));
+        line.map(|(line, _)| *line)
     }
+}
+
+/// Returns the lines that begin with the key of a path or of a method, each with its key.
+fn keys(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let key = match line.chars().next() {
+            Some(quote @ ('"' | '\'')) => line[1..].split(quote).next().unwrap_or_default(),
+            _ => line.split(": ").next().unwrap_or_default().trim_end().trim_end_matches(':'),
+        };
+        let is_method = || METHODS.iter().any(|method| key.eq_ignore_ascii_case(method));
+        if key.starts_with('/') || is_method() {
+            found.push((index + 1, key.to_owned()));
+        }
+    }
+    found
 }
 
 /// Returns the pointer of a local reference, with its percent-encoding decoded.

@@ -138,7 +138,10 @@ impl<'d> Lowering<'d> {
             "enum" => value.as_array().filter(|values| !values.is_empty()).map(|_| value.clone()),
             "const" | "default" => Some(value.clone()),
             "examples" => value.as_array().map(|_| value.clone()),
-            "example" if !value.is_null() => return Ok(add_example(value, lowered)),
+            "example" if !value.is_null() => {
+                lowered.entry("examples").or_insert_with(|| json!([value]));
+                None
+            }
             "deprecated" | "uniqueItems" => value.as_bool().map(Json::Bool),
             "multipleOf" => value.as_f64().filter(|number| *number > 0.0).map(|_| value.clone()),
             "items" if value.is_array() => return self.list("prefixItems", value, lowered, &at(), depth),
@@ -216,10 +219,6 @@ fn copy_text(from: &Map<String, Json>, key: &str, to: &mut Map<String, Json>) {
     }
 }
 
-fn add_example(value: &Json, lowered: &mut Map<String, Json>) {
-    lowered.entry("examples").or_insert_with(|| json!([value]));
-}
-
 /// Returns the types that JSON Schema has.
 fn types(value: &Json) -> Option<Json> {
     let known = |name: &&str| TYPES.contains(name);
@@ -261,10 +260,10 @@ fn drop_read_only(schema: &Map<String, Json>, lowered: &mut Map<String, Json>) {
 /// Turns the boolean `exclusiveMinimum` of version 3.0, which applies to `minimum`, into a limit of its own.
 fn lower_exclusive(schema: &Map<String, Json>, lowered: &mut Map<String, Json>) {
     for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        if schema.get(exclusive) == Some(&Json::Bool(true)) {
-            if let Some(limit) = lowered.shift_remove(limit) {
-                lowered.insert(exclusive.to_owned(), limit);
-            }
+        if schema.get(exclusive) == Some(&Json::Bool(true))
+            && let Some(limit) = lowered.shift_remove(limit)
+        {
+            lowered.insert(exclusive.to_owned(), limit);
         }
     }
 }
@@ -289,10 +288,10 @@ fn with_null(schema: &Map<String, Json>, mut lowered: Map<String, Json>) -> Json
     if kind != "null" {
         lowered.insert("type".to_owned(), json!([kind, "null"]));
     }
-    if let Some(Json::Array(values)) = lowered.get_mut("enum") {
-        if !values.contains(&Json::Null) {
-            values.push(Json::Null);
-        }
+    if let Some(Json::Array(values)) = lowered.get_mut("enum")
+        && !values.contains(&Json::Null)
+    {
+        values.push(Json::Null);
     }
     Json::Object(lowered)
 }

@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Url};
 
 use crate::{
     OpenApiAuth, OpenApiConfig, OpenApiError, OpenApiTool, OpenApiWarning, OperationFilter,
-    document::{Document, below},
+    document::{Document, METHODS, below},
     error::Problem,
     hosts::Base,
     names::{Names, by_path},
@@ -24,9 +24,6 @@ use crate::{
 const LARGEST: usize = 64 << 20;
 /// Time limit of fetching a document.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The methods of a path, as documents write them.
-const METHODS: &[&str] = &["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-
 /// The tools of an OpenAPI document, and the warnings about its other operations.
 ///
 /// It is a list of tools for `archon::ArchonBuilder::tools`.
