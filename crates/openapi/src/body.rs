@@ -1,8 +1,9 @@
-//! The body of a request: JSON, a form, or text.
+//! The body of a request: JSON, a form, or a text in any other format.
 
 use std::collections::BTreeMap;
 
 use archon_types::Json;
+use serde_json::json;
 
 use crate::{
     OpenApiConfig,
@@ -61,11 +62,12 @@ pub(crate) fn read(
         return Ok(None);
     };
     let find = |fits: fn(&str) -> bool| content.iter().find(|(media, _)| fits(media));
-    let found = find(is_json).or_else(|| find(is_form)).or_else(|| find(|media| media.starts_with("text/")));
+    let found =
+        find(is_json).or_else(|| find(is_form)).or_else(|| find(|media| !media.starts_with("multipart/")));
     let Some((name, media)) = found else {
         let names: Vec<&str> = content.keys().map(String::as_str).collect();
         let names = one_line(&names.join(", "), 100);
-        return Err(Problem::new(at, format!("its body is {names}; JSON, forms and text are supported")));
+        return Err(Problem::new(at, format!("its body is {names}; which is not supported")));
     };
     let at = below(&at, name);
     let (schema, at) = (&media["schema"], below(&at, "schema"));
@@ -77,6 +79,8 @@ pub(crate) fn read(
         false => (schema, at),
     };
     let schema = match schema {
+        // The writer of another format is the model itself.
+        _ if !is_json(name) && !is_form(name) => json!({ "type": "string" }),
         Json::Null => Json::Bool(true),
         schema => arguments.lowering.lower(schema, &at)?,
     };
@@ -94,7 +98,8 @@ pub(crate) fn read(
     };
     let from = fields.map(BodyFrom::Fields).unwrap_or_else(|| {
         let free = KEYS.iter().find(|key| arguments.names.is_free(key));
-        let text = body["description"].as_str().unwrap_or("The body of the request.").into();
+        let usual = format!("The body of the request, as {}.", one_line(name, 100));
+        let text = body["description"].as_str().unwrap_or(&usual).into();
         BodyFrom::Argument(arguments.add(free.unwrap_or(&KEYS[1]), schema, &text, is_required))
     });
     Ok(Some(Body { from, is_required, media: kind }))
@@ -165,7 +170,7 @@ impl Body {
             Media::Json(media) => Ok((media.clone(), value.to_string())),
             Media::Text(media) => match value {
                 Json::String(text) => Ok((media.clone(), text.clone())),
-                value => Ok((media.clone(), value.to_string())),
+                _ => Err("the body must be a text".to_owned()),
             },
             Media::Form(encodings) => {
                 let Some(fields) = value.as_object() else {

@@ -29,8 +29,9 @@
 //!   most 64 characters, and the second tool of a name ends with `_2`.
 //! - Parameters in the path, the query and headers are arguments. Cookies are left out.
 //! - The body is the argument `body`, or `_request_body` if a parameter has that name; with
-//!   [`OpenApiConfig::hoist_body`], the fields of an object are arguments themselves. Bodies are JSON, forms
-//!   (`application/x-www-form-urlencoded`) or text; an operation that takes only another kind is left out with a warning.
+//!   [`OpenApiConfig::hoist_body`], the fields of an object are arguments themselves. A body is JSON, a form
+//!   (`application/x-www-form-urlencoded`), or a text that the model writes in the format of the document. An operation that
+//!   takes only `multipart` is left out with a warning.
 //! - A `$ref` of a schema stays one, to the `$defs` of the tool, so a schema may contain itself.
 //! - GET and HEAD read; a person is asked before each call of another method, unless a rule allows it.
 //! - All tools are deferrable. Those of a prefix are one group, and a tag is a word of its tools' descriptions.

@@ -20,7 +20,7 @@ fn named<'t>(tools: &'t [Arc<OpenApiTool>], name: &str) -> &'t OpenApiTool {
     tools.iter().find(|tool| tool.spec().name == name).unwrap()
 }
 
-// spec: A-57, OA-01, OA-02, OA-05, OA-06
+// spec: A-57, OA-02, OA-05, OA-06
 #[tokio::test]
 async fn calls_of_the_petstore_arrive_and_their_results_begin_with_the_request() {
     let server = MockServer::start([
@@ -260,4 +260,16 @@ async fn redirect_is_followed_on_the_same_server_only() {
         matches!(&stopped.content[0], Content::Text { text } if text.contains("→ 302") && text.ends_with(&note))
     );
     assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn body_in_another_format_is_a_text_that_is_sent_as_it_is() {
+    let server = MockServer::start([MockResponse::new(200)]).await;
+    let content = json!({ "multipart/form-data": {}, "application/xml": { "schema": { "type": "object" } } });
+    let tool =
+        tool(&server.url(), "/a", "post", json!({ "requestBody": { "required": true, "content": content } }));
+    call(&tool, json!({ "body": "<a/>" })).await.unwrap();
+    let request = server.requests().remove(0);
+    assert_eq!((request.text.as_str(), request.header("content-type")), ("<a/>", Some("application/xml")));
+    assert!(matches!(call(&tool, json!({ "body": {} })).await, Err(ToolError::InvalidArgs(_))));
 }
