@@ -44,12 +44,12 @@ pub enum OpenApiAuth {
 /// use archon_openapi::TokenSource;
 /// use archon_types::{BoxFuture, Secret, ToolContext, ToolError};
 ///
-/// /// A token that another part of the program keeps in an environment variable.
-/// struct FromEnvironment;
+/// /// A token that another program keeps in a file.
+/// struct FromFile;
 ///
-/// impl TokenSource for FromEnvironment {
+/// impl TokenSource for FromFile {
 ///     fn token<'a>(&'a self, _context: &'a ToolContext) -> BoxFuture<'a, Result<Secret, ToolError>> {
-///         Box::pin(async { Ok(Secret::new(std::env::var("SHOP_TOKEN")?)) })
+///         Box::pin(async { Ok(Secret::new(std::fs::read_to_string("shop-token")?.trim().to_owned())) })
 ///     }
 /// }
 /// ```

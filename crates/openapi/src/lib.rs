@@ -46,7 +46,8 @@
 //!   that only the document names. A redirect to another server is not followed. They are in no result, error or log.
 //! - A server that only the document names is on the internet: addresses of this machine and of private networks are
 //!   refused, also when a name leads to them. A server that a person names may be anywhere.
-//! - No value of an argument changes the path, another parameter or a header beside its own.
+//! - No text of an argument changes the path, and none adds a parameter or a header, except the keys of an object that the
+//!   document spreads over the query (`form` with `explode`).
 //! - Texts of a document and of responses are untrusted. Descriptions are bounded, cleared of invisible characters, and
 //!   marked with the document's title.
 //!
@@ -55,10 +56,10 @@
 //! ```no_run
 //! use archon_openapi::{OpenApiAuth, OpenApiConfig, OpenApiTools, OperationFilter};
 //!
-//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn run(token: archon_types::Secret) -> Result<(), archon_openapi::OpenApiError> {
 //! let config = OpenApiConfig::default()
 //!     .with_name_prefix("shop")
-//!     .with_auth(OpenApiAuth::Bearer(std::env::var("SHOP_TOKEN")?.into()));
+//!     .with_auth(OpenApiAuth::Bearer(token));
 //! let orders = OperationFilter::ByTag(vec!["orders".to_owned()]);
 //! let tools = OpenApiTools::from_url("https://shop.example.com/openapi.json", config, orders).await?;
 //! println!("{} tools, {} warnings", tools.tools.len(), tools.warnings.len());

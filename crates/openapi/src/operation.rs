@@ -49,7 +49,7 @@ pub(crate) struct Operation {
     /// The summary, on one line; empty if there is none.
     pub(crate) summary: String,
     pub(crate) description: String,
-    /// JSON Schema of the arguments.
+    /// JSON Schema of the arguments; the tool's description takes it out.
     pub(crate) schema: Json,
 }
 

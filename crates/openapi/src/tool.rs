@@ -60,8 +60,9 @@ pub struct OpenApiTool {
 archon_types::debug_fields!(OpenApiTool: name = spec.name);
 
 impl OpenApiTool {
-    pub(crate) fn new(name: String, operation: Operation, shared: Arc<Shared>) -> Self {
-        let spec = spec(name, &operation, &shared);
+    pub(crate) fn new(name: String, mut operation: Operation, shared: Arc<Shared>) -> Self {
+        let schema = std::mem::take(&mut operation.schema);
+        let spec = spec(name, &operation, schema, &shared);
         Self { spec, operation, shared }
     }
 
@@ -221,7 +222,7 @@ impl Tool for OpenApiTool {
 
 /// Describes an operation for models and guards. The version is a hash of the request's form, so that an approval of one
 /// version of the document is not valid for another.
-fn spec(name: String, operation: &Operation, shared: &Shared) -> ToolSpec {
+fn spec(name: String, operation: &Operation, schema: Json, shared: &Shared) -> ToolSpec {
     let Operation { method, path, summary, description, tags, .. } = operation;
     let mut text = format!("[OpenAPI document '{}'] {summary}", shared.title);
     if !description.is_empty() && description != summary {
@@ -231,12 +232,12 @@ fn spec(name: String, operation: &Operation, shared: &Shared) -> ToolSpec {
     let tags = one_line(&tags.join(", "), 200);
     let tags = if tags.is_empty() { tags } else { format!(" ({tags})") };
     text.push_str(&format!("\n{method} {}{tags}", one_line(path, 300)));
-    let mut spec = ToolSpec::new(name, text, operation.schema.clone());
+    let form = json!([method.as_str(), operation.base.address, path, schema]).to_string();
+    let mut spec = ToolSpec::new(name, text, schema);
     spec.label = match summary.is_empty() {
         true => format!("{method} {}", one_line(path, 100)),
         false => summary.clone(),
     };
-    let form = json!([method.as_str(), operation.base.address, path, operation.schema]).to_string();
     let hash = Hash::hash(form.as_bytes());
     let hash: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     spec.version = format!("sha256:{hash}");
@@ -255,7 +256,13 @@ fn secret_header(
     name: &str,
     value: &str,
 ) -> Result<(reqwest::header::HeaderName, reqwest::header::HeaderValue), ToolError> {
-    let (name, mut value) = header(name, value)?;
+    let made = header(name, value).map_err(|_| {
+        let name = one_line(name, 60);
+        ToolError::Failed(format!(
+            "The configured header '{name}' or its value has characters that headers cannot have. Tell the user."
+        ))
+    });
+    let (name, mut value) = made?;
     value.set_sensitive(true);
     Ok((name, value))
 }

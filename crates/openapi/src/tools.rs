@@ -7,13 +7,13 @@ use std::{
 };
 
 use archon_types::{Json, Tool};
-use reqwest::{Client, Method, Url};
+use reqwest::{Method, Url, header::LOCATION};
 
 use crate::{
     OpenApiAuth, OpenApiConfig, OpenApiError, OpenApiTool, OpenApiWarning, OperationFilter,
     document::{Document, METHODS, below},
     error::Problem,
-    hosts::Base,
+    hosts::{Base, client},
     names::{Names, by_path},
     operation::{Operation, Source},
     text::{one_line, with_causes},
@@ -161,8 +161,9 @@ impl OpenApiTools {
         };
         reader.paths();
         let Reader { tools, warnings, .. } = reader;
-        for warning in &warnings {
-            tracing::warn!(target: "archon::openapi", "{warning}");
+        if let Some(first) = warnings.first() {
+            let (count, place) = (warnings.len(), &document.place);
+            tracing::warn!(target: "archon::openapi", %place, count, "parts were left out, the first: {first}");
         }
         Ok(Self { tools, warnings })
     }
@@ -300,16 +301,21 @@ impl Reader<'_> {
     }
 }
 
-/// Fetches a document. Returns its text, and the address after redirects.
+/// Fetches a document. Returns its text, and the address after redirects on the same server.
 async fn fetch(address: &str) -> Result<(String, Url), String> {
     let url = Url::parse(address).map_err(|e| e.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is neither https nor http".to_owned());
     }
     let failed = |e: reqwest::Error| with_causes(&e.without_url());
-    let client = Client::builder().timeout(LIMIT).build().map_err(failed)?;
-    let mut response =
-        client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(failed)?;
+    let client = client(true, LIMIT).map_err(|e| e.to_string())?;
+    let response = client.get(url).send().await.and_then(reqwest::Response::error_for_status);
+    let mut response = response.map_err(failed)?;
+    if response.status().is_redirection() {
+        // Its servers would count as named by a person, who named another one.
+        let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
+        return Err(format!("it redirects to another server; if you trust it, use {}", one_line(to, 300)));
+    }
     let (url, mut body) = (response.url().clone(), Vec::new());
     while let Some(part) = response.chunk().await.map_err(failed)? {
         body.extend_from_slice(&part);

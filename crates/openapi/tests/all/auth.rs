@@ -94,6 +94,13 @@ async fn operation_without_security_gets_no_credentials_and_custom_headers_repla
 }
 
 #[tokio::test]
+async fn secret_that_no_header_can_have_is_an_error_without_it() {
+    let tool = with("http://127.0.0.1:1", OpenApiAuth::Bearer("kk-secret\n12345".into()), json!({}));
+    let Err(ToolError::Failed(text)) = call(&tool, json!({})).await else { panic!("it cannot be sent") };
+    assert!(text.contains("configured header 'authorization'") && !text.contains("kk-secret"), "{text}");
+}
+
+#[tokio::test]
 async fn redirect_to_another_server_carries_no_credentials() {
     let other = MockServer::answering(|_| MockResponse::new(200)).await;
     let to = other.url();

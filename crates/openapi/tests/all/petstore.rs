@@ -228,6 +228,13 @@ async fn document_at_an_address_has_the_servers_of_that_address() {
     let refused = OpenApiTools::from_url(&address, OpenApiConfig::default(), OperationFilter::All).await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("cannot be read") && refused.contains("500"), "{refused}");
+    server.push(MockResponse::new(302).header("location", "https://b.example/openapi.yaml"));
+    let moved = OpenApiTools::from_url(&address, OpenApiConfig::default(), OperationFilter::All).await;
+    let moved = moved.unwrap_err().to_string();
+    assert!(
+        moved.contains("redirects to another server; if you trust it, use https://b.example/"),
+        "{moved}"
+    );
 }
 
 // spec: OA-05
