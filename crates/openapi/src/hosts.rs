@@ -180,6 +180,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use archon_testkit::{MockResponse, MockServer};
     use serde_json::json;
 
     use super::*;
@@ -246,7 +247,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn resolver_refuses_a_name_that_leads_to_this_machine() {
-        assert!(PublicOnly.resolve("localhost".parse().unwrap()).await.is_err());
+    async fn client_for_servers_of_documents_refuses_a_name_that_leads_to_this_machine() {
+        let server = MockServer::answering(|_| MockResponse::new(200)).await;
+        let address = server.url().replace("127.0.0.1", "localhost");
+        let get = async |is_named| {
+            let client = client(is_named, Duration::from_secs(30)).unwrap();
+            client.get(&address).send().await.map(|response| response.status().as_u16())
+        };
+        assert!(with_causes(&get(false).await.unwrap_err()).contains("no public address"));
+        assert!(server.requests().is_empty());
+        assert_eq!(get(true).await.unwrap(), 200);
     }
 }
