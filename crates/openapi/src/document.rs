@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::OnceLock};
 use archon_types::Json;
 use reqwest::Url;
 
-use crate::{OpenApiError, error::Problem, text::one_line};
+use crate::{OpenApiError, error::Problem, swagger::converted, text::one_line};
 
 /// The methods of a path, as documents write them.
 pub(crate) const METHODS: &[&str] =
@@ -44,13 +44,15 @@ impl Document {
         if !root.is_object() {
             return Err(wrong("it is not an object".to_owned()));
         }
+        let is_2 = match &root["swagger"] {
+            Json::String(version) => version == "2.0",
+            version => version.as_f64() == Some(2.0),
+        };
+        let root = if is_2 { converted(root) } else { root };
         let version = match &root["openapi"] {
             Json::String(version) => version.clone(),
             // `openapi: 3.0` without quotes, in YAML.
             Json::Number(version) => version.to_string(),
-            _ if root.get("swagger").is_some() => {
-                return Err(wrong("it has version 2; convert it to version 3 first".to_owned()));
-            }
             _ => return Err(wrong("the field `openapi` with its version is missing".to_owned())),
         };
         if !version.starts_with("3.") {
@@ -200,7 +202,7 @@ mod tests {
         for (text, problem) in [
             ("[]", "it is not an object"),
             ("{}", "the field `openapi` with its version is missing"),
-            ("swagger: '2.0'", "it has version 2; convert it to version 3 first"),
+            ("swagger: '1.2'", "the field `openapi` with its version is missing"),
             ("openapi: 4.0.0", "it has version 4.0.0"),
         ] {
             assert!(read(text).unwrap_err().ends_with(problem), "{text}");

@@ -28,8 +28,8 @@ pub enum OpenApiError {
         /// The cause.
         problem: String,
     },
-    /// The document is not an OpenAPI document of version 3.
-    #[error("{place} is not an OpenAPI document of version 3: {problem}")]
+    /// The document is not an OpenAPI document of version 3 or 2.0.
+    #[error("{place} is not an OpenAPI document of version 3 or 2.0: {problem}")]
     NotOpenApi {
         /// The file or the address.
         place: String,

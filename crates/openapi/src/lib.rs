@@ -3,7 +3,7 @@
 //! Use this crate without the facade to give the operations of an API to a toolbox of your own.
 //!
 //! An OpenAPI document describes an HTTP API: its operations, their parameters and their bodies. [`OpenApiTools`] reads a
-//! document of version 3 and makes an [`OpenApiTool`] of each operation, which passes the guards like any other tool.
+//! document of version 3, or 2.0, and makes an [`OpenApiTool`] of each operation, which passes the guards like any other tool.
 //!
 //! | concept | file |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | [`ClientCredentials`], tokens of OAuth 2 for a program | `client_credentials.rs` |
 //! | [`OpenApiError`], [`OpenApiWarning`] | `error.rs` |
 //! | [`OpenApiTool`], the call and its result | `tool.rs` |
-//! | the text as JSON, and its references | `document.rs` |
+//! | the text as JSON, and its references; version 2.0 | `document.rs`, `swagger.rs` |
 //! | an operation, its parameters, its body | `operation.rs`, `body.rs` |
 //! | schemas as JSON Schema 2020-12 | `schema.rs` |
 //! | names of tools and arguments | `names.rs` |
@@ -80,6 +80,7 @@ mod pagination;
 mod request;
 mod schema;
 mod style;
+mod swagger;
 mod text;
 mod tool;
 mod tools;

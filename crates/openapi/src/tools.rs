@@ -66,7 +66,7 @@ impl OpenApiTools {
     /// Makes tools of a text: JSON if its first character that is no blank is `{` or `[`, else YAML.
     ///
     /// # Errors
-    /// The text is not an OpenAPI document of version 3, or a setting cannot be used.
+    /// The text is not an OpenAPI document of version 3 or 2.0, or a setting cannot be used.
     pub fn from_str(
         text: &str,
         config: OpenApiConfig,

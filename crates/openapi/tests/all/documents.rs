@@ -1,10 +1,11 @@
 //! Broken and unusual documents: each broken operation is left out with a warning, and the others work.
 
 use archon_openapi::{OpenApiConfig, OpenApiTools, OperationFilter};
-use archon_types::Tool;
+use archon_testkit::{MockResponse, MockServer};
+use archon_types::{Subject, Tool};
 use serde_json::json;
 
-use crate::support::{document, tools};
+use crate::support::{SWAGGER, call, document, tools};
 
 const BROKEN: &str = r##"openapi: 3.1.0
 info: { title: "Bro[ken]\u200b" }
@@ -127,4 +128,24 @@ fn version_changes_with_the_request_and_not_with_its_description() {
     let same = version(json!({ "summary": "a" }));
     assert_eq!(same, version(json!({ "summary": "b" })));
     assert_ne!(same, version(json!({ "parameters": [{ "name": "a", "in": "query" }] })));
+}
+
+#[tokio::test]
+async fn document_of_version_2_has_the_same_tools() {
+    let server = MockServer::answering(|_| MockResponse::new(200)).await;
+    let made = |config| OpenApiTools::from_str(SWAGGER, config, OperationFilter::All).unwrap();
+    let own = made(OpenApiConfig::default());
+    let subject = own.tools[0].subject(&json!({ "id": "7", "body": {} }));
+    assert_eq!(subject, Subject::Urls(vec!["https://api.example.com/v1/pets/7".to_owned()]));
+    assert!(own.warnings.len() == 1 && own.warnings[0].problem.contains("multipart/form-data"), "{own:?}");
+    let tools = made(OpenApiConfig::default().with_base_url(server.url())).tools;
+    let arguments =
+        json!({ "id": "7", "size": [1, 2], "tags": ["a", "b"], "body": { "mother": { "mother": {} } } });
+    assert!(jsonschema::is_valid(&tools[0].spec().parameters, &arguments));
+    call(&tools[0], arguments).await.unwrap();
+    call(&tools[1], json!({ "id": "7", "body": { "name": "Rex" } })).await.unwrap();
+    let requests = server.requests();
+    assert_eq!(requests[0].path, "/pets/7?size=1%7C2&tags=a,b");
+    assert_eq!(requests[0].body, json!({ "mother": { "mother": {} } }));
+    assert_eq!((requests[1].path.as_str(), requests[1].text.as_str()), ("/pets/7", "name=Rex"));
 }

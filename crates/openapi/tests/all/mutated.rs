@@ -5,7 +5,7 @@ use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{Json, Tool};
 use serde_json::json;
 
-use crate::support::{PETSTORE, run};
+use crate::support::{PETSTORE, SWAGGER, run};
 
 fn index(chance: &mut Chance, below: usize) -> usize {
     usize::try_from(chance.below(below as u64)).unwrap()
@@ -88,11 +88,11 @@ fn check(made: &OpenApiTools, seed: u64) {
 fn mutated_documents_never_panic_and_give_valid_schemas() {
     let yaml = OpenApiTools::from_str(PETSTORE, OpenApiConfig::default(), OperationFilter::All).unwrap();
     assert_eq!(yaml.tools.len(), 5);
-    let document: Json = serde_saphyr::from_str(PETSTORE).unwrap();
+    let documents = [PETSTORE, PETSTORE, SWAGGER].map(|text| serde_saphyr::from_str::<Json>(text).unwrap());
     let (mut whole, mut made) = (0, 0);
     for seed in first_seed()..first_seed() + cases(400, 8_000) {
         let mut chance = Chance(seed);
-        let mut mutant = document.clone();
+        let mut mutant = documents[index(&mut chance, documents.len())].clone();
         for _ in 0..=chance.below(4) {
             mutate(&mut mutant, &mut chance);
         }

@@ -8,6 +8,8 @@ use archon_types::{Context, Json, Tool, ToolContext, ToolError, ToolResult};
 use serde_json::json;
 
 pub(crate) const PETSTORE: &str = include_str!("petstore.yaml");
+/// A document of version 2.0.
+pub(crate) const SWAGGER: &str = include_str!("swagger.yaml");
 
 pub(crate) fn run() -> Context {
     let ids = Arc::new(SeededIds::new(1));
