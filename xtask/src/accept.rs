@@ -86,6 +86,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-mcp --features sign-in",
             "test --profile accept -p archon-tool-search",
             "test --profile accept -p archon-mcp-serve",
+            "test --profile accept -p archon-openapi",
             "test --profile accept -p archon-agents --features mcp-http,mcp-serve-http --test mcp --test tool_search --test mcp_serve",
             // Not by the argument of a test name, with which Cargo builds no examples: the fake server is one.
             "test --profile accept -p archon-agents-cli -- mcp",

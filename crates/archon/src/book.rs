@@ -68,6 +68,11 @@ pages! {
     HowToServeModels: "docs/book/how-to/openai-clients.md",
 }
 
+#[cfg(feature = "openapi")]
+pages! {
+    HowToOpenApi: "docs/book/how-to/openapi.md",
+}
+
 #[cfg(all(feature = "mcp-sign-in", feature = "mcp-serve"))]
 pages! {
     McpServers: "docs/mcp.md",

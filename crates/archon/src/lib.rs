@@ -232,6 +232,9 @@ pub use archon_memory as memory;
 /// Agents as models of the OpenAI Responses and Chat Completions endpoints.
 #[cfg(feature = "openai-serve")]
 pub use archon_openai_serve as openai_serve;
+/// Tools of an HTTP API, from its OpenAPI document.
+#[cfg(feature = "openapi")]
+pub use archon_openapi as openapi;
 /// Plans: making, checking, executing, changing and drawing them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;

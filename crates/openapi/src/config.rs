@@ -1,0 +1,135 @@
+//! Settings of the tools of a document, and the choice of its operations.
+
+use std::collections::BTreeMap;
+
+use archon_types::Secret;
+
+use crate::{OpenApiAuth, OpenApiError};
+
+/// Longest prefix of names, so that there is room for the names themselves.
+const LONGEST_PREFIX: usize = 32;
+
+/// Settings of the tools that are made of an OpenAPI document.
+///
+/// ```
+/// use archon_openapi::{OpenApiAuth, OpenApiConfig};
+///
+/// let config = OpenApiConfig::default()
+///     .with_base_url("https://api.example.com/v2")
+///     .with_name_prefix("shop")
+///     .with_auth(OpenApiAuth::Bearer("secret-token".into()))
+///     .with_header("X-Client", "archon");
+/// assert!(!format!("{config:?}").contains("secret-token"));
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenApiConfig {
+    /// The address that the paths of the operations are appended to, in place of the servers of the document. A slash
+    /// at its end is ignored. Default: the first server of the operation, else of its path, else of the document.
+    pub base_url: Option<String>,
+    /// The credentials that calls send. Default: none.
+    pub auth: OpenApiAuth,
+    /// Headers of every request, by name. They replace headers of the same name. Values are printed as `****`.
+    pub custom_headers: BTreeMap<String, Secret>,
+    /// Maximum number of bytes of a response's body that a model reads; the rest is cut off. Default 65,536.
+    pub max_response_bytes: usize,
+    /// Time limit of a request in seconds. Default 30.
+    pub timeout_secs: u64,
+    /// The part of each tool's name before `__`, which is also the tool's group in a tool search. Letters, digits, `_`
+    /// and `-`, at most 32. Default: none, and the name of a tool is the `operationId` alone.
+    pub name_prefix: Option<String>,
+    /// True if an operation without an `operationId` is named by its method and its path, such as `get_pets_petId`.
+    /// Default false: such an operation is left out with a warning.
+    pub name_by_path: bool,
+    /// True if the fields of an object in a request's body are arguments beside the parameters. A body whose fields
+    /// have the names of parameters, or that is not one plain object, is still the one argument `body`. Default false.
+    pub hoist_body: bool,
+}
+
+impl Default for OpenApiConfig {
+    fn default() -> Self {
+        Self {
+            base_url: None,
+            auth: OpenApiAuth::None,
+            custom_headers: BTreeMap::new(),
+            max_response_bytes: 65_536,
+            timeout_secs: 30,
+            name_prefix: None,
+            name_by_path: false,
+            hoist_body: false,
+        }
+    }
+}
+
+archon_types::setters! {
+impl OpenApiConfig {
+    /// Sets the address that the paths of the operations are appended to.
+    pub fn with_base_url(self, url: impl Into<String>) -> Self { self.base_url = Some(url.into()) }
+
+    /// Sets the credentials that calls send.
+    pub fn with_auth(self, auth: OpenApiAuth) -> Self { self.auth = auth }
+
+    /// Sets the part of each tool's name before `__`.
+    pub fn with_name_prefix(self, prefix: impl Into<String>) -> Self { self.name_prefix = Some(prefix.into()) }
+}
+}
+
+impl OpenApiConfig {
+    /// Adds a header to every request.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        self.custom_headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// Checks the settings that do not depend on a document.
+    pub(crate) fn check(&self) -> Result<(), OpenApiError> {
+        let Some(prefix) = &self.name_prefix else { return Ok(()) };
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let is_legal = (1..=LONGEST_PREFIX).contains(&prefix.len())
+            && prefix.chars().all(is_allowed)
+            && prefix.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !prefix.contains("__")
+            && !prefix.ends_with('_');
+        match is_legal {
+            true => Ok(()),
+            false => Err(OpenApiError::Setting(format!(
+                "the name prefix '{prefix}' cannot be used: take at most {LONGEST_PREFIX} letters, digits, '_' and '-', \
+                 beginning with a letter and without '__'"
+            ))),
+        }
+    }
+}
+
+/// The operations of a document that become tools.
+///
+/// ```
+/// use archon_openapi::OperationFilter;
+///
+/// let pets = OperationFilter::ByTag(vec!["pets".to_owned()]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OperationFilter {
+    /// All operations.
+    #[default]
+    All,
+    /// The operations with one of these values of `operationId`.
+    ByOperationId(Vec<String>),
+    /// The operations with one of these tags.
+    ByTag(Vec<String>),
+    /// The operations whose path begins with this text.
+    ByPathPrefix(String),
+}
+
+impl OperationFilter {
+    /// Returns whether an operation becomes a tool.
+    pub(crate) fn takes(&self, path: &str, id: Option<&str>, tags: &[String]) -> bool {
+        match self {
+            Self::All => true,
+            Self::ByOperationId(ids) => ids.iter().any(|one| Some(one.as_str()) == id),
+            Self::ByTag(wanted) => wanted.iter().any(|tag| tags.contains(tag)),
+            Self::ByPathPrefix(prefix) => path.starts_with(prefix.as_str()),
+        }
+    }
+}

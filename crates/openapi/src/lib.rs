@@ -1,0 +1,93 @@
+//! OpenAPI: each operation of an HTTP API, as a tool of an agent.
+//!
+//! Use this crate without the facade to give the operations of an API to a toolbox of your own.
+//!
+//! An OpenAPI document describes an HTTP API: its operations, their parameters and their bodies. [`OpenApiTools`] reads a
+//! document of version 3, or 2.0, and makes an [`OpenApiTool`] of each operation, which passes the guards like any other tool.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`OpenApiTools`], from a document to its tools | `tools.rs` |
+//! | [`OpenApiConfig`], the settings; [`OperationFilter`], which operations | `config.rs` |
+//! | [`OpenApiAuth`], [`TokenSource`], [`StoredToken`]: credentials | `auth.rs` |
+//! | [`ClientCredentials`], tokens of OAuth 2 for a program | `client_credentials.rs` |
+//! | [`OpenApiError`], [`OpenApiWarning`] | `error.rs` |
+//! | [`OpenApiTool`], the call and its result | `tool.rs` |
+//! | the text as JSON, and its references; version 2.0 | `document.rs`, `swagger.rs` |
+//! | an operation, its parameters, its body | `operation.rs`, `body.rs` |
+//! | schemas as JSON Schema 2020-12 | `schema.rs` |
+//! | names of tools and arguments | `names.rs` |
+//! | the request of a call; the styles of its parameters | `request.rs`, `style.rs` |
+//! | servers, and which of them may be reached | `hosts.rs` |
+//! | the hint to the next page | `pagination.rs` |
+//! | untrusted text | `text.rs` |
+//!
+//! *What becomes what*
+//!
+//! - The name of a tool is its `operationId` with the prefix before it, `prefix__operationId`. An operation without one is
+//!   left out with a warning, unless [`OpenApiConfig::name_by_path`] is set. Illegal characters become `_`, a name has at
+//!   most 64 characters, and the second tool of a name ends with `_2`.
+//! - Parameters in the path, the query and headers are arguments. Cookies are left out.
+//! - The body is the argument `body`, or `_request_body` if a parameter has that name; with
+//!   [`OpenApiConfig::hoist_body`], the fields of an object are arguments themselves. A body is JSON, a form
+//!   (`application/x-www-form-urlencoded`), or a text that the model writes in the format of the document. An operation that
+//!   takes only `multipart` is left out with a warning.
+//! - A `$ref` of a schema stays one, to the `$defs` of the tool, so a schema may contain itself.
+//! - GET and HEAD read; a person is asked before each call of another method, unless a rule allows it.
+//! - All tools are deferrable. Those of a prefix are one group, and a tag is a word of its tools' descriptions.
+//! - If a response has a `Link` with the relation `next`, or a field such as `next_cursor`, the result ends with the
+//!   arguments for the next page.
+//!
+//! *Invariants*
+//!
+//! - A broken operation is left out with a warning that names its place, and the others work.
+//! - A `$ref` to a file or an address is never followed.
+//! - Credentials go to the servers of the document, or to the configured address, and never over an unencrypted connection
+//!   that only the document names. A redirect to another server is not followed. They are in no result, error or log.
+//! - A server that only the document names is on the internet: addresses of this machine and of private networks are
+//!   refused, also when a name leads to them. A server that a person names may be anywhere.
+//! - No text of an argument changes the path, and none adds a parameter or a header, except the keys of an object that the
+//!   document spreads over the query (`form` with `explode`).
+//! - Texts of a document and of responses are untrusted. Descriptions are bounded, cleared of invisible characters, and
+//!   marked with the document's title.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use archon_openapi::{OpenApiAuth, OpenApiConfig, OpenApiTools, OperationFilter};
+//!
+//! # async fn run(token: archon_types::Secret) -> Result<(), archon_openapi::OpenApiError> {
+//! let config = OpenApiConfig::default()
+//!     .with_name_prefix("shop")
+//!     .with_auth(OpenApiAuth::Bearer(token));
+//! let orders = OperationFilter::ByTag(vec!["orders".to_owned()]);
+//! let tools = OpenApiTools::from_url("https://shop.example.com/openapi.json", config, orders).await?;
+//! println!("{} tools, {} warnings", tools.tools.len(), tools.warnings.len());
+//! # Ok(())
+//! # }
+//! ```
+
+mod auth;
+mod body;
+mod client_credentials;
+mod config;
+mod document;
+mod error;
+mod hosts;
+mod names;
+mod operation;
+mod pagination;
+mod request;
+mod schema;
+mod style;
+mod swagger;
+mod text;
+mod tool;
+mod tools;
+
+pub use auth::{OpenApiAuth, StoredToken, TokenSource};
+pub use client_credentials::ClientCredentials;
+pub use config::{OpenApiConfig, OperationFilter};
+pub use error::{OpenApiError, OpenApiWarning};
+pub use tool::OpenApiTool;
+pub use tools::OpenApiTools;

@@ -1,0 +1,129 @@
+//! Names of tools and of arguments, legal for every model service and unique.
+
+use std::collections::BTreeSet;
+
+use archon_types::{CALL_TOOL, TOOL_SEARCH};
+
+/// Longest name that every model service accepts, in characters.
+const LONGEST: usize = 64;
+
+/// Names that are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// Returns the taken names of an agent without tools.
+    pub(crate) fn of_tools() -> Self {
+        Self([TOOL_SEARCH, CALL_TOOL].map(str::to_owned).into())
+    }
+
+    /// Returns the name of a tool, `prefix__id`, which is taken from now on. Illegal characters become `_`. The second
+    /// tool of a name gets the suffix `_2`, and so on.
+    pub(crate) fn tool(&mut self, prefix: Option<&str>, id: &str) -> String {
+        let mut name = clean(id, |c| matches!(c, '_' | '-'));
+        if let Some(prefix) = prefix {
+            name = format!("{prefix}__{name}");
+        } else if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            // Some services want a letter first.
+            name = format!("op_{name}");
+        }
+        self.unique(&name)
+    }
+
+    /// Returns the name of an argument, which is taken from now on.
+    pub(crate) fn argument(&mut self, name: &str) -> String {
+        let name = clean(name, |c| matches!(c, '_' | '-' | '.'));
+        self.unique(if name.is_empty() { "argument" } else { &name })
+    }
+
+    /// Returns whether an argument can have this very name.
+    pub(crate) fn is_free(&self, name: &str) -> bool {
+        !self.0.contains(name) && name.len() <= LONGEST && !name.is_empty() && argument_name(name) == name
+    }
+
+    /// Returns the name, shortened and with a number if need be. Any name is short, because it has ASCII only.
+    fn unique(&mut self, name: &str) -> String {
+        let numbers = std::iter::once(String::new()).chain((2..).map(|number| format!("_{number}")));
+        let names = numbers.map(|end| format!("{}{end}", &name[..name.len().min(LONGEST - end.len())]));
+        let free = names.into_iter().find(|name| !self.0.contains(name)).unwrap_or_default();
+        self.0.insert(free.clone());
+        free
+    }
+}
+
+/// Returns the name of an argument as [`Names::argument`] does, but maybe taken.
+pub(crate) fn argument_name(name: &str) -> String {
+    clean(name, |c| matches!(c, '_' | '-' | '.'))
+}
+
+/// Returns the name of an operation that has no `operationId`.
+pub(crate) fn by_path(method: &str, path: &str) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(method.to_ascii_lowercase(), |name, word| format!("{name}_{word}"))
+}
+
+/// Returns ASCII letters, digits and the other `allowed` characters of a name; each run of others becomes one `_`.
+fn clean(name: &str, allowed: fn(char) -> bool) -> String {
+    let mut clean = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c.is_ascii() && (c.is_ascii_alphanumeric() || allowed(c)) {
+            true => clean.push(c),
+            false if clean.ends_with('_') => {}
+            false => clean.push('_'),
+        }
+    }
+    match clean.trim_end_matches('_') {
+        trimmed if trimmed.len() == clean.len() || name.ends_with('_') => clean,
+        trimmed => trimmed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_testkit::Chance;
+
+    use super::*;
+
+    // spec: OA-04
+    #[test]
+    fn tool_has_its_id_as_its_name_with_the_prefix_before() {
+        let mut names = Names::of_tools();
+        assert_eq!(names.tool(None, "listPets"), "listPets");
+        assert_eq!(names.tool(Some("shop"), "listPets"), "shop__listPets");
+        assert_eq!(names.tool(None, "repos/get-content"), "repos_get-content");
+        assert_eq!(names.tool(None, "listPets"), "listPets_2");
+        assert_eq!(names.tool(None, "2fa"), "op_2fa");
+        assert_eq!(names.tool(None, "tool_search"), "tool_search_2");
+        assert_eq!(by_path("GET", "/pets/{petId}/toys.json"), "get_pets_petId_toys_json");
+    }
+
+    // spec: OA-04
+    #[test]
+    fn tool_of_any_id_has_a_legal_and_unique_name() {
+        let mut chance = Chance(31);
+        let letters: Vec<char> = "ab_-./ é\u{202e}0{😀".chars().collect();
+        for prefix in [None, Some("p")] {
+            let (mut names, mut seen) = (Names::of_tools(), BTreeSet::new());
+            for _ in 0..2_000 {
+                let length = chance.below(90);
+                let letter = |_| letters[usize::try_from(chance.below(letters.len() as u64)).unwrap()];
+                let id: String = (0..length).map(letter).collect();
+                let name = names.tool(prefix, &id);
+                let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+                assert!(!name.is_empty() && name.len() <= LONGEST && name.chars().all(is_allowed), "{name}");
+                assert!(name.starts_with(|c: char| c.is_ascii_alphabetic()), "{name}");
+                assert!(seen.insert(name.clone()), "{name} twice");
+            }
+        }
+    }
+
+    #[test]
+    fn argument_keeps_a_legal_name_and_replaces_brackets() {
+        let mut names = Names::default();
+        assert_eq!(names.argument("page.size"), "page.size");
+        assert_eq!(names.argument("filter[name]"), "filter_name");
+        assert_eq!(names.argument("filter(name)"), "filter_name_2");
+        assert_eq!(names.argument("$"), "argument");
+        assert!(names.is_free("limit") && !names.is_free("page.size") && !names.is_free("a b"));
+    }
+}

@@ -1,0 +1,321 @@
+//! One operation of a document: its parameters, its body and the schema of its arguments.
+
+use archon_types::Json;
+use reqwest::Method;
+use serde_json::{Map, json};
+
+use crate::{
+    OpenApiAuth, OpenApiConfig,
+    body::{self, Body},
+    document::{Document, below},
+    error::Problem,
+    hosts::Base,
+    names::Names,
+    schema::Lowering,
+    style::{Escape, Style},
+    text::{one_line, plain},
+};
+
+/// Maximum number of characters of a description that a model reads.
+const DESCRIPTION: usize = 4_000;
+/// Maximum size of the schema of a tool's arguments, in bytes of JSON.
+const LARGEST_SCHEMA: usize = 256 << 10;
+
+/// Headers that OpenAPI describes elsewhere, and those that belong to the connection.
+const NOT_CHOSEN: &[&str] = &[
+    "accept",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "cookie",
+    "host",
+    "proxy-authorization",
+    "transfer-encoding",
+];
+
+/// An operation as its document describes it. All texts are untrusted.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) method: Method,
+    /// The path with its parameters in braces.
+    pub(crate) path: String,
+    pub(crate) base: Base,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) body: Option<Body>,
+    /// True if the operation itself declares that it takes no credentials.
+    pub(crate) is_open: bool,
+    pub(crate) tags: Vec<String>,
+    /// The summary, on one line; empty if there is none.
+    pub(crate) summary: String,
+    pub(crate) description: String,
+    /// JSON Schema of the arguments; the tool's description takes it out.
+    pub(crate) schema: Json,
+}
+
+/// A parameter in the path, in the query or in a header.
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    /// The name of the argument.
+    pub(crate) key: String,
+    /// The name in the request.
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) is_required: bool,
+    pub(crate) style: Style,
+    pub(crate) explode: bool,
+    pub(crate) escape: Escape,
+    /// True if the value is written as JSON.
+    pub(crate) is_json: bool,
+    /// True if the schema takes numbers, and no texts.
+    pub(crate) is_number: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Path,
+    Query,
+    Header,
+}
+
+/// The place of an operation in its document.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'d> {
+    pub(crate) document: &'d Document,
+    pub(crate) config: &'d OpenApiConfig,
+    pub(crate) method: &'d Method,
+    pub(crate) path: &'d str,
+    /// The path item, for its parameters and servers.
+    pub(crate) item: &'d Json,
+    pub(crate) item_at: &'d str,
+    pub(crate) operation: &'d Json,
+    pub(crate) at: &'d str,
+}
+
+/// The arguments of an operation while they are collected.
+pub(crate) struct Arguments<'d> {
+    pub(crate) lowering: Lowering<'d>,
+    pub(crate) names: Names,
+    pub(crate) properties: Map<String, Json>,
+    pub(crate) required: Vec<String>,
+}
+
+impl Operation {
+    /// Reads an operation. Problems that do not prevent its use are added to `notes`.
+    ///
+    /// # Errors
+    /// The reason why the operation cannot become a tool.
+    pub(crate) fn read(source: Source<'_>, base: Base, notes: &mut Vec<Problem>) -> Result<Self, Problem> {
+        let Source { document, config, operation, at, .. } = source;
+        if !source.path.starts_with('/') {
+            return Err(Problem::new(at, "its path does not begin with a slash"));
+        }
+        let mut arguments = Arguments {
+            lowering: Lowering::new(document),
+            names: Names::default(),
+            properties: Map::new(),
+            required: Vec::new(),
+        };
+        let parameters = parameters(source, &mut arguments, notes)?;
+        check_path(source.path, &parameters, at)?;
+        let body = body::read(document, config, operation, at, &mut arguments)?;
+        let text = |key: &str| operation[key].as_str().unwrap_or_default();
+        let strings = operation["tags"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
+        Ok(Self {
+            method: source.method.clone(),
+            path: source.path.to_owned(),
+            base,
+            parameters,
+            body,
+            is_open,
+            tags: strings.map(str::to_owned).collect(),
+            summary: one_line(text("summary"), 200),
+            description: plain(text("description").trim(), DESCRIPTION),
+            schema: arguments.schema(at)?,
+        })
+    }
+}
+
+impl Arguments<'_> {
+    /// Adds an argument with the schema of a part of the document. Returns the name of the argument.
+    pub(crate) fn add(&mut self, name: &str, mut schema: Json, text: &Json, is_required: bool) -> String {
+        let key = self.names.argument(name);
+        if let Some(text) = text.as_str() {
+            if schema == Json::Bool(true) {
+                schema = json!({});
+            }
+            if let Json::Object(fields) = &mut schema {
+                fields.insert("description".to_owned(), plain(text, 1_000).into());
+            }
+        }
+        self.properties.insert(key.clone(), schema);
+        if is_required {
+            self.required.push(key.clone());
+        }
+        key
+    }
+
+    /// Returns the schema of all arguments, and checks it.
+    fn schema(self, at: &str) -> Result<Json, Problem> {
+        let mut schema =
+            json!({ "type": "object", "properties": self.properties, "additionalProperties": false });
+        if !self.required.is_empty() {
+            schema["required"] = self.required.into();
+        }
+        let defs = self.lowering.finish()?;
+        if !defs.is_empty() {
+            schema["$defs"] = Json::Object(defs);
+        }
+        let size = serde_json::to_vec(&schema).map_or(0, |bytes| bytes.len());
+        if size > LARGEST_SCHEMA {
+            let most = LARGEST_SCHEMA >> 10;
+            return Err(Problem::new(
+                at,
+                format!("the schema of its arguments has {} KiB, of at most {most}", size >> 10),
+            ));
+        }
+        let checked = jsonschema::options().should_validate_formats(false).build(&schema);
+        match checked {
+            Ok(_) => Ok(schema),
+            Err(error) => {
+                let why = one_line(&error.to_string(), 200);
+                Err(Problem::new(at, format!("the schema of its arguments is not a JSON Schema: {why}")))
+            }
+        }
+    }
+}
+
+/// Reads the parameters of an operation, and those of its path that it does not replace.
+fn parameters(
+    source: Source<'_>,
+    arguments: &mut Arguments<'_>,
+    notes: &mut Vec<Problem>,
+) -> Result<Vec<Parameter>, Problem> {
+    let mut found: Vec<(&str, &str, &Json, String)> = Vec::new();
+    for (list, at) in [(source.item, source.item_at), (source.operation, source.at)] {
+        let at = below(at, "parameters");
+        for (index, parameter) in list["parameters"].as_array().into_iter().flatten().enumerate() {
+            let (parameter, at) = source.document.resolve(parameter, &below(&at, &index.to_string()))?;
+            let (Some(name), Some(place)) = (parameter["name"].as_str(), parameter["in"].as_str()) else {
+                return Err(Problem::new(at, "it has no `name` or no `in`"));
+            };
+            found.retain(|(other, other_place, ..)| (*other, *other_place) != (name, place));
+            found.push((name, place, parameter, at));
+        }
+    }
+    let mut parameters = Vec::new();
+    for (name, place, parameter, at) in found {
+        let is_required = parameter["required"] == Json::Bool(true);
+        let place = match place {
+            "path" => Place::Path,
+            "query" => Place::Query,
+            "header" => Place::Header,
+            "cookie" if is_required => {
+                notes.push(Problem::new(
+                    at,
+                    format!("the cookie '{}' is required, and cookies are not sent", one_line(name, 60)),
+                ));
+                continue;
+            }
+            "cookie" => continue,
+            other => {
+                return Err(Problem::new(
+                    at,
+                    format!("it is in '{}', which is not supported", one_line(other, 40)),
+                ));
+            }
+        };
+        if !is_argument(name, place, source) {
+            continue;
+        }
+        parameters.push(read_parameter(name, place, parameter, &at, arguments)?);
+    }
+    Ok(parameters)
+}
+
+/// Returns whether the model chooses a parameter: not some headers, not the place of the credentials, and not what is in no place of the path.
+fn is_argument(name: &str, place: Place, source: Source<'_>) -> bool {
+    match (place, &source.config.auth) {
+        (Place::Header, _) if NOT_CHOSEN.contains(&&*name.to_ascii_lowercase()) => false,
+        (Place::Header, OpenApiAuth::ApiKey { header, .. }) => !header.eq_ignore_ascii_case(name),
+        (Place::Query, OpenApiAuth::QueryKey { name: own, .. }) => own != name,
+        (Place::Path, _) => source.path.contains(&format!("{{{name}}}")),
+        _ => true,
+    }
+}
+
+fn read_parameter(
+    name: &str,
+    place: Place,
+    parameter: &Json,
+    at: &str,
+    arguments: &mut Arguments<'_>,
+) -> Result<Parameter, Problem> {
+    let is_required = place == Place::Path || parameter["required"] == Json::Bool(true);
+    let content = parameter["content"].as_object().and_then(|content| content.iter().next());
+    let (schema, schema_at) = match content {
+        Some((media, _)) if !is_json(media) && !media.starts_with("text/") => {
+            return Err(Problem::new(at, format!("its content is '{}', not JSON", one_line(media, 60))));
+        }
+        Some((media, content)) => (&content["schema"], below(&below(&below(at, "content"), media), "schema")),
+        None => (&parameter["schema"], below(at, "schema")),
+    };
+    let schema = if schema.is_null() { json!({}) } else { arguments.lowering.lower(schema, &schema_at)? };
+    let style = match parameter["style"].as_str() {
+        Some(style) => Style::named(style),
+        None if place == Place::Query => Some(Style::Form),
+        None => Some(Style::Simple),
+    };
+    let fits = |style: &Style| match place {
+        Place::Path => matches!(style, Style::Simple | Style::Label | Style::Matrix),
+        Place::Query => matches!(style, Style::Form | Style::Space | Style::Pipe | Style::Deep),
+        Place::Header => *style == Style::Simple,
+    };
+    let Some(style) = style.filter(fits) else {
+        let style = one_line(parameter["style"].as_str().unwrap_or_default(), 40);
+        return Err(Problem::new(at, format!("the style '{style}' does not exist for this place")));
+    };
+    let escape = match (place, parameter["allowReserved"] == Json::Bool(true)) {
+        (Place::Header, _) => Escape::Nothing,
+        (Place::Query, true) => Escape::Reserved,
+        _ => Escape::Strict,
+    };
+    let kind = &schema["type"];
+    let is_number = kind == "integer" || kind == "number";
+    Ok(Parameter {
+        key: arguments.add(name, schema, &parameter["description"], is_required),
+        name: name.to_owned(),
+        place,
+        is_required,
+        style,
+        explode: parameter["explode"].as_bool().unwrap_or(style == Style::Form),
+        escape,
+        is_json: content.is_some_and(|(media, _)| is_json(media)),
+        is_number,
+    })
+}
+
+/// Checks that each place of the path has its parameter.
+fn check_path(path: &str, parameters: &[Parameter], at: &str) -> Result<(), Problem> {
+    let mut rest = path;
+    while let Some((_, place)) = rest.split_once('{') {
+        let Some((name, after)) = place.split_once('}') else {
+            return Err(Problem::new(at, "its path has a brace that is not closed"));
+        };
+        if !parameters.iter().any(|one| one.place == Place::Path && one.name == name) {
+            return Err(Problem::new(
+                at,
+                format!("its path has '{{{}}}', and no such parameter", one_line(name, 60)),
+            ));
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+/// Returns whether a media type is JSON.
+pub(crate) fn is_json(media: &str) -> bool {
+    let kind = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind.ends_with("+json") || kind == "*/*" || kind == "text/json"
+}

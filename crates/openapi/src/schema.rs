@@ -1,0 +1,300 @@
+//! Lowers schemas of OpenAPI to JSON Schema 2020-12. A `$ref` stays one: its target is put under `$defs`.
+
+use std::collections::BTreeMap;
+
+use archon_types::Json;
+use serde_json::{Map, json};
+
+use crate::{
+    document::{Document, below, local},
+    error::Problem,
+    text::plain,
+};
+
+/// Maximum number of characters of a text in a schema.
+const TEXT: usize = 1_000;
+/// The most levels of schemas inside of schemas.
+const DEEPEST: usize = 100;
+
+/// Keywords whose value is a schema.
+const SCHEMAS: &[&str] = &[
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+/// Keywords whose value is a list of schemas.
+const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords whose value is an object of schemas.
+const MAPS: &[&str] = &["dependentSchemas", "patternProperties", "properties"];
+const TEXTS: &[&str] = &["contentEncoding", "contentMediaType", "format", "pattern"];
+const NUMBERS: &[&str] = &["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"];
+const COUNTS: &[&str] = &[
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+];
+const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// The schemas of one tool, with those that they refer to.
+pub(crate) struct Lowering<'d> {
+    document: &'d Document,
+    /// The name under `$defs` of each schema that was referred to, by its pointer.
+    names: BTreeMap<String, String>,
+    /// Pointers of schemas that are not lowered yet.
+    open: Vec<String>,
+}
+
+impl<'d> Lowering<'d> {
+    pub(crate) fn new(document: &'d Document) -> Self {
+        Self { document, names: BTreeMap::new(), open: Vec::new() }
+    }
+
+    /// Lowers a schema. Schemas that it refers to are lowered by [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// A part is not a schema, or refers to something outside of the document.
+    pub(crate) fn lower(&mut self, schema: &Json, at: &str) -> Result<Json, Problem> {
+        self.schema(schema, at, 0)
+    }
+
+    /// Returns the `$defs`: everything that can be reached from the lowered schemas. Each is lowered once, so circles
+    /// of references stay circles.
+    pub(crate) fn finish(mut self) -> Result<Map<String, Json>, Problem> {
+        let mut defs = Map::new();
+        while let Some(pointer) = self.open.pop() {
+            let target = self.document.target(&pointer, &pointer)?;
+            let lowered = self.schema(target, &pointer, 0)?;
+            if let Some(name) = self.names.get(&pointer) {
+                defs.insert(name.clone(), lowered);
+            }
+        }
+        Ok(defs)
+    }
+
+    fn schema(&mut self, schema: &Json, at: &str, depth: usize) -> Result<Json, Problem> {
+        if depth > DEEPEST {
+            return Err(Problem::new(at, format!("its schema has more than {DEEPEST} levels")));
+        }
+        let object = match schema {
+            Json::Bool(value) => return Ok(Json::Bool(*value)),
+            Json::Object(object) => object,
+            _ => return Err(Problem::new(at, "it is not a schema")),
+        };
+        let mut lowered = Map::new();
+        if let Some(reference) = object.get("$ref") {
+            let Some(reference) = reference.as_str() else {
+                return Err(Problem::new(at, "its `$ref` is not a text"));
+            };
+            lowered.insert("$ref".to_owned(), self.reference(reference, at)?.into());
+            if self.document.is_3_0 {
+                // Version 3.0 ignores the other keywords; two of them cannot do harm.
+                copy_text(object, "description", &mut lowered);
+                return Ok(with_null(object, lowered));
+            }
+        }
+        if object.contains_key("$dynamicRef") {
+            return Err(Problem::new(at, "it has a `$dynamicRef`, which is not supported"));
+        }
+        for (key, value) in object {
+            self.keyword(key, value, &mut lowered, at, depth)?;
+        }
+        drop_read_only(object, &mut lowered);
+        if self.document.is_3_0 {
+            lower_exclusive(object, &mut lowered);
+            return Ok(with_null(object, lowered));
+        }
+        Ok(Json::Object(lowered))
+    }
+
+    /// Adds a keyword to a lowered schema, unless it has no meaning for arguments or its value is not one that
+    /// JSON Schema allows: then it is left out.
+    fn keyword(
+        &mut self,
+        key: &str,
+        value: &Json,
+        lowered: &mut Map<String, Json>,
+        at: &str,
+        depth: usize,
+    ) -> Result<(), Problem> {
+        let at = || below(at, key);
+        let is_text = |value: &Json| value.as_str().is_some();
+        let kept = match key {
+            "title" | "description" => value.as_str().map(|text| plain(text, TEXT).into()),
+            "type" => types(value),
+            "required" => value.as_array().map(|names| distinct(names.iter().filter(|name| is_text(name)))),
+            "enum" => value.as_array().filter(|values| !values.is_empty()).map(|_| value.clone()),
+            "const" | "default" => Some(value.clone()),
+            "examples" => value.as_array().map(|_| value.clone()),
+            "example" if !value.is_null() => {
+                lowered.entry("examples").or_insert_with(|| json!([value]));
+                None
+            }
+            "deprecated" | "uniqueItems" => value.as_bool().map(Json::Bool),
+            "multipleOf" => value.as_f64().filter(|number| *number > 0.0).map(|_| value.clone()),
+            "items" if value.is_array() => return self.list("prefixItems", value, lowered, &at(), depth),
+            _ if SCHEMAS.contains(&key) => Some(self.schema(value, &at(), depth + 1)?),
+            _ if LISTS.contains(&key) => return self.list(key, value, lowered, &at(), depth),
+            _ if MAPS.contains(&key) => Some(self.map(value, &at(), depth)?),
+            _ if TEXTS.contains(&key) => value.as_str().map(|_| value.clone()),
+            _ if NUMBERS.contains(&key) => value.as_number().map(|_| value.clone()),
+            _ if COUNTS.contains(&key) => value.as_u64().map(Json::from),
+            _ => None,
+        };
+        if let Some(kept) = kept {
+            lowered.insert(key.to_owned(), kept);
+        }
+        Ok(())
+    }
+
+    fn list(
+        &mut self,
+        key: &str,
+        value: &Json,
+        lowered: &mut Map<String, Json>,
+        at: &str,
+        depth: usize,
+    ) -> Result<(), Problem> {
+        let Some(schemas) = value.as_array() else {
+            return Err(Problem::new(at, "it is not a list of schemas"));
+        };
+        let mut list = Vec::with_capacity(schemas.len());
+        for (index, schema) in schemas.iter().enumerate() {
+            list.push(self.schema(schema, &below(at, &index.to_string()), depth + 1)?);
+        }
+        if !list.is_empty() {
+            lowered.insert(key.to_owned(), list.into());
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, value: &Json, at: &str, depth: usize) -> Result<Json, Problem> {
+        let Some(schemas) = value.as_object() else {
+            return Err(Problem::new(at, "it is not an object of schemas"));
+        };
+        let mut map = Map::new();
+        for (name, schema) in schemas {
+            map.insert(name.clone(), self.schema(schema, &below(at, name), depth + 1)?);
+        }
+        Ok(Json::Object(map))
+    }
+
+    /// Returns the reference within the tool's schema. Its target is lowered later, once.
+    fn reference(&mut self, reference: &str, at: &str) -> Result<String, Problem> {
+        let pointer = local(reference, at)?;
+        self.document.target(&pointer, at)?;
+        if let Some(name) = self.names.get(&pointer) {
+            return Ok(format!("#/$defs/{name}"));
+        }
+        let last = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "_").replace("~0", "_");
+        let name: String = last
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' })
+            .collect();
+        let is_taken = |name: &String| self.names.values().any(|taken| taken == name);
+        let names = (2..).map(|number| format!("{name}_{number}"));
+        let name =
+            std::iter::once(name.clone()).chain(names).find(|name| !is_taken(name)).unwrap_or_default();
+        self.names.insert(pointer.clone(), name.clone());
+        self.open.push(pointer);
+        Ok(format!("#/$defs/{name}"))
+    }
+}
+
+fn copy_text(from: &Map<String, Json>, key: &str, to: &mut Map<String, Json>) {
+    if let Some(text) = from.get(key).and_then(Json::as_str) {
+        to.insert(key.to_owned(), plain(text, TEXT).into());
+    }
+}
+
+/// Returns the types that JSON Schema has.
+fn types(value: &Json) -> Option<Json> {
+    let known = |name: &&str| TYPES.contains(name);
+    match value {
+        Json::String(name) if name == "file" => Some("string".into()),
+        Json::String(name) => Some(name.as_str()).filter(known).map(Json::from),
+        Json::Array(names) => {
+            let names = names.iter().filter(|name| name.as_str().is_some_and(|name| known(&name)));
+            Some(distinct(names)).filter(|names| names.as_array().is_some_and(|names| !names.is_empty()))
+        }
+        _ => None,
+    }
+}
+
+fn distinct<'v>(values: impl Iterator<Item = &'v Json>) -> Json {
+    let mut distinct: Vec<Json> = Vec::new();
+    for value in values {
+        if !distinct.contains(value) {
+            distinct.push(value.clone());
+        }
+    }
+    distinct.into()
+}
+
+/// Removes the properties that only responses have.
+fn drop_read_only(schema: &Map<String, Json>, lowered: &mut Map<String, Json>) {
+    let Some(properties) = schema.get("properties").and_then(Json::as_object) else { return };
+    let is_read_only = |schema: &Json| schema.get("readOnly") == Some(&Json::Bool(true));
+    for (name, _) in properties.iter().filter(|(_, schema)| is_read_only(schema)) {
+        if let Some(Json::Object(properties)) = lowered.get_mut("properties") {
+            properties.shift_remove(name);
+        }
+        if let Some(Json::Array(required)) = lowered.get_mut("required") {
+            required.retain(|one| one != name.as_str());
+        }
+    }
+}
+
+/// Turns the boolean `exclusiveMinimum` of version 3.0, which applies to `minimum`, into a limit of its own.
+fn lower_exclusive(schema: &Map<String, Json>, lowered: &mut Map<String, Json>) {
+    for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        if schema.get(exclusive) == Some(&Json::Bool(true))
+            && let Some(limit) = lowered.shift_remove(limit)
+        {
+            lowered.insert(exclusive.to_owned(), limit);
+        }
+    }
+}
+
+/// Adds null to the allowed values if a schema of version 3.0 has `nullable: true`.
+fn with_null(schema: &Map<String, Json>, mut lowered: Map<String, Json>) -> Json {
+    if schema.get("nullable") != Some(&Json::Bool(true)) {
+        return Json::Object(lowered);
+    }
+    let Some(Json::String(kind)) = lowered.get("type").cloned() else {
+        let is_any =
+            !["$ref", "allOf", "anyOf", "oneOf", "enum", "not"].iter().any(|key| lowered.contains_key(*key));
+        return if is_any {
+            Json::Object(lowered)
+        } else {
+            json!({ "anyOf": [lowered, { "type": "null" }] })
+        };
+    };
+    if ["allOf", "anyOf", "oneOf", "not"].iter().any(|key| lowered.contains_key(*key)) {
+        return json!({ "anyOf": [lowered, { "type": "null" }] });
+    }
+    if kind != "null" {
+        lowered.insert("type".to_owned(), json!([kind, "null"]));
+    }
+    if let Some(Json::Array(values)) = lowered.get_mut("enum")
+        && !values.contains(&Json::Null)
+    {
+        values.push(Json::Null);
+    }
+    Json::Object(lowered)
+}
+
+#[cfg(test)]
+mod tests;

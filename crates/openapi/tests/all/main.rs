@@ -1,0 +1,11 @@
+//! Tests of whole documents, with a server on this machine that records what arrives.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod auth;
+mod documents;
+mod mutated;
+mod pages;
+mod petstore;
+mod random_calls;
+mod support;
