@@ -12,7 +12,7 @@
 //! | the search for skills below a folder | `scan.rs` |
 //! | [`SkillTrust`], trust in the skills of a project | `trust.rs` |
 //! | the files of a skill, and [`folder_hash`] | `folder.rs` |
-//! | `SKILL.md`: its two parts, its fields, its YAML | `skill_file.rs`, `fields.rs`, `yaml.rs` |
+//! | `SKILL.md`: its two parts, its fields, its YAML | `skill_file.rs`, `fields.rs`, `yaml.rs`, `tabs.rs` |
 //! | [`validate`], the strict validation | `validate.rs`, `limits.rs` |
 //! | [`AllowedTools`], the tools of a skill | `allowed_tools.rs` |
 //! | requests and results of an activation | `activation.rs` |
@@ -68,6 +68,7 @@ mod scan;
 mod set;
 mod skill;
 mod skill_file;
+mod tabs;
 mod tool;
 mod trust;
 mod validate;

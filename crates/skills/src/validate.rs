@@ -102,7 +102,6 @@ fn parse(yaml: &str) -> Result<Node, (usize, String)> {
 /// Returns true for the characters that YAML allows.
 fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
-        && c != '\u{feff}'
 }
 
 struct Findings<'f> {
@@ -127,7 +126,7 @@ impl Findings<'_> {
             Some((key, value)) => self.check_description(key.line, value),
         }
         if let Some((key, value)) = self.root.entry("compatibility") {
-            match value.text().map(|text| text.chars().count()) {
+            match text_of(value).map(|text| text.chars().count()) {
                 None => self.add(key.line, Kind::Compatibility, "the field `compatibility` must be a text"),
                 Some(length) if length > limits::COMPATIBILITY => {
                     let most = limits::COMPATIBILITY;
@@ -156,7 +155,7 @@ impl Findings<'_> {
     }
 
     fn check_name(&mut self, line: usize, value: &Node, folder: &Path) {
-        let name = value.text().map(trimmed).unwrap_or_default();
+        let name = text_of(value).map(trimmed).unwrap_or_default();
         if name.is_empty() {
             return self.add(line, Kind::Name, "the field `name` must be a text that is not empty");
         }
@@ -167,7 +166,7 @@ impl Findings<'_> {
     }
 
     fn check_description(&mut self, line: usize, value: &Node) {
-        let text = value.text().unwrap_or_default();
+        let text = text_of(value).unwrap_or_default();
         if trimmed(text).is_empty() {
             return self.add(
                 line,
@@ -181,6 +180,11 @@ impl Findings<'_> {
             self.add(line, Kind::Description, text);
         }
     }
+}
+
+/// Returns a text; `<<` and `=` without quotes are none.
+fn text_of(value: &Node) -> Option<&str> {
+    value.text().filter(|_| !value.is_symbol())
 }
 
 /// Removes white space around a text, with the separators that the reference validator counts as such.

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle};
 
+use crate::tabs::{self, Place};
+
 /// The most collections that may be inside of each other.
 const DEEPEST: usize = 32;
 
@@ -44,6 +46,23 @@ impl Node {
         }
     }
 
+    /// Returns true for a value that the strict dialect takes for a merge or a default, and so for no text.
+    pub(crate) fn is_symbol(&self) -> bool {
+        self.is_plain && matches!(self.text(), Some("<<" | "="))
+    }
+
+    fn is_merge(&self) -> bool {
+        self.is_plain && self.text() == Some("<<")
+    }
+
+    fn is_mergeable(&self) -> bool {
+        match &self.value {
+            Value::Text(_) => false,
+            Value::List(items) => items.iter().all(|item| matches!(item.value, Value::Map(_))),
+            Value::Map(_) => true,
+        }
+    }
+
     /// Returns the key and the value of the last entry of a mapping with this key.
     pub(crate) fn entry(&self, key: &str) -> Option<(&Node, &Node)> {
         let Value::Map(entries) = &self.value else { return None };
@@ -53,7 +72,7 @@ impl Node {
 
 /// Reads the first document of a text; an empty text is the empty text.
 pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Node, Failed> {
-    let mut reader = Reader { events: Parser::new_from_str(text), dialect };
+    let mut reader = Reader { events: Parser::new_from_str(text), dialect, may_have_tabs: Vec::new() };
     let mut root = None;
     loop {
         match reader.next()? {
@@ -65,6 +84,10 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Node, Failed> {
             (event, span) => root = Some(reader.node(event, span, 0)?),
         }
     }
+    if dialect == Dialect::Strict {
+        check_document(text)?;
+        tabs::check(text, &reader.may_have_tabs)?;
+    }
     let empty = Node { line: 1, column: 0, is_plain: true, value: Value::Text(String::new()) };
     Ok(root.unwrap_or(empty))
 }
@@ -72,6 +95,8 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Node, Failed> {
 struct Reader<'t> {
     events: Parser<'t, granit_parser::StrInput<'t>>,
     dialect: Dialect,
+    /// The places of comments, and of scalars that are not plain, in characters.
+    may_have_tabs: Vec<Place>,
 }
 
 impl<'t> Reader<'t> {
@@ -80,7 +105,7 @@ impl<'t> Reader<'t> {
         loop {
             match self.events.next() {
                 None => return Ok((Event::StreamEnd, Span::default())),
-                Some(Ok((Event::Comment(..), _))) => {}
+                Some(Ok((Event::Comment(..), span))) => self.may_have_tabs.push(Place::of(&span, false)),
                 Some(Ok(event)) => return Ok(event),
                 Some(Err(error)) => return Err((error.marker().line(), error.info())),
             }
@@ -96,8 +121,17 @@ impl<'t> Reader<'t> {
         self.check(&event, line)?;
         let mut is_plain = false;
         let value = match event {
+            // A value that is not there is no `~`.
+            Event::Scalar(_, ScalarStyle::Plain, ..) if span.start.index() == span.end.index() => {
+                Value::Text(String::new())
+            }
+            Event::Scalar(text, ScalarStyle::Plain, ..) => {
+                is_plain = true;
+                Value::Text(text.into_owned())
+            }
             Event::Scalar(text, style, ..) => {
-                is_plain = style == ScalarStyle::Plain;
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                self.may_have_tabs.push(Place::of(&span, is_block));
                 Value::Text(text.into_owned())
             }
             Event::SequenceStart(..) => self.list(depth)?,
@@ -130,6 +164,7 @@ impl<'t> Reader<'t> {
         }
         if self.dialect == Dialect::Strict {
             check_entries(&entries)?;
+            entries.retain(|(key, _)| !key.is_merge());
         }
         Ok(Value::Map(entries))
     }
@@ -154,12 +189,24 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// Refuses an end of a document before its beginning.
+fn check_document(text: &str) -> Result<(), Failed> {
+    let is_content =
+        |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    match text.lines().enumerate().find(is_content) {
+        Some((at, line)) if line == "..." || line.starts_with("... ") => {
+            Err((at + 1, "the YAML document ends before it begins".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses equal keys, keys that are not texts, merges of texts, and mappings with different indents in one mapping.
 fn check_entries(entries: &[(Node, Node)]) -> Result<(), Failed> {
     let mut keys = BTreeSet::new();
     for (key, value) in entries {
         let Some(name) = key.text() else { return Err((key.line, "a key must be a text".to_owned())) };
-        if key.is_plain && name == "<<" && value.text().is_some() {
+        if key.is_merge() && !value.is_mergeable() {
             return Err((key.line, "`<<` merges mappings; put it in quotes".to_owned()));
         }
         if !keys.insert(name) {

@@ -1,1 +1,9 @@
-//! Tests of skills.
+//! Tests of skills: the lenient load, the strict validation, trust, activation, and the tool.
+
+mod activation;
+mod folders;
+mod load;
+mod places;
+mod reference;
+mod tool;
+mod validation;
