@@ -44,13 +44,13 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
 /// Returns the path of a file that a relative path names.
 pub(crate) fn inside(folder: &Path, name: &str) -> Result<PathBuf, SkillError> {
     let outside = || SkillError::Outside(name.to_owned());
+    let parts: Vec<Component<'_>> = Path::new(name).components().collect();
+    if !parts.iter().all(|part| matches!(part, Component::CurDir | Component::Normal(_))) {
+        return Err(outside());
+    }
     let mut path = folder.to_owned();
-    for part in Path::new(name).components() {
-        match part {
-            Component::CurDir => continue,
-            Component::Normal(part) => path.push(part),
-            _ => return Err(outside()),
-        }
+    for part in parts {
+        path.push(part);
         let entry = fs::symlink_metadata(&path);
         let entry = entry
             .map_err(|error| SkillError::Unreadable { file: path.clone(), problem: error.to_string() })?;
@@ -78,15 +78,15 @@ pub fn folder_hash(folder: &Path) -> io::Result<String> {
     add(b"archon skill folder 1");
     let mut bytes = 0;
     for entry in entries {
+        bytes += entry.path.symlink_metadata()?.len();
+        if bytes > MOST_BYTES {
+            return Err(io::Error::other(format!("the folder has more than {MOST_BYTES} bytes")));
+        }
         let (kind, content) = match entry.kind {
             EntryKind::File => ("file", fs::read(&entry.path)?),
             EntryKind::Link => ("link", fs::read_link(&entry.path)?.into_os_string().into_encoded_bytes()),
             EntryKind::Other => ("other", Vec::new()),
         };
-        bytes += content.len() as u64;
-        if bytes > MOST_BYTES {
-            return Err(io::Error::other(format!("the folder has more than {MOST_BYTES} bytes")));
-        }
         [kind.as_bytes(), entry.name.as_bytes(), &content].into_iter().for_each(&mut add);
     }
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())

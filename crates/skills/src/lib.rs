@@ -37,9 +37,8 @@
 //! use archon_skills::{ActivateSkill, SkillConversations, SkillSet};
 //! use archon_types::Tool;
 //!
-//! # let place = tempfile::tempdir()?;
-//! # let skills = place.path();
-//! let folder = skills.join("release-notes");
+//! let skills = tempfile::tempdir()?;
+//! let folder = skills.path().join("release-notes");
 //! std::fs::create_dir(&folder)?;
 //! let text = "---\nname: release-notes\ndescription: Writes release notes.\n---\nRead the changelog first.\n";
 //! std::fs::write(folder.join("SKILL.md"), text)?;

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use archon_skills::{SkillError, SkillLevel, SkillSet};
+use archon_types::{TokenCounter as _, TokenEstimate};
 
 use crate::folders::{Place, names, warnings};
 
@@ -200,11 +201,9 @@ fn read_file_outside_of_the_folder_or_through_a_link_is_refused() {
     for path in
         ["../secret.txt", "a/../../secret.txt", "link.txt", "up/secret.txt", absolute.to_str().unwrap()]
     {
-        let refused = skill.read_file(path);
-        assert!(!matches!(refused, Ok(_)), "{path}");
-        let is_outside = refused == Err(SkillError::Outside(path.to_owned()));
-        assert!(is_outside || path.starts_with("a/"), "{path}");
+        assert_eq!(skill.read_file(path), Err(SkillError::Outside(path.to_owned())));
     }
+    assert!(matches!(skill.read_file("nothing"), Err(SkillError::Unreadable { .. })));
     assert_eq!(skill.files(), ["a.txt"]);
 }
 
@@ -242,4 +241,20 @@ fn load_dir_follows_no_link_and_stops_at_its_limits() {
     assert_eq!(names(&set), [""; 0]);
     assert_eq!(set.warnings().len(), 1);
     assert!(set.warnings()[0].text.starts_with("only 2000 folders are searched"));
+}
+
+// spec: SK-04
+#[test]
+fn format_for_prompt_of_two_hundred_skills_has_at_most_100_tokens_each() {
+    let place = Place::new();
+    let about = "Extracts text and tables from PDF files, fills PDF forms, and merges multiple PDFs. Use when working \
+                 with PDF documents or when the user mentions PDFs, forms, or document extraction.";
+    for number in 0..200 {
+        let text =
+            format!("---\nname: skill-{number}\ndescription: {about}\n---\n{}\n", "Body. ".repeat(1000));
+        place.write(&format!("skill-{number}/SKILL.md"), text);
+    }
+    let text = place.load().format_for_prompt();
+    let tokens = TokenEstimate.count(&text);
+    assert!(tokens <= 200 * 100, "{tokens}");
 }

@@ -1,4 +1,5 @@
 //! Tests of skills: the lenient load, the strict validation, trust, activation, and the tool.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
 mod folders;

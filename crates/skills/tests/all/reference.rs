@@ -265,7 +265,6 @@ fn validate_has_the_verdicts_of_the_reference_validator() {
         }
         fs::remove_dir_all(folder.parent().unwrap()).unwrap();
     }
-    fs::write("/tmp/skref/diff.txt", differences.join("\n")).unwrap();
     assert!(differences.is_empty(), "{} of {count}:\n{}", differences.len(), differences.join("\n"));
     assert!(
         u64::from(valid) > count / 10,
