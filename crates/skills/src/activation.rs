@@ -46,7 +46,7 @@ pub struct SkillActivationRequest {
     pub max_depth: u32,
     /// The names of the skills that led to this one, the outermost first.
     pub activation_chain: Vec<String>,
-    /// Who wants the skill. Default: the model.
+    /// The one who wants the skill. Default: the model.
     pub activator: SkillActivator,
     /// The time of the request.
     pub at: Timestamp,
@@ -118,7 +118,7 @@ impl SkillActivationRequest {
 pub struct SkillActivationResult {
     /// The messages, in order. All of them belong into the conversation, or none.
     pub messages: Vec<SkillMessage>,
-    /// What changes while the skill is active; `None` after an error.
+    /// The effects while the skill is active; `None` after an error.
     pub context_modifier: Option<SkillModifier>,
     /// True if the skill is active now.
     pub success: bool,
@@ -189,7 +189,7 @@ pub enum SkillVisibility {
     Hidden,
 }
 
-/// What changes while a skill is active.
+/// The effects of a skill while it is active.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillModifier {

@@ -33,7 +33,7 @@ impl SkillBound {
 
 impl PermissionBound for SkillBound {
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit {
-        match self.conversation.blocked_by(&tool.name, subject) {
+        match self.conversation.blocker(&tool.name, subject) {
             Some(skill) => Permit::Deny(format!("allowed-tools of the active skill `{}`", skill.name)),
             None => self.above.as_ref().map_or(Permit::Allow, |above| above.verdict(tool, subject, run)),
         }

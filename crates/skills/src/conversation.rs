@@ -75,7 +75,7 @@ pub struct ActiveSkill {
 pub struct SkillMetrics {
     /// The number of activations that succeeded.
     pub activations: u64,
-    /// How many of them found the instructions in the conversation already.
+    /// The number of these that found the instructions in the conversation already.
     pub repeated: u64,
     /// The number of activations that were refused or failed.
     pub refused: u64,
@@ -117,7 +117,7 @@ impl SkillConversation {
     /// a skill that is in its own chain, for a chain that is too long, and for a file that cannot be read.
     pub fn activate(&self, request: &SkillActivationRequest) -> SkillActivationResult {
         let mut state = self.state();
-        match self.activated(&mut state, request) {
+        match self.try_activate(&mut state, request) {
             Ok(result) => result,
             Err(error) => {
                 state.metrics.refused += 1;
@@ -126,7 +126,7 @@ impl SkillConversation {
         }
     }
 
-    fn activated(
+    fn try_activate(
         &self,
         state: &mut State,
         request: &SkillActivationRequest,
@@ -193,16 +193,16 @@ impl SkillConversation {
 
     /// Returns true if some calls of this tool may be allowed, so that its definition belongs into a request.
     pub fn offers_tool(&self, tool: &str) -> bool {
-        self.blocker(tool, |tools| tools.names_tool(tool)).is_none()
+        self.blocker_by(tool, |tools| tools.names_tool(tool)).is_none()
     }
 
     /// Returns the first active skill that does not allow this call, if there is one. Each active skill with a list of
     /// tools must allow it, so that a further skill never allows more. Calls of `activate_skill` are always allowed.
-    pub fn blocked_by(&self, tool: &str, subject: &Subject) -> Option<Arc<Skill>> {
-        self.blocker(tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
+    pub fn blocker(&self, tool: &str, subject: &Subject) -> Option<Arc<Skill>> {
+        self.blocker_by(tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
     }
 
-    fn blocker(&self, tool: &str, allows: impl Fn(&crate::AllowedTools) -> bool) -> Option<Arc<Skill>> {
+    fn blocker_by(&self, tool: &str, allows: impl Fn(&crate::AllowedTools) -> bool) -> Option<Arc<Skill>> {
         if tool == ACTIVATE_SKILL {
             return None;
         }

@@ -166,7 +166,7 @@ impl Reader<'_> {
             Value::Map(_) => None,
         };
         let Some(list) = list else {
-            let text = "the field `allowed-tools` must be names of tools with spaces between them; the skill is left out";
+            let text = "the field `allowed-tools` must be names of tools, with spaces; the skill is left out";
             self.warn(key.line, Kind::Field, text);
             return None;
         };

@@ -1,6 +1,6 @@
 //! The list of skills for the system prompt.
 
-use crate::{Skill, SkillSet, limits, xml::escaped};
+use crate::{Skill, SkillSet, limits, xml::escape};
 
 impl SkillSet {
     /// Returns the block `<available_skills>` with the name, the description and the file of each skill that a model
@@ -28,8 +28,8 @@ fn entry(skill: &Skill) -> String {
     }
     format!(
         "<skill>\n<name>{}</name>\n<description>{}</description>\n<location>{}</location>\n</skill>\n",
-        escaped(&skill.name),
-        escaped(&description),
-        escaped(&skill.file().to_string_lossy()),
+        escape(&skill.name),
+        escape(&description),
+        escape(&skill.file().to_string_lossy()),
     )
 }

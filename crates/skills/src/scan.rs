@@ -96,7 +96,8 @@ impl Found {
     /// Warns of a link that a person may have meant as a skill.
     fn check_link(&mut self, link: &Path) {
         if link.join(SKILL_FILE).is_file() {
-            let text = "the folder is a symbolic link, which is not followed; copy the folder, or load the place that it leads to";
+            let text =
+                "the folder is a symbolic link, which is not followed; copy it, or load what it leads to";
             self.add_problem(link, Kind::Link, text);
         }
     }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     AllowedTools, SkillError, fields::Fields, folder, problem::SkillProblem,
-    problem::SkillProblemKind as Kind, skill_file, xml::escaped,
+    problem::SkillProblemKind as Kind, skill_file, xml::escape,
 };
 
 /// The most files that the instructions list.
@@ -37,11 +37,11 @@ const RESOURCE_BYTES: usize = 64 * 1024;
 pub struct Skill {
     /// The name, unique in a set.
     pub name: String,
-    /// What the skill does and when to use it, for the model.
+    /// The purpose of the skill and when to use it, for the model.
     pub description: String,
     /// The license.
     pub license: Option<String>,
-    /// What the skill needs, such as programs or a network.
+    /// The requirements of the skill, such as programs or a network.
     pub compatibility: Option<String>,
     /// Fields of other programs.
     pub metadata: BTreeMap<String, String>,
@@ -159,7 +159,7 @@ impl Skill {
     /// # Errors
     /// As [`instructions`](Self::instructions).
     pub fn content(&self, level: SkillLevel) -> Result<String, SkillError> {
-        let name = escaped(&self.name);
+        let name = escape(&self.name);
         if level == SkillLevel::Metadata {
             return Ok(format!("{}: {}", self.name, self.description));
         }
@@ -172,7 +172,7 @@ impl Skill {
         if !files.is_empty() {
             text += "<skill_resources>\n";
             for file in files.iter().take(LISTED) {
-                let _ = writeln!(text, "<file>{}</file>", escaped(file));
+                let _ = writeln!(text, "<file>{}</file>", escape(file));
             }
             if files.len() > LISTED {
                 let _ = writeln!(text, "and {} more files", files.len() - LISTED);
@@ -197,7 +197,7 @@ impl Skill {
             let Ok(content) = String::from_utf8(content) else { continue };
             if content.len() <= room {
                 room -= content.len();
-                let _ = writeln!(text, "<resource path=\"{}\">\n{content}\n</resource>", escaped(file));
+                let _ = writeln!(text, "<resource path=\"{}\">\n{content}\n</resource>", escape(file));
             }
         }
         text

@@ -1,5 +1,5 @@
-//! Tabs in YAML. The reference validator allows them in quotes, in comments and in the lines of a block only; the parser
-//! that we use allows them in more places.
+//! Tabs in YAML. The reference validator allows them only in quotes, in comments and in the lines of a block;
+//! our parser allows them in more places.
 
 use granit_parser::Span;
 

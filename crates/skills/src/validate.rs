@@ -155,7 +155,7 @@ impl Findings<'_> {
     }
 
     fn check_name(&mut self, line: usize, value: &Node, folder: &Path) {
-        let name = text_of(value).map(trimmed).unwrap_or_default();
+        let name = text_of(value).map(trim).unwrap_or_default();
         if name.is_empty() {
             return self.add(line, Kind::Name, "the field `name` must be a text that is not empty");
         }
@@ -167,7 +167,7 @@ impl Findings<'_> {
 
     fn check_description(&mut self, line: usize, value: &Node) {
         let text = text_of(value).unwrap_or_default();
-        if trimmed(text).is_empty() {
+        if trim(text).is_empty() {
             return self.add(
                 line,
                 Kind::Description,
@@ -188,6 +188,6 @@ fn text_of(value: &Node) -> Option<&str> {
 }
 
 /// Removes white space around a text, with the separators that the reference validator counts as such.
-fn trimmed(text: &str) -> &str {
+fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Returns a text for XML, in an element or an attribute. Characters that XML does not allow are left out.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     let is_special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || is_forbidden(c);
     if !text.contains(is_special) {
         return Cow::Borrowed(text);

@@ -181,11 +181,11 @@ impl RuleMatcher for Prefixes {
 const TOOLS: [&str; 4] = ["read_file", "write_file", "bash", "mcp__a__b"];
 
 /// Returns the calls that a conversation allows.
-fn allowed(conversation: &archon_skills::SkillConversation) -> BTreeSet<String> {
+fn allowed_calls(conversation: &archon_skills::SkillConversation) -> BTreeSet<String> {
     let command = |line: &str| Subject::Command { line: line.to_owned(), root: "/".into() };
     let calls = TOOLS.map(|tool| (tool, Subject::Unknown)).into_iter();
     let calls = calls.chain(["git log", "git push", "rm x"].map(|line| ("bash", command(line))));
-    let allowed = calls.filter(|(tool, subject)| conversation.blocked_by(tool, subject).is_none());
+    let allowed = calls.filter(|(tool, subject)| conversation.blocker(tool, subject).is_none());
     allowed.map(|(tool, subject)| format!("{tool} {subject:?}")).collect()
 }
 
@@ -215,12 +215,12 @@ proptest! {
             place.skill(&format!("s{number}"), &format!("allowed-tools: \"{list}\"\n"));
         }
         let conversation = place.conversation().with_matcher(Arc::new(Prefixes));
-        let mut before = allowed(&conversation);
+        let mut before = allowed_calls(&conversation);
         prop_assert_eq!(before.len(), 7);
         for (number, list) in lists.iter().enumerate() {
             let result = conversation.activate(&request(&format!("s{number}"), &[]));
             prop_assert!(result.success, "{:?}", result.error);
-            let after = allowed(&conversation);
+            let after = allowed_calls(&conversation);
             prop_assert!(after.is_subset(&before), "{list}: {after:?} is more than {before:?}");
             let offered = |tool: &str| conversation.offers_tool(tool);
             let callable = |tool: &str| after.iter().any(|call| call.starts_with(&format!("{tool} ")));
@@ -238,11 +238,11 @@ fn allowed_tools_of_two_active_skills_are_intersected_and_end_with_them() {
     let conversation = place.conversation().with_matcher(Arc::new(Prefixes));
     conversation.activate(&request("a", &[]));
     conversation.activate(&request("b", &[]));
-    let calls = allowed(&conversation);
+    let calls = allowed_calls(&conversation);
     assert_eq!(calls.len(), 1, "{calls:?}");
     assert!(calls.first().unwrap().contains("git log"));
     assert!(conversation.offers_tool("activate_skill") && !conversation.offers_tool("read_file"));
-    assert_eq!(conversation.blocked_by("write_file", &Subject::Unknown).unwrap().name, "a");
+    assert_eq!(conversation.blocker("write_file", &Subject::Unknown).unwrap().name, "a");
     conversation.end_active();
-    assert_eq!(allowed(&conversation).len(), 7);
+    assert_eq!(allowed_calls(&conversation).len(), 7);
 }

@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 
 use archon_skills::{SkillError, SkillLevel, SkillSet};
 use archon_types::{TokenCounter as _, TokenEstimate};
+use proptest::prelude::*;
 
 use crate::folders::{Place, names, warnings};
 
@@ -118,8 +119,10 @@ fn load_of_doubtful_files_warns_and_loads_them() {
         [
             "a/SKILL.md:3: a value with a colon must be in quotes; it was read as if it were",
             "a/SKILL.md:2: the name `B_x` must be in lower case; other programs may refuse the skill",
-            "a/SKILL.md:2: the name `B_x` may have only letters, digits and hyphens; other programs may refuse the skill",
-            "a/SKILL.md:2: the name `B_x` differs from the folder's name `a`; make them equal; other programs may refuse the skill",
+            "a/SKILL.md:2: the name `B_x` may have only letters, digits and hyphens; \
+             other programs may refuse the skill",
+            "a/SKILL.md:2: the name `B_x` differs from the folder's name `a`; make them equal; \
+             other programs may refuse the skill",
             "b/SKILL.md:1: the field `name` has no text; the folder's name `b` is used",
             "b/SKILL.md:3: the field `disable-model-invocation` must be `true` or `false`; it is read as `true`",
         ]
@@ -257,4 +260,22 @@ fn format_for_prompt_of_two_hundred_skills_has_at_most_100_tokens_each() {
     let text = place.load().format_for_prompt();
     let tokens = TokenEstimate.count(&text);
     assert!(tokens <= 200 * 100, "{tokens}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // spec: SK-02, SK-03
+    #[test]
+    fn load_of_any_text_is_a_skill_or_a_warning_and_the_prompt_is_xml(
+        fields in "((name|description|metadata|allowed-tools|x): ?[^a-z]{0,12}\n){0,4}",
+        rest in "(---\n)?\\PC{0,20}",
+    ) {
+        let place = Place::new();
+        place.write("a/SKILL.md", format!("---\n{fields}{rest}"));
+        let set = place.load();
+        prop_assert!(!set.is_empty() || !set.warnings().is_empty());
+        let text = set.format_for_prompt();
+        prop_assert!(text.is_empty() || roxmltree::Document::parse(&text).is_ok(), "{text}");
+    }
 }

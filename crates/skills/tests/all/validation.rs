@@ -20,7 +20,8 @@ fn with(fields: &str) -> String {
 // spec: SK-02
 #[test]
 fn validate_of_valid_skills_finds_nothing() {
-    let fields = "license: MIT\ncompatibility: |\n  git\n  and jq\nallowed-tools: Bash(git:*) Read\nmetadata:\n  a: b # c";
+    let fields = "license: MIT\ncompatibility: |\n  git\n  and jq\nallowed-tools: Bash(git:*) Read\n\
+                  metadata:\n  a: b # c";
     check(with(fields), &[]);
     check("---\nname: \"my-skill\"\ndescription: >-\n  Does\n  it.\n---", &[]);
     check("---\r\nname: my-skill\r\ndescription: Does it.\r\n---\r\nBody.\r\n", &[]);
