@@ -1,6 +1,6 @@
 //! The request to activate a skill, and its result.
 
-use archon_types::{Message, Timestamp};
+use archon_types::{Message, RunId, Timestamp};
 
 use crate::{AllowedTools, SkillError, SkillLevel};
 
@@ -25,7 +25,7 @@ pub(crate) const MAX_DEPTH: u32 = 3;
 ///     .with_activator(SkillActivator::Person)
 ///     .with_user_request("for version 1.2");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SkillActivationRequest {
     /// The name of the skill.
@@ -34,6 +34,8 @@ pub struct SkillActivationRequest {
     pub activation_id: String,
     /// The id of the conversation, for logs.
     pub conversation_id: String,
+    /// The run in which the skill is active. Default: the empty id, for a loop without runs.
+    pub run: RunId,
     /// The words of the person that the skill is for; empty if there are none.
     pub user_request: String,
     /// The conversation so far, for programs that decide about a request. Activation does not read it.
@@ -65,7 +67,20 @@ pub enum SkillActivator {
 impl SkillActivationRequest {
     /// Creates a request of the model for a skill, at depth 0.
     pub fn new(skill_name: impl Into<String>) -> Self {
-        Self { skill_name: skill_name.into(), max_depth: MAX_DEPTH, ..Self::default() }
+        Self {
+            skill_name: skill_name.into(),
+            activation_id: String::new(),
+            conversation_id: String::new(),
+            run: RunId::new(""),
+            user_request: String::new(),
+            conversation_history: Vec::new(),
+            load_level: SkillLevel::default(),
+            activation_depth: 0,
+            max_depth: MAX_DEPTH,
+            activation_chain: Vec::new(),
+            activator: SkillActivator::default(),
+            at: Timestamp::default(),
+        }
     }
 
     /// Sets the skills that led to this one, and with them the depth.
@@ -83,6 +98,9 @@ impl SkillActivationRequest {
 
     /// Sets the id of the conversation, for logs.
     pub fn with_conversation_id(self, id: impl Into<String>) -> Self { self.conversation_id = id.into() }
+
+    /// Sets the run in which the skill is active.
+    pub fn with_run(self, run: impl Into<RunId>) -> Self { self.run = run.into() }
 
     /// Sets the words of the person that the skill is for.
     pub fn with_user_request(self, request: impl Into<String>) -> Self { self.user_request = request.into() }

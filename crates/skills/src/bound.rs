@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Context, PermissionBound, Permit, Subject, ToolSpec};
+use archon_types::{Context, PermissionBound, Permit, RunId, Subject, ToolSpec};
 
 use crate::SkillConversation;
 
@@ -14,30 +14,35 @@ use crate::SkillConversation;
 /// use std::sync::Arc;
 ///
 /// use archon_skills::{SkillBound, SkillConversation, SkillSet};
-/// use archon_types::PermissionBound;
+/// use archon_types::{PermissionBound, RunId};
 ///
 /// let conversation = Arc::new(SkillConversation::new(Arc::new(SkillSet::new())));
-/// let bound: Arc<dyn PermissionBound> = Arc::new(SkillBound::new(conversation, None));
+/// let bound: Arc<dyn PermissionBound> = Arc::new(SkillBound::new(conversation, RunId::new("run_1"), None));
 /// ```
 pub struct SkillBound {
     conversation: Arc<SkillConversation>,
+    run: RunId,
     above: Option<Arc<dyn PermissionBound>>,
 }
 
 impl SkillBound {
-    /// Creates the bound of a conversation, below another bound.
-    pub fn new(conversation: Arc<SkillConversation>, above: Option<Arc<dyn PermissionBound>>) -> Self {
-        Self { conversation, above }
+    /// Creates the bound of a run of a conversation, below another bound.
+    pub fn new(
+        conversation: Arc<SkillConversation>,
+        run: RunId,
+        above: Option<Arc<dyn PermissionBound>>,
+    ) -> Self {
+        Self { conversation, run, above }
     }
 }
 
 impl PermissionBound for SkillBound {
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit {
-        match self.conversation.blocker(&tool.name, subject) {
+        match self.conversation.blocker(&self.run, &tool.name, subject) {
             Some(skill) => Permit::Deny(format!("allowed-tools of the active skill `{}`", skill.name)),
             None => self.above.as_ref().map_or(Permit::Allow, |above| above.verdict(tool, subject, run)),
         }
     }
 }
 
-archon_types::debug_fields!(SkillBound: conversation);
+archon_types::debug_fields!(SkillBound: conversation, run);

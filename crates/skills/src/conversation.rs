@@ -6,20 +6,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{Subject, Timestamp};
+use archon_types::{RunId, Subject, Timestamp};
 
 use crate::{
     ACTIVATE_SKILL, RuleMatcher, Skill, SkillActivationRequest, SkillActivationResult, SkillActivator,
     SkillError, SkillLevel, SkillMessage, SkillMessageKind, SkillModifier, SkillSet,
 };
 
-/// The skills of one conversation. The conversation owns the lock that makes an activation atomic: of two activations
+/// The skills of one conversation. A skill is active in the run that activated it, which a person's next message ends.
+/// The conversation owns the lock that makes an activation atomic: of two activations
 /// of one skill at the same time, one brings the instructions.
 ///
 /// ```
 /// use std::sync::Arc;
 ///
 /// use archon_skills::{SkillActivationRequest, SkillActivator, SkillConversation, SkillSet};
+/// use archon_types::RunId;
 ///
 /// # let place = tempfile::tempdir()?;
 /// let folder = place.path().join("review");
@@ -31,13 +33,13 @@ use crate::{
 /// let conversation = SkillConversation::new(skills.clone());
 /// // A person wrote `/review the parser`.
 /// let (skill, rest) = skills.command("/review the parser").unwrap();
+/// let run = RunId::new("run_1");
 /// let request = SkillActivationRequest::new(&skill.name).with_activator(SkillActivator::Person);
-/// let result = conversation.activate(&request.with_user_request(rest));
+/// let result = conversation.activate(&request.with_user_request(rest).with_run(run.clone()));
 /// assert!(result.success && result.text_for_model().contains("Look for bugs."));
-/// assert!(conversation.offers_tool("read_file") && !conversation.offers_tool("bash"));
-/// // The person's next message: the tools are back, and the instructions stay in the conversation.
-/// conversation.end_active();
-/// assert!(conversation.offers_tool("bash"));
+/// assert!(conversation.offers_tool(&run, "read_file") && !conversation.offers_tool(&run, "bash"));
+/// // In the run of the person's next message, the tools are back; the instructions are in the conversation.
+/// assert!(conversation.offers_tool(&RunId::new("run_2"), "bash"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct SkillConversation {
@@ -48,8 +50,8 @@ pub struct SkillConversation {
 
 #[derive(Default)]
 struct State {
-    /// The active skills, the oldest first.
-    active: Vec<ActiveSkill>,
+    /// The active skills of each run, the oldest first.
+    active: BTreeMap<RunId, Vec<ActiveSkill>>,
     /// The names of the skills whose instructions the conversation has.
     loaded: BTreeSet<String>,
     metrics: SkillMetrics,
@@ -158,10 +160,9 @@ impl SkillConversation {
         }
     }
 
-    /// Ends the active skills, so that their limits and models no longer apply. Call this when a person sends the next
-    /// message. The instructions stay in the conversation.
-    pub fn end_active(&self) {
-        self.state().active.clear();
+    /// Ends the active skills of a run, so that their limits and models no longer apply to it.
+    pub fn end_run(&self, run: &RunId) {
+        self.state().active.remove(run);
     }
 
     /// Tells that the instructions of a skill are no longer in the conversation, so that the next activation brings
@@ -170,46 +171,51 @@ impl SkillConversation {
         self.state().loaded.remove(skill);
     }
 
-    /// Returns the active skills, the oldest first.
-    pub fn active(&self) -> Vec<ActiveSkill> {
-        self.state().active.clone()
+    /// Returns the active skills of a run, the oldest first.
+    pub fn active(&self, run: &RunId) -> Vec<ActiveSkill> {
+        self.state().of(run).to_vec()
     }
 
     /// Returns the chain of a skill that this skill asks for: the skill itself and those that led to it.
     ///
     /// # Errors
     /// [`SkillError::CallerNotActive`].
-    pub fn chain_below(&self, skill: &str) -> Result<Vec<String>, SkillError> {
+    pub fn chain_below(&self, run: &RunId, skill: &str) -> Result<Vec<String>, SkillError> {
         let state = self.state();
-        let active = state.active.iter().rev().find(|active| active.skill.name == skill);
+        let active = state.of(run).iter().rev().find(|active| active.skill.name == skill);
         let active = active.ok_or_else(|| SkillError::CallerNotActive(skill.to_owned()))?;
         Ok(active.activation_chain.iter().cloned().chain([skill.to_owned()]).collect())
     }
 
-    /// Returns the model that the newest active skill with a model names.
-    pub fn model(&self) -> Option<String> {
-        self.state().active.iter().rev().find_map(|active| active.skill.model.clone())
+    /// Returns the model that the newest active skill of a run names, if one does.
+    pub fn model(&self, run: &RunId) -> Option<String> {
+        self.state().of(run).iter().rev().find_map(|active| active.skill.model.clone())
     }
 
-    /// Returns true if some calls of this tool may be allowed, so that its definition belongs into a request.
-    pub fn offers_tool(&self, tool: &str) -> bool {
-        self.blocker_by(tool, |tools| tools.names_tool(tool)).is_none()
+    /// Returns true if some calls of this tool may be allowed, so that its definition belongs into a request of the run.
+    pub fn offers_tool(&self, run: &RunId, tool: &str) -> bool {
+        self.blocker_by(run, tool, |tools| tools.names_tool(tool)).is_none()
     }
 
-    /// Returns the first active skill that does not allow this call, if there is one. Each active skill with a list of
+    /// Returns the first active skill of a run that does not allow this call, if there is one. Each active skill with a list of
     /// tools must allow it, so that a further skill never allows more. Calls of `activate_skill` are always allowed.
-    pub fn blocker(&self, tool: &str, subject: &Subject) -> Option<Arc<Skill>> {
-        self.blocker_by(tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
+    pub fn blocker(&self, run: &RunId, tool: &str, subject: &Subject) -> Option<Arc<Skill>> {
+        self.blocker_by(run, tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
     }
 
-    fn blocker_by(&self, tool: &str, allows: impl Fn(&crate::AllowedTools) -> bool) -> Option<Arc<Skill>> {
+    fn blocker_by(
+        &self,
+        run: &RunId,
+        tool: &str,
+        allows: impl Fn(&crate::AllowedTools) -> bool,
+    ) -> Option<Arc<Skill>> {
         if tool == ACTIVATE_SKILL {
             return None;
         }
         let state = self.state();
         let blocks =
             |active: &&ActiveSkill| active.skill.allowed_tools.as_ref().is_some_and(|tools| !allows(tools));
-        state.active.iter().find(blocks).map(|active| active.skill.clone())
+        state.of(run).iter().find(blocks).map(|active| active.skill.clone())
     }
 
     /// Reads a text file of a skill whose instructions the conversation has.
@@ -238,10 +244,16 @@ impl SkillConversation {
 }
 
 impl State {
+    /// Returns the active skills of a run.
+    fn of(&self, run: &RunId) -> &[ActiveSkill] {
+        self.active.get(run).map_or(&[], Vec::as_slice)
+    }
+
     fn make_active(&mut self, skill: &Arc<Skill>, request: &SkillActivationRequest) {
         // The first activation has the shortest chain, and its limits are the same.
-        if self.active.iter().all(|active| active.skill.name != skill.name) {
-            self.active.push(ActiveSkill {
+        let active = self.active.entry(request.run.clone()).or_default();
+        if active.iter().all(|active| active.skill.name != skill.name) {
+            active.push(ActiveSkill {
                 skill: skill.clone(),
                 activation_id: request.activation_id.clone(),
                 activation_chain: request.activation_chain.clone(),

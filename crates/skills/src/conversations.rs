@@ -20,11 +20,11 @@ const MOST: usize = 1_000;
 /// use std::sync::Arc;
 ///
 /// use archon_skills::{SkillConversations, SkillSet};
-/// use archon_types::SessionId;
+/// use archon_types::{RunId, SessionId};
 ///
 /// let conversations = SkillConversations::new(Arc::new(SkillSet::new()));
 /// let conversation = conversations.of(&SessionId::new("anna-1"));
-/// assert!(conversation.active().is_empty());
+/// assert!(conversation.active(&RunId::new("run_1")).is_empty());
 /// assert_eq!(conversations.metrics().unique_skills(), 0);
 /// ```
 pub struct SkillConversations {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxFuture, Json, SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, Json, SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use serde_json::json;
 
 use crate::{ACTIVATE_SKILL, SkillActivationRequest, SkillActivationResult, SkillConversations, SkillError};
 
-/// The key of a result's metadata with the activation, from which a resumed session restores it.
+/// The key of a result's metadata with the activated skill: its name, its tools and its model.
 pub const SKILL_METADATA: &str = "skill";
 
 /// The tool `activate_skill`: a model loads the instructions of a skill, and reads the skill's files.
@@ -76,10 +76,11 @@ impl Tool for ActivateSkill {
             if let Some(file) = text("file") {
                 return Ok(ToolResult::success(conversation.read_file(name, file).map_err(tool_error)?));
             }
-            let chain = text("called_by").map(|caller| conversation.chain_below(caller));
+            let chain = text("called_by").map(|caller| conversation.chain_below(&context.run.run, caller));
             let request = SkillActivationRequest::new(name)
                 .with_activation_chain(chain.transpose().map_err(tool_error)?.unwrap_or_default())
                 .with_activation_id(context.key())
+                .with_run(context.run.run.clone())
                 .with_conversation_id(context.run.session.to_string())
                 .with_time(context.run.clock.now());
             result(&request, conversation.activate(&request))
@@ -87,11 +88,12 @@ impl Tool for ActivateSkill {
     }
 
     fn recall(&self, session: &SessionId, result: &ToolResult) {
-        let Some(activation) = result.metadata.get(SKILL_METADATA) else { return };
-        let text = |key: &str| activation.get(key).and_then(Json::as_str).unwrap_or_default();
-        let chain = activation.get("activation_chain").and_then(Json::as_array).into_iter().flatten();
-        let request = SkillActivationRequest::new(text("name"))
-            .with_activation_id(text("activation_id"))
+        let Some(seen) = result.metadata.get(metadata::SEEN) else { return };
+        let Some(name) = seen.get("skill").and_then(Json::as_str) else { return };
+        let chain = seen.get("chain").and_then(Json::as_array).into_iter().flatten();
+        let run = seen.get("run").and_then(Json::as_str).unwrap_or_default();
+        let request = SkillActivationRequest::new(name)
+            .with_run(run)
             .with_activation_chain(chain.filter_map(Json::as_str));
         self.conversations.of(session).restore(&request);
     }
@@ -105,14 +107,17 @@ fn result(
         return Err(tool_error(error));
     }
     let modifier = activation.context_modifier.clone().unwrap_or_default();
-    let metadata = json!({
+    let about = json!({
         "name": request.skill_name,
         "activation_id": request.activation_id,
-        "activation_chain": request.activation_chain,
         "allowed_tools": modifier.allowed_tools.as_ref().map(|tools| tools.rules()),
         "model": modifier.model,
     });
-    Ok(ToolResult::success(activation.text_for_model()).with_metadata(SKILL_METADATA, metadata))
+    // The loop gives it to `recall` when the session goes on, also in another process.
+    let seen = json!({ "skill": request.skill_name, "run": request.run, "chain": request.activation_chain });
+    Ok(ToolResult::success(activation.text_for_model())
+        .with_metadata(SKILL_METADATA, about)
+        .with_metadata(metadata::SEEN, seen))
 }
 
 fn tool_error(error: SkillError) -> ToolError {

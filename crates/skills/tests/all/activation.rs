@@ -10,7 +10,7 @@ use archon_skills::{
     AllowedTools, RuleMatcher, SkillActivationRequest, SkillActivator, SkillConversations, SkillError,
     SkillLevel, SkillMessageKind, SkillVisibility,
 };
-use archon_types::{SessionId, Subject, Timestamp};
+use archon_types::{RunId, SessionId, Subject, Timestamp};
 use proptest::prelude::*;
 
 use crate::folders::Place;
@@ -24,7 +24,11 @@ fn place_with(names: &[&str]) -> Place {
 }
 
 fn request(name: &str, chain: &[&str]) -> SkillActivationRequest {
-    SkillActivationRequest::new(name).with_activation_chain(chain.iter().copied())
+    SkillActivationRequest::new(name).with_activation_chain(chain.iter().copied()).with_run(run())
+}
+
+fn run() -> RunId {
+    RunId::new("run_1")
 }
 
 // spec: SK-06, SK-07, A-47
@@ -45,10 +49,11 @@ fn activate_in_a_circle_or_too_deep_is_refused_with_the_chain() {
     assert_eq!(activate("E", &["A", "B", "C", "D"]).unwrap(), "Maximum skill activation depth (3) exceeded");
     let deep = request("E", &["A", "B"]).with_max_depth(1);
     assert_eq!(conversation.activate(&deep).error, Some(SkillError::TooDeep(1)));
-    let active: Vec<String> = conversation.active().iter().map(|active| active.skill.name.clone()).collect();
+    let active: Vec<String> =
+        conversation.active(&run()).iter().map(|active| active.skill.name.clone()).collect();
     assert_eq!(active, ["A", "B", "C", "D"]);
-    assert_eq!(conversation.chain_below("C").unwrap(), ["A", "B", "C"]);
-    assert_eq!(conversation.chain_below("E"), Err(SkillError::CallerNotActive("E".to_owned())));
+    assert_eq!(conversation.chain_below(&run(), "C").unwrap(), ["A", "B", "C"]);
+    assert_eq!(conversation.chain_below(&run(), "E"), Err(SkillError::CallerNotActive("E".to_owned())));
 }
 
 // spec: SK-08
@@ -78,7 +83,7 @@ fn activate_returns_messages_and_modifier() {
          Only these tools may be called while it is active: read_file bash(git log:*). The model is small."
     );
     assert!(result.text_for_model().contains("<skill_content name=\"review\">\nDo review.\n"));
-    let active = conversation.active();
+    let active = conversation.active(&run());
     assert_eq!((active[0].activation_id.as_str(), active[0].since), ("act_1", Timestamp::from_millis(7)));
 
     let metadata = request("review", &[]).with_load_level(SkillLevel::Metadata);
@@ -131,11 +136,11 @@ fn activate_by_threads_at_once_brings_the_instructions_once() {
     let metrics = conversation.metrics();
     assert_eq!((metrics.activations, metrics.repeated, metrics.refused), (9, 7, 1));
     assert_eq!((metrics.unique_skills(), metrics.by_skill["a"]), (2, 8));
-    assert_eq!(conversation.active().len(), 2);
+    assert_eq!(conversation.active(&run()).len(), 2);
 
-    conversation.end_active();
-    assert!(conversation.active().is_empty());
-    assert!(!conversation.activate(&request("a", &[])).text_for_model().contains("Do a."));
+    let next = RunId::new("run_2");
+    assert!(conversation.active(&next).is_empty());
+    assert!(!conversation.activate(&request("a", &[]).with_run(next)).text_for_model().contains("Do a."));
     conversation.forget_instructions("a");
     assert!(conversation.activate(&request("a", &[])).text_for_model().contains("Do a."));
 }
@@ -147,7 +152,7 @@ fn activate_of_an_unreadable_file_changes_nothing() {
     let conversation = place.conversation();
     std::fs::remove_file(place.path().join("a/SKILL.md")).unwrap();
     assert!(matches!(conversation.activate(&request("a", &[])).error, Some(SkillError::Unreadable { .. })));
-    assert!(conversation.active().is_empty());
+    assert!(conversation.active(&run()).is_empty());
     place.skill("a", "");
     assert!(conversation.activate(&request("a", &[])).text_for_model().contains("Do a."));
 }
@@ -162,8 +167,8 @@ fn conversations_beyond_the_limit_drop_the_oldest_that_nobody_holds() {
     held.activate(&request("a", &[]));
     conversations.of(&session("2")).activate(&request("a", &[]));
     conversations.of(&session("3"));
-    assert_eq!(conversations.of(&session("1")).active().len(), 1);
-    assert!(conversations.of(&session("2")).active().is_empty());
+    assert_eq!(conversations.of(&session("1")).active(&run()).len(), 1);
+    assert!(conversations.of(&session("2")).active(&run()).is_empty());
     assert_eq!(conversations.metrics().activations, 2);
 }
 
@@ -185,7 +190,7 @@ fn allowed_calls(conversation: &archon_skills::SkillConversation) -> BTreeSet<St
     let command = |line: &str| Subject::Command { line: line.to_owned(), root: "/".into() };
     let calls = TOOLS.map(|tool| (tool, Subject::Unknown)).into_iter();
     let calls = calls.chain(["git log", "git push", "rm x"].map(|line| ("bash", command(line))));
-    let allowed = calls.filter(|(tool, subject)| conversation.blocker(tool, subject).is_none());
+    let allowed = calls.filter(|(tool, subject)| conversation.blocker(&run(), tool, subject).is_none());
     allowed.map(|(tool, subject)| format!("{tool} {subject:?}")).collect()
 }
 
@@ -222,7 +227,7 @@ proptest! {
             prop_assert!(result.success, "{:?}", result.error);
             let after = allowed_calls(&conversation);
             prop_assert!(after.is_subset(&before), "{list}: {after:?} is more than {before:?}");
-            let offered = |tool: &str| conversation.offers_tool(tool);
+            let offered = |tool: &str| conversation.offers_tool(&run(), tool);
             let callable = |tool: &str| after.iter().any(|call| call.starts_with(&format!("{tool} ")));
             prop_assert!(TOOLS.iter().all(|tool| offered(tool) || !callable(tool)));
             before = after;
@@ -241,8 +246,10 @@ fn allowed_tools_of_two_active_skills_are_intersected_and_end_with_them() {
     let calls = allowed_calls(&conversation);
     assert_eq!(calls.len(), 1, "{calls:?}");
     assert!(calls.first().unwrap().contains("git log"));
-    assert!(conversation.offers_tool("activate_skill") && !conversation.offers_tool("read_file"));
-    assert_eq!(conversation.blocker("write_file", &Subject::Unknown).unwrap().name, "a");
-    conversation.end_active();
+    assert!(
+        conversation.offers_tool(&run(), "activate_skill") && !conversation.offers_tool(&run(), "read_file")
+    );
+    assert_eq!(conversation.blocker(&run(), "write_file", &Subject::Unknown).unwrap().name, "a");
+    conversation.end_run(&run());
     assert_eq!(allowed_calls(&conversation).len(), 7);
 }

@@ -71,7 +71,7 @@ async fn call_brings_the_instructions_once_and_follows_the_chain() {
         refusal(&tool, json!({ "name": "A", "called_by": "C" })).await.1,
         "Circular dependency detected: A → B → C → A"
     );
-    assert_eq!(conversations.of(&SessionId::new("s")).active().len(), 3);
+    assert_eq!(conversations.of(&SessionId::new("s")).active(&"run".into()).len(), 3);
 }
 
 // spec: SK-04
@@ -103,8 +103,10 @@ async fn recall_in_another_process_restores_the_active_skill() {
     tool.recall(&SessionId::new("s"), &earlier);
     tool.recall(&SessionId::new("s"), &ToolResult::success("without metadata"));
     let conversation = conversations.of(&SessionId::new("s"));
-    assert_eq!(conversation.active()[0].skill.name, "a");
-    assert!(!conversation.offers_tool("bash"));
+    assert_eq!(conversation.active(&"run".into())[0].skill.name, "a");
+    assert!(!conversation.offers_tool(&"run".into(), "bash"));
+    // The run of the next message has the instructions, and no active skill.
+    assert!(conversation.active(&"run_2".into()).is_empty());
     assert!(!call(&tool, "s", json!({ "name": "a" })).await.unwrap().text().contains("Do a."));
     assert!(call(&tool, "s", json!({ "name": "b", "called_by": "a" })).await.is_ok());
 }
@@ -124,7 +126,7 @@ async fn bound_denies_what_an_active_skill_does_not_allow_and_else_asks_the_boun
     let place = Place::new();
     place.skill("a", "allowed-tools: Read\n");
     let (tool, conversations) = tool(&place);
-    let bound = |above| SkillBound::new(conversations.of(&SessionId::new("s")), above);
+    let bound = |above| SkillBound::new(conversations.of(&SessionId::new("s")), "run".into(), above);
     let verdict = |bound: SkillBound, name: &str| {
         let spec = ToolSpec::new(name, "", json!({ "type": "object" }));
         bound.verdict(&spec, &Subject::Unknown, &context("s"))
