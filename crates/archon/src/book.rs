@@ -63,6 +63,11 @@ pages! {
     HowToServe: "docs/book/how-to/serve-over-http.md",
 }
 
+#[cfg(feature = "skills")]
+pages! {
+    HowToSkills: "docs/book/how-to/skills.md",
+}
+
 #[cfg(feature = "openai-serve")]
 pages! {
     HowToServeModels: "docs/book/how-to/openai-clients.md",

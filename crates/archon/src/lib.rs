@@ -245,6 +245,9 @@ pub use archon_react_loop as react_loop;
 /// Runs over HTTP: a router of JSON and server-sent events, behind tokens with roles.
 #[cfg(feature = "server")]
 pub use archon_server as server;
+/// Skills: folders with instructions that an agent loads when a task needs them.
+#[cfg(feature = "skills")]
+pub use archon_skills as skills;
 /// Snapshots of a workspace, and what an undo did.
 #[cfg(all(unix, feature = "undo"))]
 pub use archon_snapshots as snapshots;

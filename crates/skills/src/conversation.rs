@@ -1,0 +1,318 @@
+//! The skills of one conversation: which are active, which instructions it already has, and what the active skills
+//! allow.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::{RunId, Subject, Timestamp};
+
+use crate::{
+    ACTIVATE_SKILL, RuleMatcher, Skill, SkillActivationRequest, SkillActivationResult, SkillActivator,
+    SkillError, SkillLevel, SkillMessage, SkillMessageKind, SkillModifier, SkillSet,
+};
+
+/// The skills of one conversation. A skill is active in the run that activated it, which a person's next message ends.
+/// The conversation owns the lock that makes an activation atomic: of two activations
+/// of one skill at the same time, one brings the instructions.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_skills::{SkillActivationRequest, SkillActivator, SkillConversation, SkillSet};
+/// use archon_types::RunId;
+///
+/// # let place = tempfile::tempdir()?;
+/// let folder = place.path().join("review");
+/// std::fs::create_dir(&folder)?;
+/// let text = "---\nname: review\ndescription: Reviews code.\nallowed-tools: Read Grep\n---\nLook for bugs.\n";
+/// std::fs::write(folder.join("SKILL.md"), text)?;
+/// let skills = Arc::new(SkillSet::load([place.path()]));
+///
+/// let conversation = SkillConversation::new(skills.clone());
+/// // A person wrote `/review the parser`.
+/// let (skill, rest) = skills.command("/review the parser").unwrap();
+/// let run = RunId::new("run_1");
+/// let request = SkillActivationRequest::new(&skill.name).with_activator(SkillActivator::Person);
+/// let result = conversation.activate(&request.with_user_request(rest).with_run(run.clone()));
+/// assert!(result.success && result.text_for_model().contains("Look for bugs."));
+/// assert!(conversation.offers_tool(&run, "read_file") && !conversation.offers_tool(&run, "bash"));
+/// // In the run of the person's next message, the tools are back; the instructions are in the conversation.
+/// assert!(conversation.offers_tool(&RunId::new("run_2"), "bash"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct SkillConversation {
+    skills: Arc<SkillSet>,
+    matcher: Option<Arc<dyn RuleMatcher>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The active skills of each run, the oldest first.
+    active: BTreeMap<RunId, Vec<ActiveSkill>>,
+    /// The names of the skills whose instructions the conversation has.
+    loaded: BTreeSet<String>,
+    metrics: SkillMetrics,
+}
+
+/// A skill that is active in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ActiveSkill {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// The id of the activation.
+    pub activation_id: String,
+    /// The names of the skills that led to this one, the outermost first.
+    pub activation_chain: Vec<String>,
+    /// The time of the activation.
+    pub since: Timestamp,
+}
+
+/// Counts of activations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkillMetrics {
+    /// The number of activations that succeeded.
+    pub activations: u64,
+    /// The number of these that found the instructions in the conversation already.
+    pub repeated: u64,
+    /// The number of activations that were refused or failed.
+    pub refused: u64,
+    /// The number of successful activations of each skill.
+    pub by_skill: BTreeMap<String, u64>,
+}
+
+impl SkillMetrics {
+    /// Returns the number of different skills that were activated.
+    pub fn unique_skills(&self) -> usize {
+        self.by_skill.len()
+    }
+
+    /// Adds the counts of another conversation.
+    pub fn add(&mut self, other: &Self) {
+        self.activations += other.activations;
+        self.repeated += other.repeated;
+        self.refused += other.refused;
+        for (skill, count) in &other.by_skill {
+            *self.by_skill.entry(skill.clone()).or_default() += count;
+        }
+    }
+}
+
+impl SkillConversation {
+    /// Creates a conversation in which no skill is active. Rules with patterns, such as `bash(git:*)`, allow nothing.
+    pub fn new(skills: Arc<SkillSet>) -> Self {
+        Self { skills, matcher: None, state: Mutex::default() }
+    }
+
+    /// Sets what compares calls with rules that have patterns.
+    pub fn with_matcher(self, matcher: Arc<dyn RuleMatcher>) -> Self {
+        Self { matcher: Some(matcher), ..self }
+    }
+
+    /// Activates a skill. The messages have the instructions unless the conversation has them already.
+    ///
+    /// Nothing changes if the activation fails: for an unknown skill, for a skill that only a person can activate, for
+    /// a skill that is in its own chain, for a chain that is too long, and for a file that cannot be read.
+    pub fn activate(&self, request: &SkillActivationRequest) -> SkillActivationResult {
+        let mut state = self.state();
+        match self.try_activate(&mut state, request) {
+            Ok(result) => result,
+            Err(error) => {
+                state.metrics.refused += 1;
+                SkillActivationResult::failed(error)
+            }
+        }
+    }
+
+    fn try_activate(
+        &self,
+        state: &mut State,
+        request: &SkillActivationRequest,
+    ) -> Result<SkillActivationResult, SkillError> {
+        let skill = self.skills.find(&request.skill_name)?;
+        if skill.disable_model_invocation && request.activator == SkillActivator::Model {
+            return Err(SkillError::OnlyByPerson(skill.name.clone()));
+        }
+        check_chain(request)?;
+        let is_loaded = state.loaded.contains(&skill.name);
+        let messages = messages(skill, request, is_loaded)?;
+        if request.load_level > SkillLevel::Metadata {
+            state.loaded.insert(skill.name.clone());
+        }
+        state.make_active(skill, request);
+        state.metrics.activations += 1;
+        state.metrics.repeated += u64::from(is_loaded);
+        *state.metrics.by_skill.entry(skill.name.clone()).or_default() += 1;
+        let modifier = modifier(skill);
+        Ok(SkillActivationResult { messages, context_modifier: Some(modifier), success: true, error: None })
+    }
+
+    /// Restores an activation that an earlier process made: the conversation has the instructions.
+    pub fn restore(&self, request: &SkillActivationRequest) {
+        if let Some(skill) = self.skills.get(&request.skill_name) {
+            let mut state = self.state();
+            state.loaded.insert(skill.name.clone());
+            state.make_active(skill, request);
+        }
+    }
+
+    /// Ends the active skills of a run, so that their limits and models no longer apply to it.
+    pub fn end_run(&self, run: &RunId) {
+        self.state().active.remove(run);
+    }
+
+    /// Tells that the instructions of a skill are no longer in the conversation, so that the next activation brings
+    /// them again.
+    pub fn forget_instructions(&self, skill: &str) {
+        self.state().loaded.remove(skill);
+    }
+
+    /// Returns the active skills of a run, the oldest first.
+    pub fn active(&self, run: &RunId) -> Vec<ActiveSkill> {
+        self.state().of(run).to_vec()
+    }
+
+    /// Returns the chain of a skill that this skill asks for: the skill itself and those that led to it.
+    ///
+    /// # Errors
+    /// [`SkillError::CallerNotActive`].
+    pub fn chain_below(&self, run: &RunId, skill: &str) -> Result<Vec<String>, SkillError> {
+        let state = self.state();
+        let active = state.of(run).iter().rev().find(|active| active.skill.name == skill);
+        let active = active.ok_or_else(|| SkillError::CallerNotActive(skill.to_owned()))?;
+        Ok(active.activation_chain.iter().cloned().chain([skill.to_owned()]).collect())
+    }
+
+    /// Returns the model that the newest active skill of a run names, if one does.
+    pub fn model(&self, run: &RunId) -> Option<String> {
+        self.state().of(run).iter().rev().find_map(|active| active.skill.model.clone())
+    }
+
+    /// Returns true if some calls of this tool may be allowed, so that its definition belongs into a request of the run.
+    pub fn offers_tool(&self, run: &RunId, tool: &str) -> bool {
+        self.blocker_by(run, tool, |tools| tools.names_tool(tool)).is_none()
+    }
+
+    /// Returns the first active skill of a run that does not allow this call, if there is one. Each active skill with a list of
+    /// tools must allow it, so that a further skill never allows more. Calls of `activate_skill` are always allowed.
+    pub fn blocker(&self, run: &RunId, tool: &str, subject: &Subject) -> Option<Arc<Skill>> {
+        self.blocker_by(run, tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
+    }
+
+    fn blocker_by(
+        &self,
+        run: &RunId,
+        tool: &str,
+        allows: impl Fn(&crate::AllowedTools) -> bool,
+    ) -> Option<Arc<Skill>> {
+        if tool == ACTIVATE_SKILL {
+            return None;
+        }
+        let state = self.state();
+        let blocks =
+            |active: &&ActiveSkill| active.skill.allowed_tools.as_ref().is_some_and(|tools| !allows(tools));
+        state.of(run).iter().find(blocks).map(|active| active.skill.clone())
+    }
+
+    /// Reads a text file of a skill whose instructions the conversation has.
+    ///
+    /// # Errors
+    /// [`SkillError::NotActive`] for another skill; else as [`Skill::read_file`], also for a file that is not text.
+    pub fn read_file(&self, skill: &str, name: &str) -> Result<String, SkillError> {
+        let skill = self.skills.find(skill)?;
+        if !self.state().loaded.contains(&skill.name) {
+            return Err(SkillError::NotActive(skill.name.clone()));
+        }
+        String::from_utf8(skill.read_file(name)?).map_err(|_| SkillError::Unreadable {
+            file: skill.folder.join(name),
+            problem: "it is not UTF-8 text".to_owned(),
+        })
+    }
+
+    /// Returns the counts of this conversation.
+    pub fn metrics(&self) -> SkillMetrics {
+        self.state().metrics.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Returns the active skills of a run.
+    fn of(&self, run: &RunId) -> &[ActiveSkill] {
+        self.active.get(run).map_or(&[], Vec::as_slice)
+    }
+
+    fn make_active(&mut self, skill: &Arc<Skill>, request: &SkillActivationRequest) {
+        // The first activation has the shortest chain, and its limits are the same.
+        let active = self.active.entry(request.run.clone()).or_default();
+        if active.iter().all(|active| active.skill.name != skill.name) {
+            active.push(ActiveSkill {
+                skill: skill.clone(),
+                activation_id: request.activation_id.clone(),
+                activation_chain: request.activation_chain.clone(),
+                since: request.at,
+            });
+        }
+    }
+}
+
+/// Refuses a skill that is in its own chain, and a chain that is too long.
+fn check_chain(request: &SkillActivationRequest) -> Result<(), SkillError> {
+    let (chain, name) = (&request.activation_chain, &request.skill_name);
+    if chain.contains(name) {
+        let names: Vec<&str> = chain.iter().chain([name]).map(String::as_str).collect();
+        return Err(SkillError::Circular(names.join(" → ")));
+    }
+    let depth = request.activation_depth.max(u32::try_from(chain.len()).unwrap_or(u32::MAX));
+    match depth > request.max_depth {
+        true => Err(SkillError::TooDeep(request.max_depth)),
+        false => Ok(()),
+    }
+}
+
+fn modifier(skill: &Skill) -> SkillModifier {
+    SkillModifier {
+        allowed_tools: skill.allowed_tools.clone(),
+        model: skill.model.clone(),
+        disable_model_invocation: skill.disable_model_invocation,
+    }
+}
+
+/// Returns the messages of an activation.
+fn messages(
+    skill: &Skill,
+    request: &SkillActivationRequest,
+    is_loaded: bool,
+) -> Result<Vec<SkillMessage>, SkillError> {
+    let name = &skill.name;
+    let about = match request.user_request.as_str() {
+        "" => format!("The skill `{name}` is active."),
+        words => format!("The skill `{name}` is active, for: {words}"),
+    };
+    let mut messages = vec![SkillMessage::new(SkillMessageKind::Metadata, about)];
+    let instruction = match (request.load_level, is_loaded) {
+        (SkillLevel::Metadata, _) => None,
+        (_, true) => Some("Its instructions are already in this conversation; follow them.".to_owned()),
+        (level, false) => Some(skill.content(level)?),
+    };
+    messages.extend(instruction.map(|text| SkillMessage::new(SkillMessageKind::Instruction, text)));
+    let mut limits = Vec::new();
+    if let Some(tools) = &skill.allowed_tools {
+        limits
+            .push(format!("Only these tools may be called while it is active: {}.", tools.rules().join(" ")));
+    }
+    limits.extend(skill.model.as_ref().map(|model| format!("The model is {model}.")));
+    if !limits.is_empty() {
+        messages.push(SkillMessage::new(SkillMessageKind::Permissions, limits.join(" ")));
+    }
+    Ok(messages)
+}
+
+archon_types::debug_fields!(SkillConversation: skills);

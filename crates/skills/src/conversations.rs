@@ -1,0 +1,113 @@
+//! The conversations of an agent by their sessions.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::SessionId;
+
+use crate::{RuleMatcher, SkillConversation, SkillMetrics, SkillSet};
+
+/// The most conversations that are kept while nobody uses them.
+const MOST: usize = 1_000;
+
+/// The skills of an agent and its conversations, each by its session. At most 1,000 are kept; the one that was used the
+/// longest time ago is dropped first, but never one that a run holds. A dropped conversation is restored from the
+/// results of the tool when its session goes on.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_skills::{SkillConversations, SkillSet};
+/// use archon_types::{RunId, SessionId};
+///
+/// let conversations = SkillConversations::new(Arc::new(SkillSet::new()));
+/// let conversation = conversations.of(&SessionId::new("anna-1"));
+/// assert!(conversation.active(&RunId::new("run_1")).is_empty());
+/// assert_eq!(conversations.metrics().unique_skills(), 0);
+/// ```
+pub struct SkillConversations {
+    skills: Arc<SkillSet>,
+    matcher: Option<Arc<dyn RuleMatcher>>,
+    most: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    by_session: HashMap<SessionId, (u64, Arc<SkillConversation>)>,
+    /// Counts uses, to find the conversation that was used the longest time ago.
+    uses: u64,
+    /// The counts of dropped conversations.
+    dropped: SkillMetrics,
+}
+
+impl SkillConversations {
+    /// Creates the conversations of an agent with these skills.
+    pub fn new(skills: Arc<SkillSet>) -> Self {
+        Self { skills, matcher: None, most: MOST, held: Mutex::default() }
+    }
+
+    /// Returns the skills.
+    pub fn skills(&self) -> &Arc<SkillSet> {
+        &self.skills
+    }
+
+    /// Returns the conversation of a session; a new one if there is none.
+    pub fn of(&self, session: &SessionId) -> Arc<SkillConversation> {
+        let mut held = self.held();
+        held.uses += 1;
+        let uses = held.uses;
+        if let Some((used, conversation)) = held.by_session.get_mut(session) {
+            *used = uses;
+            return conversation.clone();
+        }
+        if held.by_session.len() >= self.most {
+            held.drop_oldest();
+        }
+        let mut conversation = SkillConversation::new(self.skills.clone());
+        if let Some(matcher) = &self.matcher {
+            conversation = conversation.with_matcher(matcher.clone());
+        }
+        let conversation = Arc::new(conversation);
+        held.by_session.insert(session.clone(), (uses, conversation.clone()));
+        conversation
+    }
+
+    /// Returns the counts of all conversations.
+    pub fn metrics(&self) -> SkillMetrics {
+        let held = self.held();
+        let mut metrics = held.dropped.clone();
+        held.by_session.values().for_each(|(_, conversation)| metrics.add(&conversation.metrics()));
+        metrics
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+archon_types::setters! {
+impl SkillConversations {
+    /// Sets what compares calls with rules that have patterns.
+    pub fn with_matcher(self, matcher: Arc<dyn RuleMatcher>) -> Self { self.matcher = Some(matcher) }
+
+    /// Sets the most conversations that are kept.
+    pub fn with_most(self, most: usize) -> Self { self.most = most }
+}
+}
+
+impl Held {
+    /// Drops the conversation that was used the longest time ago, of those that nobody else holds.
+    fn drop_oldest(&mut self) {
+        let idle =
+            self.by_session.iter().filter(|(_, (_, conversation))| Arc::strong_count(conversation) == 1);
+        let oldest = idle.min_by_key(|(_, (used, _))| *used).map(|(session, _)| session.clone());
+        if let Some((_, dropped)) = oldest.and_then(|session| self.by_session.remove(&session)) {
+            self.dropped.add(&dropped.metrics());
+        }
+    }
+}
+
+archon_types::debug_fields!(SkillConversations: skills, most);

@@ -1,0 +1,109 @@
+//! `SKILL.md`: YAML between two lines `---`, and Markdown after them.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::Path,
+};
+
+/// The most bytes of a skill file that are read for its frontmatter.
+pub(crate) const HEAD_BYTES: u64 = 64 * 1024;
+/// The most bytes of a skill file, and of another file of a skill that is read as text.
+pub(crate) const FILE_BYTES: u64 = 1024 * 1024;
+/// The name of a skill file.
+pub(crate) const SKILL_FILE: &str = "SKILL.md";
+
+/// A skill file in its two parts. Line 1 of `yaml` is what follows `---` on line 1 of the file.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Parts<'t> {
+    pub(crate) yaml: &'t str,
+    pub(crate) body: &'t str,
+}
+
+/// Divides a text whose line ends are `\n`. The body has no white space around it.
+///
+/// Returns the line and the problem if there is no frontmatter, or if its end is missing.
+pub(crate) fn split(text: &str) -> Result<Parts<'_>, (usize, &'static str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let first = text.lines().next().unwrap_or_default();
+    if first.trim_end() != "---" {
+        return Err((1, "the file must begin with a line `---` and YAML"));
+    }
+    let yaml = &text["---".len()..];
+    let mut at = 0;
+    for line in yaml.split_inclusive('\n') {
+        if at > 0 && line.trim_end() == "---" {
+            return Ok(Parts { yaml: &yaml[..at], body: yaml[at + line.len()..].trim() });
+        }
+        at += line.len();
+    }
+    Err((1, "the second line `---`, after the YAML, is missing"))
+}
+
+/// Returns a text with `\n` as its only line end.
+pub(crate) fn with_plain_line_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// Reads the beginning of a regular file, up to [`HEAD_BYTES`], as text.
+pub(crate) fn read_head(file: &Path) -> io::Result<String> {
+    let (mut bytes, is_whole) = read(file, HEAD_BYTES)?;
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && !is_whole
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    text_of(bytes)
+}
+
+/// Reads a regular file of at most [`FILE_BYTES`].
+pub(crate) fn read_bytes(file: &Path) -> io::Result<Vec<u8>> {
+    match read(file, FILE_BYTES)? {
+        (bytes, true) => Ok(bytes),
+        _ => Err(io::Error::other(format!("it has more than {FILE_BYTES} bytes"))),
+    }
+}
+
+/// Reads a regular file of at most [`FILE_BYTES`] as text with `\n` as line end.
+pub(crate) fn read_text(file: &Path) -> io::Result<String> {
+    text_of(read_bytes(file)?)
+}
+
+fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
+    Ok(with_plain_line_ends(&text))
+}
+
+/// Reads at most `most` bytes, and returns true if that is the whole file. A pipe or a device is refused, because
+/// reading it could wait for ever.
+fn read(file: &Path, most: u64) -> io::Result<(Vec<u8>, bool)> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
+    let is_whole = bytes.len() as u64 <= most;
+    bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    Ok((bytes, is_whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_at_lines_of_three_hyphens_only() {
+        let text = "---\nname: a\ndescription: b --- c\n---\n\n# A\n---\nend\n";
+        let parts = split(text).unwrap();
+        assert_eq!(parts, Parts { yaml: "\nname: a\ndescription: b --- c\n", body: "# A\n---\nend" });
+    }
+
+    #[test]
+    fn split_without_a_beginning_or_an_end_is_a_problem() {
+        assert!(split("# A\n").is_err());
+        assert!(split("---\nname: a\n").is_err());
+        assert!(split("").is_err());
+        assert_eq!(split("---\n---").unwrap(), Parts { yaml: "\n", body: "" });
+    }
+}
