@@ -63,7 +63,8 @@
 //! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused, whatever address the server
 //!   listens at.
 //! - A write has the content type `application/json`, which a page of another site cannot send without CORS.
-//! - A write to a route of the table is carried out and noted, also if its client goes away.
+//! - A write to a route of the table is carried out and noted, also if its client goes away. One to a mounted router is noted
+//!   then, too.
 //! - A slow watcher loses no record, and slows neither the run nor another watcher.
 //! - Every refused request says which rule refused it.
 //!
