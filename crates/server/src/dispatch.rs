@@ -202,6 +202,7 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Usage => usage::of_runs(call).await,
         Operation::Agents => agents::list(&call.token),
         Operation::Me => account::me(&call.token),
+        Operation::Link => account::link(&call.state, &call.token),
         Operation::SignIn => account::sign_in(&call.state, &call.parts),
         Operation::SignOut => Ok(account::sign_out(&call.state, &call.parts)),
         Operation::OpenApi => Ok(json_text(StatusCode::OK, OPENAPI)),

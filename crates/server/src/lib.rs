@@ -38,6 +38,7 @@
 //! | `DELETE /v1/runs/{run}` | deletes a run | administer |
 //! | `GET /v1/me`, `GET /v1/openapi.json` | name and rights of the token; the OpenAPI document | any token |
 //! | `POST /v1/sign-out` | removes the cookie | any token |
+//! | `POST /v1/links` | a one-time link for the token itself | any token, not a cookie |
 //! | `GET /v1/sign-in?code=…` | a one-time link, which becomes a cookie | none |
 //! | `GET /`, `GET /dashboard/{file}` | the dashboard, with `ServerOptions::with_dashboard`; its files hold no data | none |
 //!
