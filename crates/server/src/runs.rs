@@ -128,8 +128,10 @@ async fn page_after(
     let (wanted, most) = (after.map_or(0, |seq| seq.saturating_add(1)), limit + 1);
     let page = runs.records_before(run, Some(wanted.saturating_add(most as u64)), most).await?;
     let is_full = page.records.len() == most;
+    let is_next =
+        |(place, record): (usize, &Arc<Record>)| record.seq.checked_sub(wanted) == Some(place as u64);
     // A page does not show damage before it, nor an end that is missing; the whole log does.
-    match is_full && page.records.iter().zip(wanted..).all(|(record, seq)| record.seq == seq) {
+    match is_full && page.records.iter().enumerate().all(is_next) {
         true => Ok(page),
         false => runs.records(run, after).await,
     }
