@@ -137,7 +137,7 @@ const SUITES: &[Suite] = &[
             // The layout of graphs, critical paths, timelines, sources of texts, and the performance of tools.
             "test --profile accept -p archon-views",
             // 200 runs are watched live, late and after a reconnect at each of their records.
-            // The time of a record with 200 watchers is printed.
+            // The time of a record with 200 watchers is printed, and judged by a wide limit.
             "test --profile accept -p archon-agents --features server-tls,memory,planner,openai-serve --test server -- --nocapture",
             // The place of a fork in runs of all sorts, without a server.
             "test --profile accept -p archon-tests fork",
