@@ -26,7 +26,7 @@ fn app(site: &Site) -> Router {
 }
 
 /// Returns the status of the response, its body, and whether a cache may keep it.
-async fn send(app: &Router, ask: Ask) -> (StatusCode, Value, bool) {
+pub(crate) async fn send(app: &Router, ask: Ask) -> (StatusCode, Value, bool) {
     let response = app.clone().oneshot(ask.request()).await.unwrap();
     let is_stored = response.headers().get("cache-control").is_none_or(|value| value != "no-store");
     let status = response.status();
