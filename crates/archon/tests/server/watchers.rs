@@ -69,8 +69,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
 const WATCHERS: usize = 200;
 
 /// Returns the longest time of a record with watchers: twice the time without them, and a time for each stream, since the
-/// streams share the processors with the run. It is far above what is measured, and far below the time of a server that
-/// reads or writes a log again for each stream, or wakes each stream for each other one.
+/// streams share the processors with the run. A server that reads the log again for each stream and record, or that wakes
+/// each stream for each other one, takes longer.
 fn longest(alone: Duration) -> Duration {
     alone * 2 + Duration::from_micros(100) * u32::try_from(WATCHERS).unwrap()
 }
