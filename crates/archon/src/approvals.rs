@@ -68,11 +68,17 @@ impl Approvals {
     /// Returns false and changes nothing if the question was already answered or has expired.
     ///
     /// # Errors
-    /// The journal failed or has no inbox.
+    /// The answer trusts a rule that the question does not offer ([`RunError::RuleNotOffered`]), the journal failed, or it
+    /// has no inbox.
     pub async fn answer(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
         let now = self.clock.now();
         if pending.request.is_expired(now) || pending.is_answered(&*self.journal).await? {
             return Ok(false);
+        }
+        // An answer may come from far away, and a rule that is trusted goes before the rules that ask.
+        if let Some(rule) = pending.request.rule_not_offered(&answer) {
+            let (request, rule) = (pending.request.request_id.clone(), rule.to_owned());
+            return Err(RunError::RuleNotOffered { request, rule });
         }
         Ok(pending.answer(answer, now, &*self.journal).await?)
     }
@@ -119,7 +125,8 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// The journal failed or has no inbox, or changed arguments do not fit the tool.
+    /// The journal failed or has no inbox, changed arguments do not fit the tool, or the answer trusts a rule that the
+    /// question does not offer.
     pub async fn answer(&self, request_id: &str, answer: Answer) -> Result<bool, RunError> {
         let open = self.approvals(None).await?;
         match open.into_iter().find(|p| p.request.request_id == request_id) {

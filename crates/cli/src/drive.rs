@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use archon::{
-    Runs,
+    Runs, SystemClock,
     planner::open_questions,
     types::{
-        Answer, AnswerRuns, Approver, CancellationToken, Decision, Event, JournalError, LimitReached,
-        ModelErrorCode, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, RunError, RunId, RunKind,
-        RunStarted, StartRuns, ToolResult, metadata, pending_approvals,
+        Answer, AnswerRuns, Approver, CancellationToken, Clock, Decision, Event, JournalError, LimitReached,
+        ModelErrorCode, ModelFailure, MoreLimits, Outcome, OutcomeStatus, Record, RecordBody, RunError,
+        RunId, RunKind, RunRefused, RunStarted, StartRuns, ToolResult, metadata, pending_approvals,
     },
 };
 use futures_util::StreamExt;
@@ -52,7 +52,7 @@ pub(crate) async fn follow(
                 Asked::Nothing => return ended.report(&resume, app),
             };
             let is_edit = matches!(answer, Answer::Edit { .. });
-            match runs.answer(&question, answer).await {
+            match give(app, runs, (run, &before[..]), &question, answer).await {
                 // A wrong edited plan was rejected, and the question is still open.
                 Err(error) if is_edit => app.output.failure(&error.into()),
                 answered => {
@@ -61,6 +61,29 @@ pub(crate) async fn follow(
                 }
             }
         }
+    }
+}
+
+/// Gives the answer of the person at the terminal to a question of a run, and resumes the run. The person may trust a rule
+/// of their own, since the rules of this folder are theirs; the run service refuses one that the question does not offer.
+async fn give(
+    app: &App,
+    runs: &Runs,
+    (run, records): (&RunId, &[Arc<Record>]),
+    question: &str,
+    answer: Answer,
+) -> Result<(), RunError> {
+    let open = pending_approvals(records).into_iter().find(|open| open.request.request_id == question);
+    let Some(open) = open.filter(|open| open.request.rule_not_offered(&answer).is_some()) else {
+        return runs.answer(question, answer).await.map(drop);
+    };
+    open.answer(answer, SystemClock.now(), &app.journal()).await?;
+    match runs.resume(run, &MoreLimits::default()).await {
+        // Another process works on the run, or has ended it.
+        Err(RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. })) => {
+            Ok(())
+        }
+        resumed => resumed.map(drop),
     }
 }
 

@@ -89,7 +89,7 @@ impl std::fmt::Debug for Scope {
 pub struct TokenLimits {
     /// Maximum number of requests in a minute. Default 600.
     pub requests_per_minute: u32,
-    /// Maximum number of requests in an hour to start a run, also those that are refused or repeated, and those of a
+    /// Maximum number of requests in an hour to start or fork a run, also those that are refused or repeated, and those of a
     /// mounted router ([`Server::guarded`](crate::Server::guarded)) in the scope of its caller. Default 600.
     pub starts_per_hour: u32,
     /// Maximum number of streams of events that are open at a time, and of requests to mounted routers
@@ -108,7 +108,7 @@ impl TokenLimits {
     /// Sets the maximum number of requests in a minute.
     pub fn with_requests_per_minute(self, requests: u32) -> Self { self.requests_per_minute = requests }
 
-    /// Sets the maximum number of requests in an hour to start a run.
+    /// Sets the maximum number of requests in an hour to start or fork a run.
     pub fn with_starts_per_hour(self, starts: u32) -> Self { self.starts_per_hour = starts }
 
     /// Sets the maximum number of streams of events and requests to mounted routers that are open at a time.

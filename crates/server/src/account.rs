@@ -1,6 +1,6 @@
 //! The account behind a request; one-time links, and the cookie that they become.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::Query,
@@ -33,6 +33,17 @@ struct SignInQuery {
 pub(crate) fn me(token: &Token) -> Reply {
     let rights: Vec<Right> = token.role.rights().collect();
     json(StatusCode::OK, &json!({ "name": token.name, "role": token.role, "rights": rights }))
+}
+
+/// Creates a one-time link for the token of the request. Its use is not a right of its own: who has the token has all that
+/// the link gives. A cookie gives no link, so that it cannot be used beyond its time.
+pub(crate) fn link(state: &State, token: &Arc<Token>) -> Reply {
+    let unknown = || Problem::new(Rule::Internal, "the token is not one of this server").advise("try again");
+    let index = state.tokens.iter().position(|other| Arc::ptr_eq(other, token)).ok_or_else(unknown)?;
+    let (link, end) = state.create_link(index).map_err(|error| {
+        Problem::new(Rule::Internal, format!("the link cannot be created: {error}")).advise("try again")
+    })?;
+    json(StatusCode::CREATED, &json!({ "link": link, "expires_at": end }))
 }
 
 /// Exchanges the code of a one-time link for a cookie, and leads to the page above.

@@ -5,10 +5,11 @@ use std::{collections::HashSet, sync::Arc};
 use archon_types::JournalError;
 use archon_views::AuditTrail;
 use axum::{
-    http::{Method, StatusCode, header::LOCATION},
+    http::{Method, StatusCode, header::LOCATION, request::Parts},
     response::Response,
 };
 use serde::Serialize;
+use tokio::runtime::Handle;
 
 use crate::{
     access::Token,
@@ -83,24 +84,60 @@ pub(crate) fn request_entry(
     }
 }
 
-/// Returns a write to a mounted router as the log of requests has it. Which run it concerned, only the response tells.
-pub(crate) fn mounted_entry(
-    state: &State,
-    token: &Token,
-    method: &Method,
+/// The status in the log of requests for a write whose client went away before the response began.
+const CLIENT_GONE: u16 = 499;
+
+/// A write to a mounted router. It ends when its client goes away, unlike a write to a route of the table, and is noted then,
+/// too: a run that it started may go on.
+pub(crate) struct MountedWrite {
+    state: Arc<State>,
+    token: Arc<Token>,
+    method: Method,
     path: String,
-    response: &Response,
-) -> LoggedRequest {
-    let target = response.headers().get(RUN).and_then(|run| run.to_str().ok());
-    LoggedRequest {
-        at: state.now(),
-        token: token.name.clone(),
-        role: token.role.as_str().to_owned(),
-        method: method.to_string(),
-        path,
-        target: target.map(str::to_owned),
-        status: response.status().as_u16(),
-        rule: None,
+    has_response: bool,
+}
+
+impl MountedWrite {
+    pub(crate) fn new(state: &Arc<State>, token: &Arc<Token>, parts: &Parts) -> Self {
+        let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+        Self { state: state.clone(), token: token.clone(), method, path, has_response: false }
+    }
+
+    /// Returns the write with its response as the log of requests has it. Which run it concerned, only the response tells.
+    pub(crate) fn entry_with(mut self, response: &Response) -> LoggedRequest {
+        self.has_response = true;
+        let target = response.headers().get(RUN).and_then(|run| run.to_str().ok());
+        self.entry(target.map(str::to_owned), response.status().as_u16())
+    }
+
+    fn entry(&self, target: Option<String>, status: u16) -> LoggedRequest {
+        let (by, path) = (self.token.name.as_str(), self.path.as_str());
+        tracing::info!(target: "archon::server", by, path, status, "a write to a mounted router");
+        LoggedRequest {
+            at: self.state.now(),
+            token: self.token.name.clone(),
+            role: self.token.role.as_str().to_owned(),
+            method: self.method.to_string(),
+            path: self.path.clone(),
+            target,
+            status,
+            rule: None,
+        }
+    }
+}
+
+impl Drop for MountedWrite {
+    fn drop(&mut self) {
+        if self.has_response {
+            return;
+        }
+        // Without a runtime the process ends.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (state, request) = (self.state.clone(), self.entry(None, CLIENT_GONE));
+        runtime.spawn(async move {
+            note(&state, request).await;
+            state.note_change();
+        });
     }
 }
 

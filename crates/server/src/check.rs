@@ -1,5 +1,5 @@
-//! The checks of every request, in this order: host, origin, site, token, its limit of requests, its role, and for a
-//! write the type of the body.
+//! The checks of every request, in this order: host, origin, site, token, its limit of requests, the token itself
+//! where a cookie does not do, its role, and for a write the type of the body.
 
 use std::sync::Arc;
 
@@ -49,6 +49,10 @@ pub(crate) fn check_page(state: &State, parts: &Parts) -> Result<(), Problem> {
 pub(crate) fn check_token(state: &State, parts: &Parts, needs: Needs) -> Result<Arc<Token>, Problem> {
     let token = token_of(state, &parts.headers)?;
     token.count_request(state.now())?;
+    if needs == Needs::Bearer && !parts.headers.contains_key(AUTHORIZATION) {
+        let detail = "the request has a cookie, and this route needs the token itself";
+        return Err(Problem::new(Rule::BearerOnly, detail).advise("send `Authorization: Bearer TOKEN`"));
+    }
     if let Needs::Right(right) = needs
         && !token.role.has(right)
     {

@@ -1,4 +1,4 @@
-//! The runs of a token: each start counts for the limit of the token, also one by a mounted router.
+//! The runs of a token: each start and each fork counts for the limit of the token, also one by a mounted router.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -12,7 +12,7 @@ use archon_types::{
     Watch,
 };
 
-/// A run service that refuses starts beyond a limit.
+/// A run service that refuses starts and forks beyond a limit.
 pub(crate) struct CountedRuns {
     runs: Arc<dyn RunService>,
     clock: Arc<dyn Clock>,
@@ -25,7 +25,7 @@ impl CountedRuns {
         Self { runs, clock, starts: Mutex::new(starts) }
     }
 
-    /// Counts a start of a run.
+    /// Counts a start of a run, or a fork, which is a run of its own once it is resumed.
     fn count(&self) -> Result<(), RunError> {
         let now = self.clock.now();
         // A panic cannot leave the bucket half-changed: every change is one call.
@@ -80,8 +80,14 @@ impl AnswerRuns for CountedRuns {
 }
 
 impl ManageRuns for CountedRuns {
+    fn fork<'a>(&'a self, run: &'a RunId, options: ForkOptions) -> BoxFuture<'a, Result<Fork, RunError>> {
+        Box::pin(async move {
+            self.count()?;
+            self.runs.fork(run, options).await
+        })
+    }
+
     pass_on! { 'a:
-        fn fork(run: &'a RunId, options: ForkOptions) -> Fork;
         fn delete(run: &'a RunId) -> ();
         fn prune(before: Timestamp) -> Removed;
         fn erase(tenant: &'a TenantId) -> Removed;

@@ -20,7 +20,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     access::Token,
-    account, agents, approvals, audit,
+    account, agents, approvals,
+    audit::{self, MountedWrite},
     caller::Caller,
     check::{check_body_type, check_page, check_token, is_write},
     control, dashboard, drawings, events, memories,
@@ -100,13 +101,11 @@ async fn pass(state: Arc<State>, right: Right, request: Request, next: Next) -> 
         Ok(admitted) => admitted,
         Err(problem) => return finish(Err(problem)),
     };
-    let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
-    parts.extensions.insert(Caller::new(token.clone()));
+    let write = is_write(&parts.method).then(|| MountedWrite::new(&state, &token, &parts));
+    parts.extensions.insert(Caller::new(token));
     let response = next.run(Request::from_parts(parts, body)).await;
-    if is_write(&method) {
-        let (by, status) = (token.name.as_str(), response.status().as_u16());
-        tracing::info!(target: "archon::server", by, path, status, "a write to a mounted router");
-        let request = audit::mounted_entry(&state, &token, &method, path, &response);
+    if let Some(write) = write {
+        let request = write.entry_with(&response);
         audit::note(&state, request).await;
         state.note_change();
     }
@@ -203,6 +202,7 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Usage => usage::of_runs(call).await,
         Operation::Agents => agents::list(&call.token),
         Operation::Me => account::me(&call.token),
+        Operation::Link => account::link(&call.state, &call.token),
         Operation::SignIn => account::sign_in(&call.state, &call.parts),
         Operation::SignOut => Ok(account::sign_out(&call.state, &call.parts)),
         Operation::OpenApi => Ok(json_text(StatusCode::OK, OPENAPI)),

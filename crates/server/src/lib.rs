@@ -23,6 +23,7 @@
 //! | `DELETE /v1/runs/{run}` | deletes a run | administer |
 //! | `GET /v1/me`, `GET /v1/openapi.json` | name and rights of the token; the OpenAPI document | any token |
 //! | `POST /v1/sign-out` | removes the cookie | any token |
+//! | `POST /v1/links` | a one-time link for the token itself | any token, not a cookie |
 //! | `GET /v1/sign-in?code=…` | a one-time link, which becomes a cookie | none |
 //! | `GET /`, `GET /dashboard/{file}` | the dashboard, with `ServerOptions::with_dashboard`; its files hold no data | none |
 //!
@@ -48,7 +49,8 @@
 //! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused, whatever address the server
 //!   listens at.
 //! - A write has the content type `application/json`, which a page of another site cannot send without CORS.
-//! - A write to a route of the table is carried out and noted, also if its client goes away.
+//! - A write to a route of the table is carried out and noted, also if its client goes away. One to a mounted router is noted
+//!   then, too.
 //! - A slow watcher loses no record, and slows neither the run nor another watcher.
 //! - Every refused request says which rule refused it.
 //!

@@ -34,6 +34,7 @@ mod tests {
         let right = |needs| match needs {
             Needs::Nothing => "none",
             Needs::Token => "token",
+            Needs::Bearer => "bearer",
             Needs::Right(right) => right.as_str(),
         };
         let expected: BTreeSet<_> = ROUTES

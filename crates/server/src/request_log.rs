@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// A file with a line of JSON for each write that a token sent, also to a mounted router: the time, the name and the role
 /// of the token, the method, the path, the run or the question, and the status. A line is on the storage medium before the
-/// response is sent.
+/// response is sent. A write to a mounted router whose client went away before the response began has the status 499 and
+/// no run.
 ///
 /// The file grows without a limit. To begin a new one, stop the server and move the file away; an audit shows what is in
 /// the current file. Only one server may write a file.
@@ -94,7 +95,7 @@ pub(crate) struct LoggedRequest {
     /// The run or the question of the path, or the run that was started; of a mounted router, the run that its response
     /// names.
     pub(crate) target: Option<String>,
-    /// The status of the response.
+    /// The status of the response; 499 if the client of a mounted router went away before it began.
     pub(crate) status: u16,
     /// The rule that refused the request.
     pub(crate) rule: Option<String>,

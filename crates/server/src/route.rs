@@ -25,6 +25,8 @@ pub enum Needs {
     Nothing,
     /// Any token.
     Token,
+    /// Any token, in the header `Authorization`: a cookie is refused.
+    Bearer,
     /// A token whose role has the right.
     Right(Right),
 }
@@ -55,6 +57,7 @@ pub(crate) enum Operation {
     Usage,
     Agents,
     Me,
+    Link,
     SignIn,
     SignOut,
     OpenApi,
@@ -66,7 +69,7 @@ const OPERATE: Needs = Needs::Right(Right::Operate);
 const ADMINISTER: Needs = Needs::Right(Right::Administer);
 
 /// All routes, except for the files of the dashboard. The OpenAPI document has the same.
-pub static ROUTES: [Route; 26] = [
+pub static ROUTES: [Route; 27] = [
     get("/v1/runs", MONITOR, Operation::ListRuns),
     post("/v1/runs", OPERATE, Operation::StartRun),
     get("/v1/runs/{run}", MONITOR, Operation::GetRun),
@@ -90,6 +93,7 @@ pub static ROUTES: [Route; 26] = [
     get("/v1/usage", MONITOR, Operation::Usage),
     get("/v1/agents", MONITOR, Operation::Agents),
     get("/v1/me", Needs::Token, Operation::Me),
+    post("/v1/links", Needs::Bearer, Operation::Link),
     get(SIGN_IN, Needs::Nothing, Operation::SignIn),
     post("/v1/sign-out", Needs::Token, Operation::SignOut),
     get("/v1/openapi.json", Needs::Token, Operation::OpenApi),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use archon_types::{
     AgentId, AgentMessage, Content, JournalError, Message, MessagePlace, Record, RunError, RunFilter,
-    RunHead, RunId, RunKind, RunPlace, RunStatus, SessionId, SessionMode, StartRun, Started, StartedRun,
-    TenantId, Timestamp, UserMessage, WhenBusy,
+    RunHead, RunId, RunKind, RunPlace, RunService, RunStatus, Salvaged, SessionId, SessionMode, StartRun,
+    Started, StartedRun, TenantId, Timestamp, UserMessage, WhenBusy,
 };
 use axum::http::{HeaderValue, StatusCode, header::LOCATION};
 use serde::{Deserialize, Serialize};
@@ -109,12 +109,32 @@ pub(crate) async fn records(mut call: Call) -> Reply {
         let damage = salvaged.damage.as_ref().map(JournalError::to_string);
         return json(StatusCode::OK, &RecordsBody { records, next: None, previous, damage });
     }
-    let salvaged = call.runs().records(&run, after).await?;
+    let salvaged = page_after(&**call.runs(), &run, after, limit).await?;
     let is_whole = salvaged.records.len() <= limit;
     let records = &salvaged.records[..salvaged.records.len().min(limit)];
     let next = records.last().filter(|_| !is_whole).map(|record| record.seq);
     let damage = salvaged.damage.as_ref().filter(|_| is_whole).map(JournalError::to_string);
     json(StatusCode::OK, &RecordsBody { records, next, previous: None, damage })
+}
+
+/// Returns the records after the record `after`. If they are more than `limit`, it returns one more than `limit`, and reads
+/// no others.
+async fn page_after(
+    runs: &dyn RunService,
+    run: &RunId,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Salvaged, RunError> {
+    let (wanted, most) = (after.map_or(0, |seq| seq.saturating_add(1)), limit + 1);
+    let page = runs.records_before(run, Some(wanted.saturating_add(most as u64)), most).await?;
+    let is_full = page.records.len() == most;
+    let is_next =
+        |(place, record): (usize, &Arc<Record>)| record.seq.checked_sub(wanted) == Some(place as u64);
+    // A page does not show damage before it, nor an end that is missing; the whole log does.
+    match is_full && page.records.iter().enumerate().all(is_next) {
+        true => Ok(page),
+        false => runs.records(run, after).await,
+    }
 }
 
 /// The body of a start: a text, or blocks of text and images.

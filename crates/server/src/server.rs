@@ -13,7 +13,6 @@ use crate::{
     frames::Frames,
     options::ServerOptions,
     role::Right,
-    route::SIGN_IN,
     serve::ServeError,
     sign_in::Codes,
     state::State,
@@ -105,16 +104,15 @@ impl Server {
     }
 
     /// Returns the path and query of a link that signs a browser in, once, as the first token of this name: the browser
-    /// gets a cookie. A router that is mounted below a path needs this path before it.
+    /// gets a cookie. A router that is mounted below a path needs this path before it. The holder of a token gets a link for it
+    /// by `POST /v1/links`.
     ///
     /// # Errors
     /// There is no token of this name, or the operating system has no random numbers.
     pub fn one_time_link(&self, name: &str) -> Result<String, ServeError> {
         let token = self.state.tokens.iter().position(|token| token.name == name);
         let token = token.ok_or_else(|| ServeError::UnknownToken(name.to_owned()))?;
-        let end = self.state.now() + self.state.options.link_time;
-        let code = self.state.codes.create(token, end).map_err(ServeError::Random)?;
-        Ok(format!("{SIGN_IN}?code={code}"))
+        self.state.create_link(token).map(|(link, _)| link).map_err(ServeError::Random)
     }
 
     /// Returns the token that ends the streams of events; see [`ServerOptions::end`].

@@ -10,8 +10,8 @@ use archon_types::{Secret, Timestamp};
 
 use crate::cookie::hex;
 
-/// The maximum number of codes that wait; the one that ends first makes room.
-const MOST: usize = 100;
+/// The maximum number of codes of a token that wait; the one of the token that ends first makes room.
+const MOST: usize = 20;
 
 /// The unused codes, by the index of their token.
 #[derive(Debug, Default)]
@@ -33,8 +33,9 @@ impl Codes {
         let (id, secret) = (hex(&id), hex(&secret));
         let waiting = Waiting { hash: TokenHash::of(&Secret::from(secret.as_str())), token, end };
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if codes.len() >= MOST
-            && let Some(first) = codes.iter().min_by_key(|(_, code)| code.end).map(|(id, _)| id.clone())
+        let own = codes.iter().filter(|(_, code)| code.token == token);
+        if own.clone().count() >= MOST
+            && let Some(first) = own.min_by_key(|(_, code)| code.end).map(|(id, _)| id.clone())
         {
             codes.remove(&first);
         }
@@ -74,13 +75,15 @@ mod tests {
     }
 
     #[test]
-    fn create_makes_room_for_a_new_code() {
+    fn create_makes_room_for_a_new_code_by_one_of_the_same_token() {
         let (codes, at) = (Codes::default(), Timestamp::from_millis);
+        let other = codes.create(1, at(500)).unwrap();
         let first = codes.create(0, at(1_000)).unwrap();
         for _ in 1..MOST {
             codes.create(0, at(2_000)).unwrap();
         }
         let last = codes.create(0, at(3_000)).unwrap();
         assert_eq!((codes.take(&first, at(1)), codes.take(&last, at(1))), (None, Some(0)));
+        assert_eq!(codes.take(&other, at(1)), Some(1));
     }
 }

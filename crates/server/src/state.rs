@@ -6,7 +6,7 @@ use archon_http_access::AllowedHosts;
 use archon_types::{Clock, Timestamp};
 use tokio::sync::watch;
 
-use crate::{access::Token, frames::Frames, options::ServerOptions, sign_in::Codes};
+use crate::{access::Token, frames::Frames, options::ServerOptions, route::SIGN_IN, sign_in::Codes};
 
 pub(crate) struct State {
     pub(crate) hosts: AllowedHosts,
@@ -24,6 +24,14 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Returns the path and query of a link that signs a browser in, once, as the token with this index; and the end of its
+    /// time.
+    pub(crate) fn create_link(&self, token: usize) -> Result<(String, Timestamp), getrandom::Error> {
+        let end = self.now() + self.options.link_time;
+        let code = self.codes.create(token, end)?;
+        Ok((format!("{SIGN_IN}?code={code}"), end))
     }
 
     /// Wakes the streams of runs that rest.

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::{
     desk::Desk,
-    site::{RESPONSES, Sent, Site},
+    site::{CHAT, RESPONSES, Sent, Site},
 };
 
 fn request(input: &str) -> Json {
@@ -336,4 +336,23 @@ async fn body_that_does_not_arrive_is_given_up() {
         clock.advance(Duration::from_secs(30));
     });
     assert_eq!(answer.refusal(), (408, "slow_body", None));
+}
+
+#[tokio::test]
+async fn body_beyond_the_limit_is_refused_at_both_endpoints_and_starts_no_run() {
+    let desk = Desk::new();
+    let router = desk.server(ModelServerOptions::default().with_max_body(1_000)).router();
+    let site = Site { desk, router, end: CancellationToken::new() };
+    for (number, path) in [(1, CHAT), (2, RESPONSES)] {
+        let body = |length: usize| {
+            let text = "x".repeat(length);
+            match path {
+                CHAT => json!({ "model": "desk", "messages": [{ "role": "user", "content": text }] }),
+                _ => request(&text),
+            }
+        };
+        assert_eq!(site.post(path, &body(1_000)).await.refusal(), (413, "body_size", None), "{path}");
+        site.ask(path, &body(800)).await;
+        assert_eq!(site.desk.runs.list(&RunFilter::all()).await.unwrap().len(), number, "{path}");
+    }
 }

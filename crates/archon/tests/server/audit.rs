@@ -119,6 +119,20 @@ async fn write_whose_client_goes_away_is_carried_out_and_noted() {
 }
 
 // spec: EX-12
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn write_that_cannot_be_noted_because_the_disk_is_full_is_answered_as_ever() {
+    let log = RequestLog::open("/dev/full").unwrap();
+    let options = ServerOptions::default().with_request_log(log);
+    let site = World::new().site_with(options, TokenLimits::default());
+    let run = site.run("step Paris").await;
+    site.approve().await;
+    assert!(site.runs.reply(&run).await.ended().is_finished());
+    assert_eq!(site.world.steps(), 1);
+    assert_eq!(site.post(&format!("/v1/runs/{run}/resume"), json!({})).await.refusal(), (409, "conflict"));
+}
+
+// spec: EX-12
 #[tokio::test]
 async fn audit_without_a_log_of_requests_has_none_and_a_cancel_still_names_the_token() {
     let site = World::new().site();

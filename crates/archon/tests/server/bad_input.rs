@@ -90,13 +90,17 @@ async fn requests_and_starts_of_a_token_have_limits_which_end_with_time() {
     let limits = TokenLimits::default().with_requests_per_minute(3).with_starts_per_hour(1);
     let site = World::new().site_with(ServerOptions::default(), limits);
     let start = || Ask::post("/v1/runs", &json!({ "text": "hello" }));
-    assert_eq!(site.send(start()).await.status, StatusCode::CREATED);
-    let refused = site.send(start()).await;
-    assert_eq!(
-        (refused.refusal(), &refused.headers["retry-after"]),
-        ((429, "start-limit"), &"3600".parse().unwrap())
-    );
-    assert_eq!(site.get("/v1/runs").await.status, StatusCode::OK);
+    let started = site.send(start()).await;
+    assert_eq!(started.status, StatusCode::CREATED);
+    let fork = format!("/v1/runs/{}/fork", started.body["run"].as_str().unwrap());
+    // A fork is a run of its own once it is resumed.
+    for more in [start(), Ask::post(&fork, &json!({ "turns": 0, "text": "goodbye" }))] {
+        let refused = site.send(more).await;
+        assert_eq!(
+            (refused.refusal(), &refused.headers["retry-after"]),
+            ((429, "start-limit"), &"3600".parse().unwrap())
+        );
+    }
     let refused = site.get("/v1/runs").await;
     assert_eq!(
         (refused.refusal(), &refused.headers["retry-after"]),

@@ -125,6 +125,7 @@ async fn responses(site: &Site) -> Vec<(Place, Answer)> {
     {
         all.push((("get", path), site.get(path).await));
     }
+    all.push((("post", "/v1/links"), site.post("/v1/links", json!({})).await));
     all
 }
 

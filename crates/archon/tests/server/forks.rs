@@ -12,9 +12,9 @@ use archon::{
     server::{ServerOptions, TokenLimits, axum::http::StatusCode},
     tools::FnTool,
     types::{
-        Answer, AnswerRuns, AskLater, ContextConfig, Effect, Json, Message, ModelEvent, ModelPrice,
-        MoreLimits, ProviderError, RecordBody, Request, RunStarted, RunStatus, StartRuns, ToolAnnotations,
-        ToolCall, ToolResult, ToolSpec,
+        Answer, AnswerRuns, AskLater, CallId, ContextConfig, Effect, Json, Message, ModelEvent, ModelPrice,
+        MoreLimits, ProviderError, Record, RecordBody, Request, RunStarted, RunStatus, StartRuns,
+        ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{Chance, Ended, FnProvider, VirtualClock, cases, first_seed};
@@ -223,24 +223,74 @@ async fn finish(site: &Site, run: &RunId) {
     assert!(replay(&site.world.journal, run).await.unwrap().is_identical(), "{run}");
 }
 
-/// Forks a run, works on the fork, and checks that no effect of the kept turns happened again.
-async fn check_fork(site: &Site, effects: &Effects, (run, number): (&RunId, u64), body: Json) {
-    let before = effects.so_far();
+/// A run whose forks are checked: its id, its number and its log.
+struct Forked<'a> {
+    run: &'a RunId,
+    number: u64,
+    log: &'a [Arc<Record>],
+}
+
+impl Forked<'_> {
+    /// Returns the effects that had begun with the record `last`, as the log tells.
+    fn begun_by(&self, last: u64) -> BTreeSet<Key> {
+        let (mut calls, mut begun) = (BTreeMap::new(), BTreeSet::new());
+        for record in self.log.iter().filter(|record| record.seq <= last) {
+            match &record.body {
+                RecordBody::ModelCallFinished { command, message, .. } => {
+                    for (call, index) in message.tool_calls().zip(0..) {
+                        calls.insert(CallId::new(*command, index), key(call.id.as_str()).unwrap());
+                    }
+                }
+                RecordBody::ToolCallStarted { call, .. } => {
+                    begun.insert(calls[call]);
+                }
+                _ => {}
+            }
+        }
+        begun
+    }
+
+    /// Returns the number of turns, as the log tells.
+    fn turns(&self) -> usize {
+        let is_answer = |body: &RecordBody| matches!(body, RecordBody::ModelCallFinished { .. });
+        self.log.iter().filter(|record| is_answer(&record.body)).count()
+    }
+
+    /// Returns the effects that a fork must not repeat, of those that have happened. They follow from the request and the
+    /// log alone, because the turns in the response may be wrong.
+    fn kept(&self, body: &Json, happened: &BTreeMap<Key, usize>) -> BTreeSet<Key> {
+        let of_run = happened.keys().copied().filter(|key| key.0 == self.number);
+        match (body["record"].as_u64(), body["turns"].as_u64()) {
+            // With another message the model begins something else, so nothing of the run is left to do.
+            _ if body["text"].is_string() => of_run.collect(),
+            (Some(record), _) => self.begun_by(record),
+            (None, Some(turns)) => of_run.filter(|key| u64::from(key.1) < turns).collect(),
+            (None, None) => of_run.collect(),
+        }
+    }
+}
+
+/// Forks a run, works on the fork, and checks that no effect before the fork happened again. Returns the number of these
+/// effects.
+async fn check_fork(site: &Site, effects: &Effects, forked: &Forked<'_>, body: Json) -> usize {
+    let (run, number, before) = (forked.run, forked.number, effects.so_far());
     let made = site.post(&format!("/v1/runs/{run}/fork"), body.clone()).await;
     assert_eq!(made.status, StatusCode::CREATED, "run {number}, {body}: {}", made.body);
+    if body["turns"].is_u64() {
+        assert_eq!(made.body["turns"], body["turns"], "run {number}, {body}");
+    }
     let fork = RunId::new(made.body["run"].as_str().unwrap());
     if made.body["wants_answer"] == true {
         site.runs.resume(&fork, &MoreLimits::default()).await.unwrap();
         finish(site, &fork).await;
     }
-    let kept = made.body["turns"].as_u64().unwrap();
-    // With another message the model begins something else, so nothing of the run is left to do.
-    let kept = if body["text"].is_string() { u64::MAX } else { kept };
+    let kept = forked.kept(&body, &before);
     for (key, count) in effects.so_far() {
         let was = before.get(&key).copied().unwrap_or_default();
-        let most = if key.0 == number && u64::from(key.1) < kept { was } else { was + 1 };
+        let most = if kept.contains(&key) { was } else { was + 1 };
         assert!(count <= most, "run {number}, {body}: {key:?} happened {} times more", count - was);
     }
+    kept.len()
 }
 
 /// The sorts of records and of turns that some run must have.
@@ -261,7 +311,7 @@ pub(crate) async fn situations(site: &Site, run: &RunId) -> BTreeSet<&'static st
 // spec: EX-10
 #[tokio::test]
 async fn fork_at_every_turn_of_many_runs_repeats_no_effect() {
-    let mut all = BTreeSet::new();
+    let (mut all, mut kept_by_record) = (BTreeSet::new(), 0);
     for number in first_seed()..first_seed() + cases(12, 200) {
         let effects = Effects::default();
         let site = site(&effects);
@@ -274,27 +324,30 @@ async fn fork_at_every_turn_of_many_runs_repeats_no_effect() {
         all.extend(situations(&site, &run).await);
         let log = site.world.log(&run).await;
         let changed = format!("work {}", number + OTHER);
+        let forked = Forked { run: &run, number, log: &log };
         let end = site.post(&format!("/v1/runs/{run}/fork"), json!({})).await;
-        for turns in 0..=end.body["turns"].as_u64().unwrap() {
+        assert_eq!(end.body["turns"], json!(forked.turns()), "run {number}");
+        for turns in 0..=forked.turns() {
             for body in [
                 json!({ "turns": turns }),
                 json!({ "turns": turns, "text": changed }),
                 json!({ "turns": turns, "agent": other }),
                 json!({ "turns": turns, "text": changed, "agent": other }),
             ] {
-                check_fork(&site, &effects, (&run, number), body).await;
+                check_fork(&site, &effects, &forked, body).await;
             }
         }
         let mut chance = Chance(number);
         for _ in 0..4 {
             let record = chance.below(log.len() as u64);
-            check_fork(&site, &effects, (&run, number), json!({ "record": record })).await;
+            kept_by_record += check_fork(&site, &effects, &forked, json!({ "record": record })).await;
             let body = json!({ "record": record, "text": changed });
-            check_fork(&site, &effects, (&run, number), body).await;
+            check_fork(&site, &effects, &forked, body).await;
         }
         assert_eq!(site.world.log(&run).await, log, "the run that was forked is as it was");
     }
     for sort in MET {
         assert!(all.contains(sort), "no run had {sort}: {all:?}");
     }
+    assert!(kept_by_record > 0, "no record was behind an effect");
 }

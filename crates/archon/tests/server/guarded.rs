@@ -1,5 +1,7 @@
 //! Other routers behind the checks of the server.
 
+use std::time::Duration;
+
 use archon::{
     server::{
         Caller, RequestLog, Right, ServerOptions, TokenLimits,
@@ -24,7 +26,7 @@ fn app(site: &Site) -> Router {
 }
 
 /// Returns the status of the response, its body, and whether a cache may keep it.
-async fn send(app: &Router, ask: Ask) -> (StatusCode, Value, bool) {
+pub(crate) async fn send(app: &Router, ask: Ask) -> (StatusCode, Value, bool) {
     let response = app.clone().oneshot(ask.request()).await.unwrap();
     let is_stored = response.headers().get("cache-control").is_none_or(|value| value != "no-store");
     let status = response.status();
@@ -93,6 +95,38 @@ async fn guarded_router_has_its_writes_in_the_log_of_requests_with_the_run_of_th
     let lines = std::fs::read_to_string(&file).unwrap();
     let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
     assert_eq!((&last["path"], &last["target"]), (&json!("/other"), &Value::Null));
+}
+
+/// Starts a run for the caller, and does not answer.
+async fn begin_only(caller: Extension<Caller>) {
+    begin(caller).await;
+    std::future::pending().await
+}
+
+// spec: EX-12
+#[tokio::test]
+async fn guarded_router_has_a_write_in_the_log_of_requests_whose_client_goes_away_before_the_response() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests.jsonl");
+    let options = ServerOptions::default().with_request_log(RequestLog::open(&file).unwrap());
+    let site = World::new().site_with(options, TokenLimits::default());
+    let app = site.server.guarded(Router::new().route("/own", any(begin_only)), Right::Operate);
+    for (ask, is_noted) in [(Ask::get("/own"), false), (Ask::new("POST", "/own").by("operator"), true)] {
+        let before = site.runs.list(&RunFilter::all()).await.unwrap().len();
+        let request = tokio::spawn(app.clone().oneshot(ask.request()));
+        while site.runs.list(&RunFilter::all()).await.unwrap().len() == before {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        while is_noted && !std::fs::read_to_string(&file).unwrap().ends_with('\n') {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let line: Value = serde_json::from_str(lines.strip_suffix('\n').unwrap()).unwrap();
+    let fields = ["token", "method", "path", "target", "status"].map(|field| line[field].clone());
+    assert_eq!(json!(fields), json!(["operator", "POST", "/own", null, 499]));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use archon::{
     server::{ServerOptions, TokenLimits, axum::http::StatusCode},
     store::InMemoryJournal,
     types::{
-        BoxFuture, Durability, Inbox, Journal, JournalError, MoreLimits, OpenMode, OpenRun, Record,
+        BoxFuture, Durability, Inbox, Journal, JournalError, Json, MoreLimits, OpenMode, OpenRun, Record,
         RecordBody, RunFilter, RunHead, Salvaged, StartRuns,
     },
 };
@@ -106,6 +106,36 @@ async fn events_of_a_long_run_are_its_log_and_are_read_in_pages() {
     assert_eq!(site.send(over).await.status, StatusCode::NO_CONTENT);
     let most = journal.most.load(Ordering::Relaxed);
     assert!((1..log.len() / 2).contains(&most), "{most} records at once");
+}
+
+// spec: OB-07
+#[tokio::test]
+async fn page_of_records_that_is_not_the_last_is_read_without_the_rest_of_the_log() {
+    let (world, journal) = (World::new(), Paged::default());
+    let run = world.site().run("hello").await;
+    let log = world.log(&run).await;
+    journal.store(&run, &log, log.len() - 1).await;
+    let site = journal.site(&world);
+    let log = json!(journal.inner.read(&run).await.unwrap());
+    let log = log.as_array().unwrap();
+    let last = log.len() - 1;
+    for (query, first, count) in [
+        ("limit=1".to_owned(), 0, 1),
+        ("after=2000&limit=1".to_owned(), 2_001, 1),
+        ("after=2000".to_owned(), 2_001, 1_000),
+        (format!("after={}&limit=2", last - 3), last - 2, 2),
+        (format!("after={}&limit=2", last - 2), last - 1, 2),
+        (format!("after={}&limit=2", last - 1), last, 1),
+        (format!("after={last}&limit=2"), last, 0),
+        (format!("after={}", u64::MAX), last, 0),
+    ] {
+        let page = site.get(&format!("/v1/runs/{run}/records?{query}")).await.body;
+        assert_eq!(page["records"], json!(log[first..first + count]), "{query}");
+        let next = (count > 0 && first + count <= last).then(|| first + count - 1);
+        assert_eq!((&page["next"], &page["damage"]), (&json!(next), &Json::Null), "{query}");
+        let most = journal.most.load(Ordering::Relaxed);
+        assert!(next.is_none() || (1..=1_001).contains(&most), "{query}: {most} records at once");
+    }
 }
 
 // spec: EX-09

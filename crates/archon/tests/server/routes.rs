@@ -2,7 +2,8 @@
 
 use archon::{
     RunId,
-    server::{OPENAPI, axum::http::StatusCode},
+    server::{OPENAPI, ServerOptions, TokenLimits, axum::http::StatusCode},
+    tools::{EngineOptions, Permissions},
     types::{Json, RecordBody, RunStatus, StartRuns},
 };
 use archon_testkit::Ended;
@@ -153,6 +154,40 @@ async fn approvals_are_listed_and_an_answer_resumes_the_run_once() {
     assert!(ended.answer().is_some_and(|answer| answer.ends_with("stepped to Rome")), "{ended:?}");
     assert_eq!(site.post(&path, json!({ "answer": "approve" })).await.refusal(), (409, "no-open-question"));
     assert_eq!((site.world.steps(), &site.get("/v1/approvals").await.body["approvals"]), (1, &json!([])));
+}
+
+// spec: AP-11
+#[tokio::test]
+async fn answer_that_trusts_a_rule_that_the_question_does_not_offer_is_refused_and_trusts_nothing() {
+    let world = World::new();
+    let rules = Permissions::parse([""; 0], ["step"], [""; 0]).unwrap();
+    let mut options = EngineOptions::default();
+    options.permissions = rules;
+    let strict = world.builder("strict").engine_options(options).build().unwrap();
+    let runs = world.runs().with_agent(strict.run_agent());
+    let site = world.site_of(runs, ServerOptions::default(), TokenLimits::default());
+    for (agent, offered) in [("walker", json!(["step"])), ("strict", Json::Null)] {
+        let started = site.post("/v1/runs", json!({ "text": "step Paris", "agent": agent })).await;
+        let run = RunId::new(started.body["run"].as_str().unwrap());
+        drop(site.runs.reply(&run).await);
+        let open = site.get("/v1/approvals").await.body["approvals"][0].clone();
+        assert_eq!((&open["run"], &open["rules"]), (&json!(run), &offered), "{open}");
+        let path = format!("/v1/approvals/{}/answer", open["request_id"].as_str().unwrap());
+        let steps = site.world.steps();
+        let beyond = if agent == "walker" { json!(["step", "wait"]) } else { json!(["step"]) };
+        let refused = site.post(&path, json!({ "answer": "trust", "rules": beyond })).await;
+        assert_eq!(refused.refusal(), (422, "refused"), "{refused:?}");
+        assert!(refused.body["detail"].as_str().unwrap().contains("does not offer the rule"), "{refused:?}");
+        assert_eq!(site.world.steps(), steps);
+        let fits = if agent == "walker" {
+            json!({ "answer": "trust", "rules": ["step"] })
+        } else {
+            json!({ "answer": "approve" })
+        };
+        assert_eq!(site.post(&path, fits).await.status, StatusCode::OK);
+        assert!(site.runs.reply(&run).await.ended().is_finished());
+        assert_eq!(site.world.steps(), steps + 1);
+    }
 }
 
 // spec: MA-40

@@ -2,8 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon::server::{
-    AccessToken, AllowedHosts, Role, Scope, Server, ServerOptions, TokenLimits, axum::http::StatusCode,
+use archon::{
+    server::{
+        AccessToken, AllowedHosts, RequestLog, Role, Scope, Server, ServerOptions, TokenLimits,
+        axum::http::StatusCode,
+    },
+    types::{Clock, Json},
 };
 use serde_json::json;
 
@@ -34,6 +38,35 @@ async fn one_time_link_becomes_a_cookie_that_no_script_and_no_other_site_gets() 
     assert_eq!((&me.body["name"], &me.body["role"]), (&json!("operator"), &json!("operator")));
     let start = with_cookie(Ask::post("/v1/runs", &json!({ "text": "hello" })), &header);
     assert_eq!(site.send(start).await.status, StatusCode::CREATED);
+}
+
+// spec: EX-11, EX-12
+#[tokio::test]
+async fn token_gets_a_link_for_itself_later_and_a_cookie_gets_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests.jsonl");
+    let options = ServerOptions::default().with_request_log(RequestLog::open(&file).unwrap());
+    let site = World::new().site_with(options, TokenLimits::default());
+    let new_link = || Ask::post("/v1/links", &json!({}));
+    for name in ["viewer", "operator", "admin", "auditor", "anna"] {
+        let made = site.send(new_link().by(name)).await;
+        assert_eq!((made.status, made.rule()), (StatusCode::CREATED, ""), "{name}: {made:?}");
+        assert_eq!(made.body["expires_at"], json!(site.clock.now() + Duration::from_secs(10 * 60)));
+        let link = made.body["link"].as_str().unwrap();
+        let opened = site.send(Ask::get(link).without("authorization")).await;
+        let header = opened.headers["set-cookie"].to_str().unwrap();
+        let me = site.send(with_cookie(Ask::get("/v1/me"), header)).await;
+        assert_eq!(me.body["name"], name);
+        let refused = site.send(with_cookie(new_link(), header)).await;
+        assert_eq!(refused.refusal(), (403, "bearer-only"), "{name}");
+        let lines = std::fs::read_to_string(&file).unwrap();
+        let line: Json = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&line["token"], &line["path"], &line["status"]),
+            (&json!(name), &json!("/v1/links"), &json!(201))
+        );
+        assert!(!lines.contains(link.split_once("code=").unwrap().1), "no log has the code");
+    }
 }
 
 #[tokio::test]

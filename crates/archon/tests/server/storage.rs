@@ -7,11 +7,16 @@ use archon::{
     server::{
         AccessToken, AllowedHosts, Role, Scope, Server, ServerOptions, TokenLimits, axum::http::StatusCode,
     },
-    types::{Json, OnStorageFailure, RunStatus, StartRun, StartRuns},
+    types::{
+        BoxFuture, Collection, Json, Listing, MemoryCandidates, MemoryChange, MemoryError, MemoryPage,
+        MemorySearch, MemoryStore, OnStorageFailure, RunStatus, StartRun, StartRuns,
+    },
 };
 use archon_testkit::Ended;
 use serde_json::json;
 
+#[cfg(feature = "openai-serve")]
+use crate::guarded::send;
 use crate::{
     faulty::{Fault, Faulty},
     world::{Answer, Ask, HOST, Sent, Site, World},
@@ -101,6 +106,83 @@ async fn stopped_database_answers_as_such_on_every_route_that_needs_it() {
     }
     journal.set(Fault::None);
     assert_eq!(site.runs.get(&run).await.unwrap().status, RunStatus::Suspended);
+}
+
+/// A store of memories whose database has stopped.
+struct StoppedStore(Collection);
+
+impl MemoryStore for StoppedStore {
+    fn scope(&self) -> &Collection {
+        &self.0
+    }
+
+    fn apply(&self, _: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        Box::pin(async { Err(memories_stopped()) })
+    }
+
+    fn candidates<'a>(&'a self, _: &'a MemorySearch) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
+        Box::pin(async { Err(memories_stopped()) })
+    }
+
+    fn list<'a>(&'a self, _: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        Box::pin(async { Err(memories_stopped()) })
+    }
+}
+
+fn memories_stopped() -> MemoryError {
+    let source = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    MemoryError::Storage { action: "read", place: "memories.db".to_owned(), source: source.into() }
+}
+
+// spec: EX-09
+#[tokio::test]
+async fn stopped_database_of_memories_answers_as_such_and_runs_go_on() {
+    let site = World::new().site();
+    let store = Arc::new(StoppedStore(Collection::root()));
+    let scope = Scope::new(Arc::new(site.runs.clone())).with_memories(store);
+    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope);
+    let clock = Arc::new(site.clock.clone());
+    let site = site.with(&Server::new(AllowedHosts::new([HOST]), [token], clock, ServerOptions::default()));
+    for path in ["/v1/memories", "/v1/memories?text=tea"] {
+        check_refused(&site.get(path).await, "cannot read memory at memories.db", path);
+    }
+    let run = site.run("hello").await;
+    assert_eq!(site.runs.get(&run).await.unwrap().status, RunStatus::Finished);
+}
+
+// spec: EX-09
+#[cfg(feature = "openai-serve")]
+#[tokio::test]
+async fn openai_endpoints_answer_as_such_while_the_disk_is_full_or_the_database_has_stopped() {
+    use archon::{
+        openai_serve::{AgentModel, ModelServer, ModelServerOptions},
+        server::Right,
+    };
+
+    let journal = Faulty::default();
+    let site = site_over(&journal);
+    let runs = site.server.scope("admin").unwrap().runs().clone();
+    let clock = Arc::new(site.clock.clone());
+    let models = ModelServer::new(runs, [AgentModel::new("walker")], clock, ModelServerOptions::default());
+    let app = site.server.guarded(models.router(), Right::Operate);
+    let messages = json!([{ "role": "user", "content": "hello" }]);
+    for (path, body) in [
+        ("/v1/chat/completions", json!({ "model": "walker", "messages": messages })),
+        ("/v1/responses", json!({ "model": "walker", "input": "hello" })),
+    ] {
+        for fault in [Fault::Full, Fault::Stopped] {
+            journal.set(fault.clone());
+            let (status, refused, _) = send(&app, Ask::post(path, &body)).await;
+            let error = &refused["error"];
+            assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{path} {fault:?}: {refused}");
+            assert_eq!((&error["code"], &error["type"]), (&json!("unavailable"), &json!("server_error")));
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("runs.db") && message.contains("has free space"), "{path}: {message}");
+        }
+        journal.set(Fault::None);
+        let (status, answer, _) = send(&app, Ask::post(path, &body)).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+    }
 }
 
 #[tokio::test]

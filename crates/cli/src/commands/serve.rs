@@ -200,7 +200,10 @@ fn greet(
         let browser = browser.unwrap_or_default();
         app.report(&item, format!("{name} ({role}): with the token in {secret}{browser}"));
     }
-    app.note_if(url.is_some() && !shows_links, "for a link for browsers, start it on a terminal");
+    app.note_if(
+        url.is_some() && !shows_links,
+        "for a link for browsers, start it on a terminal, or send a token to POST /v1/links",
+    );
     Ok(())
 }
 

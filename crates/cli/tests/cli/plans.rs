@@ -330,6 +330,32 @@ async fn on_a_terminal_a_plan_is_asked_about_and_its_subtasks_are_a_tree_that_mo
     assert!(shown.contains("2 of 2 done") && shown.contains("It is 30 [say]."), "{shown}");
 }
 
+// spec: AP-11, AP-13
+#[tokio::test]
+async fn on_a_terminal_a_rule_that_is_typed_for_a_call_of_a_plan_holds_although_it_was_not_offered() {
+    let write = |id: &str, path: &str| {
+        json!({"id": id, "description": "Write", "tool_name": "write_file", "dependencies": [],
+               "tool_args": {"path": path, "content": "x"}})
+    };
+    let mut second = write("b", "b.txt");
+    second["dependencies"] = json!(["a"]);
+    let plan = json!({"subtasks": [write("a", "a.txt"), second]}).to_string();
+    let server = MockServer::start([answer(&plan), answer("Both are written.")]).await;
+    let place = Place::with_server(&server);
+    let mut terminal = Terminal::open();
+    let mut command = place.command("run --plan --tools write_file", &["Write both."]);
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    terminal.read_until("[?]").await;
+    // The question offers `write_file(a.txt)`.
+    terminal.say("s write_file\n");
+    let status = child.wait().await.expect("it ends");
+    let shown = terminal.rest().await;
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert!(place.path("a.txt").exists() && place.path("b.txt").exists(), "{shown}");
+}
+
 #[cfg(feature = "yaml")]
 const TEMPLATE: &str = "\
 name: percent

@@ -201,6 +201,14 @@ pub enum RunError {
         /// The difference between the arguments and the tool's schema.
         problem: String,
     },
+    /// An answer trusts a rule that its question does not offer.
+    #[error("the question {request} does not offer the rule {rule}")]
+    RuleNotOffered {
+        /// The id of the question.
+        request: String,
+        /// The rule of the answer.
+        rule: String,
+    },
     /// The saved messages of a conversation cannot be read or written.
     #[error("the saved messages cannot be read or written: {problem}")]
     Messages {
@@ -312,6 +320,7 @@ impl RunError {
             | Self::NoEffect { .. }
             | Self::NotForKind { .. }
             | Self::Edit { .. }
+            | Self::RuleNotOffered { .. }
             | Self::Messages { .. } => 422,
             Self::Failed { .. } | Self::NotTyped { .. } => 502,
             Self::TooManyStarts { .. } => 429,
@@ -384,6 +393,9 @@ impl RunError {
             }
             Self::Edit { .. } => {
                 "change the arguments so that they fit the tool, or approve or cancel the call"
+            }
+            Self::RuleNotOffered { .. } => {
+                "approve this call only, or trust rules that the question has in `rules`"
             }
             Self::Messages { .. } => "restore messages that `save_messages` wrote",
             Self::MemoryPressure { .. } => "wait until other runs have ended, or cancel one",

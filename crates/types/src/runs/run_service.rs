@@ -218,7 +218,8 @@ pub trait AnswerRuns: Send + Sync {
     /// was already answered, has expired or does not exist.
     ///
     /// # Errors
-    /// The journal failed, changed arguments do not fit the tool, or the run cannot be resumed.
+    /// The journal failed, changed arguments do not fit the tool, the answer trusts a rule that the question does not
+    /// offer, or the run cannot be resumed.
     fn answer<'a>(&'a self, request_id: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>>;
 
     /// Resumes the runs with an expired question, which counts as refused, and the runs with an answer that

@@ -188,6 +188,22 @@ impl ApprovalRequest {
         self.request_id == request_id && self.binding == binding
     }
 
+    /// Returns the first rule of an answer that the question does not offer; `None` if it offers all of them.
+    ///
+    /// ```
+    /// use archon_types::{Answer, ApprovalRequest};
+    ///
+    /// let mut question = ApprovalRequest::new("approval_1", "Run `ls`", serde_json::json!({}));
+    /// question.rules = vec!["bash(ls)".to_owned()];
+    /// let trust = |rule: &str| Answer::Trust { rules: vec![rule.to_owned()] };
+    /// assert_eq!(question.rule_not_offered(&trust("bash(ls)")), None);
+    /// assert_eq!(question.rule_not_offered(&trust("bash")), Some("bash"));
+    /// ```
+    pub fn rule_not_offered<'a>(&self, answer: &'a Answer) -> Option<&'a str> {
+        let Answer::Trust { rules } = answer else { return None };
+        rules.iter().find(|rule| !self.rules.contains(rule)).map(String::as_str)
+    }
+
     /// Returns the run that asks; `None` if that is the run that logs the question.
     pub fn asker(&self) -> Option<&AskingRun> {
         self.call_path.last()

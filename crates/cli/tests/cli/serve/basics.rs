@@ -35,6 +35,11 @@ async fn serve_signs_a_browser_in_by_a_link_and_a_program_by_the_token_of_the_fi
     assert_eq!(served.send("GET", &path, "X-Nothing: 1", None).await.rule(), "one-time-link");
     assert_eq!(served.send("GET", "/v1/runs", "X-Nothing: 1", None).await.rule(), "token-missing");
 
+    let made = served.post("/v1/links", &json!({})).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let opened = served.send("GET", made.body["link"].as_str().unwrap(), "X-Nothing: 1", None).await;
+    assert_eq!(opened.status, 303, "{opened:?}");
+
     let run = served.start_run("Hi.").await;
     served.until(&run, "finished").await;
     assert_eq!(served.end(Signal::TERM).await, Some(0));
