@@ -60,6 +60,7 @@ const FILES: &[File] = files! {
     "fold-notes.js";
     "fold.js";
     "fork-dialog.js";
+    "forks.js";
     "format.js";
     "help-dialog.js";
     "hooks.js";
