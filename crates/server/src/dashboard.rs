@@ -83,6 +83,7 @@ const FILES: &[File] = files! {
     "run-log.js";
     "states.js";
     "status.js";
+    "steady.js";
     "stream.js";
     "transcript-item.js";
     "view-approvals.js";
