@@ -143,13 +143,17 @@ function clickWhenFirstLeaves() {
 }
 
 test("a click on the place of a question that has just left does not answer the next one", async () => {
-  const page = await open("#/playground");
+  // Both questions are on the screen, which does not scroll.
+  const page = await open("#/playground", { viewport: { width: 1280, height: 2000 } });
   const first = await start(page, "step Innsbruck");
   await waitForStatus(page, first, "suspended");
-  const next = await start(page, "step Jena");
+  const next = await start(page, "step Karlsruhe");
   await waitForStatus(page, next, "suspended");
   await go(page, "#/approvals");
-  assert.equal(await page.locator(".question").count(), 2);
+  const questions = page.locator(".question");
+  // With the sources of their words, both are equally high.
+  await questions.getByText("stand in a message of the person").nth(1).waitFor();
+  assert.equal(await questions.count(), 2);
   const yes = page.getByRole("button", { name: "Yes, once" });
   // Also waits until the buttons take clicks.
   await yes.last().click({ trial: true });
@@ -157,7 +161,7 @@ test("a click on the place of a question that has just left does not answer the 
   page.on("request", (request) => {
     if (request.method() === "POST" && request.url().endsWith("/answer")) answers.push(request.url());
   });
-  const heading = await page.locator(".question h2").last().textContent();
+  const heading = await questions.last().locator("h2").textContent();
   await page.evaluate(clickWhenFirstLeaves);
   await approveElsewhere(page, first);
   await page.waitForFunction(() => window.clicked !== undefined);
