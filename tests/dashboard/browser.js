@@ -116,6 +116,22 @@ export async function ask(page, path) {
   return response.json();
 }
 
+/** Sends a write of a program with the cookie of the page, and returns the answer of the server. */
+export async function send(page, path, data) {
+  const response = await page.request.post(`${home()}v1/${path}`, { data });
+  const text = await response.text();
+  assert.ok(response.ok(), `${path}: ${response.status()} ${text}`);
+  return text === "" ? null : JSON.parse(text);
+}
+
+/** Waits until a run asks, and says yes as another page would. */
+export async function approveElsewhere(page, run) {
+  await waitForStatus(page, run, "suspended");
+  const { approvals } = await ask(page, "approvals");
+  const { request_id: id } = approvals.find((open) => open.run === run);
+  await send(page, `approvals/${encodeURIComponent(id)}/answer`, { answer: "approve" });
+}
+
 /** Waits until a run has a status. */
 export async function waitForStatus(page, run, status, tries = 150) {
   let last = null;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ask, bookPicture, go, home, open, start, waitForStatus } from "./browser.js";
+import { approveElsewhere, ask, bookPicture, go, open, start, waitForStatus } from "./browser.js";
 
 /** Starts a run that asks, and opens the inbox with its question. */
 async function question(text) {
@@ -123,10 +123,50 @@ test("sources that are not known are told from none", async () => {
 
 test("a question that was answered elsewhere leaves the inbox", async () => {
   const { page, run } = await question("step Geneva");
-  const { approvals } = await ask(page, "approvals");
-  const { request_id: id } = approvals.find((open) => open.run === run);
-  const answered = await page.request.post(`${home()}v1/approvals/${encodeURIComponent(id)}/answer`, { data: { answer: "approve" } });
-  assert.equal(answered.status(), 200);
+  await approveElsewhere(page, run);
   await page.getByText("No run waits for an answer.").waitFor();
   await waitForStatus(page, run, "finished");
+});
+
+/** Runs in the page: when the first question leaves, clicks at once on what came to the place of its first answer. */
+function clickWhenFirstLeaves() {
+  const first = document.querySelector(".question");
+  const { x, y } = first.querySelector(".actions button").getBoundingClientRect();
+  const observer = new MutationObserver(() => {
+    if (first.isConnected) return;
+    observer.disconnect();
+    const button = document.elementFromPoint(x + 5, y + 5).closest("button");
+    window.clicked = `${button?.textContent} in ${button?.closest(".question").querySelector("h2").textContent}`;
+    button?.click();
+  });
+  observer.observe(document.querySelector("main"), { childList: true, subtree: true });
+}
+
+test("a click on the place of a question that has just left does not answer the next one", async () => {
+  // Both questions are on the screen, which does not scroll.
+  const page = await open("#/playground", { viewport: { width: 1280, height: 2000 } });
+  const first = await start(page, "step Innsbruck");
+  await waitForStatus(page, first, "suspended");
+  const next = await start(page, "step Karlsruhe");
+  await waitForStatus(page, next, "suspended");
+  await go(page, "#/approvals");
+  const questions = page.locator(".question");
+  // With the sources of their words, both are equally high.
+  await questions.getByText("stand in a message of the person").nth(1).waitFor();
+  assert.equal(await questions.count(), 2);
+  const yes = page.getByRole("button", { name: "Yes, once" });
+  // Also waits until the buttons take clicks.
+  await yes.last().click({ trial: true });
+  const answers = [];
+  page.on("request", (request) => {
+    if (request.method() === "POST" && request.url().endsWith("/answer")) answers.push(request.url());
+  });
+  const heading = await questions.last().locator("h2").textContent();
+  await page.evaluate(clickWhenFirstLeaves);
+  await approveElsewhere(page, first);
+  await page.waitForFunction(() => window.clicked !== undefined);
+  assert.equal(await page.evaluate(() => window.clicked), `Yes, once in ${heading}`);
+  await yes.click();
+  await waitForStatus(page, next, "finished");
+  assert.equal(answers.length, 1);
 });

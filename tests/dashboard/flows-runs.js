@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ask, bookPicture, go, open, openSignedOut, required, start, waitForStatus } from "./browser.js";
+import { approveElsewhere, ask, bookPicture, go, open, openSignedOut, required, send, start, waitForStatus } from "./browser.js";
 
 test("a one-time link signs in once, and without it the page says how to get one", async () => {
   const page = await open("");
@@ -151,6 +151,59 @@ test("the graph draws a plan with its critical path", { skip: !process.env.DASHB
   assert.ok((await page.locator("svg .node.critical").count()) > 0);
   assert.ok((await page.getByRole("region", { name: "Nodes of the graph" }).getByRole("row").count()) > 1);
   await bookPicture(page, "graph");
+});
+
+/** Returns the row of a step in the table of a graph; other rows name the step as what they come after. */
+function rowOf(page, step) {
+  const rows = page.getByRole("region", { name: "Nodes of the graph" }).getByRole("row");
+  return rows.filter({ has: page.locator("td:first-child", { hasText: step }) });
+}
+
+/** Waits until steps have these statuses in the table of a graph and in its drawing. */
+async function waitForSteps(page, statuses) {
+  for (const [step, status] of Object.entries(statuses)) {
+    await rowOf(page, step).locator(".status", { hasText: status }).waitFor();
+    await page.locator("svg .node title", { hasText: `${step}: ${status}` }).waitFor({ state: "attached" });
+  }
+}
+
+/** Marks the page, so that a reload is noticed. */
+async function watchReloads(page) {
+  await page.evaluate(() => { window.isSame = true; });
+  return async () => assert.equal(await page.evaluate(() => window.isSame), true, "the page was loaded again");
+}
+
+test("the graph of a plan at work changes with each answer, without a reload", async () => {
+  const page = await open("#/runs");
+  const { run } = await send(page, "runs", { text: "A plan with questions", kind: "plan" });
+  await waitForStatus(page, run, "suspended");
+  await go(page, `#/runs/${run}/graph`);
+  const isSame = await watchReloads(page);
+  await waitForSteps(page, { "Look at Lyon": "completed", "Look for Atlantis": "failed", "List the prices": "asking", "Plan a day": "pending" });
+  await approveElsewhere(page, run);
+  // The run still waits, now for another answer: only a graph that is read again shows this.
+  await waitForSteps(page, { "List the prices": "completed", "Plan a day": "asking" });
+  await approveElsewhere(page, run);
+  await waitForSteps(page, { "List the prices": "completed", "Plan a day": "completed" });
+  await waitForStatus(page, run, "finished");
+  await isSame();
+});
+
+test("the graph of a team at work shows who works on what, and changes without a reload", async () => {
+  const page = await open("#/runs");
+  const { run } = await send(page, "runs", { text: "A trip of a team", kind: "team", agent: "team" });
+  await waitForStatus(page, run, "suspended");
+  await go(page, `#/runs/${run}/graph`);
+  const isSame = await watchReloads(page);
+  await waitForSteps(page, { "List the towns": "completed", "step Lyon": "asking", "step Nice": "pending" });
+  await page.getByText("The team.").waitFor();
+  await rowOf(page, "step Lyon").getByRole("cell", { name: "scout", exact: true }).waitFor();
+  await approveElsewhere(page, run);
+  await waitForSteps(page, { "step Lyon": "completed", "step Nice": "asking" });
+  await approveElsewhere(page, run);
+  await waitForSteps(page, { "step Lyon": "completed", "step Nice": "completed" });
+  await waitForStatus(page, run, "finished");
+  await isSame();
 });
 
 test("a fork from a record answers another message, and leaves the run as it was", async () => {

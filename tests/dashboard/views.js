@@ -1,7 +1,7 @@
 // Each view, form and dialog in light and dark: axe finds nothing serious, and a picture for people to look at.
 
 import { test } from "node:test";
-import { ask, checkAccess, go, newPage, open, openSignedOut, picture, start, waitForStatus } from "./browser.js";
+import { ask, checkAccess, go, newPage, open, openSignedOut, picture, send, start, waitForStatus } from "./browser.js";
 
 for (const colorScheme of ["light", "dark"]) {
   const check = async (page, name) => {
@@ -28,20 +28,22 @@ for (const colorScheme of ["light", "dark"]) {
     for (const [name, place] of Object.entries(places)) await checkAt(page, name, place);
   });
 
-  test(`axe finds nothing serious in the graph of a team, ${colorScheme}`, { skip: !process.env.DASHBOARD_PLAN_RUN }, async () => {
-    const page = await newPage({ colorScheme });
-    // The page draws teams as it does plans: this one has members and each state.
-    await page.route(/\/v1\/runs\/[^/]+\/graph$/, async (route) => {
-      const response = await route.fetch();
-      const graph = await response.json();
-      const states = ["completed", "running", "asking", "failed", "pending", "cancelled"];
-      const nodes = graph.nodes.map((node, index) => ({ ...node, by: "clerk", status: states[index % states.length] }));
-      await route.fulfill({ response, json: { ...graph, kind: "team", nodes } });
-    });
-    await go(page, `#/runs/${process.env.DASHBOARD_PLAN_RUN}/graph`);
-    await page.locator("svg .node").first().waitFor();
-    await check(page, "graph-of-a-team");
-    await page.unrouteAll({ behavior: "wait" });
+  test(`axe finds nothing serious in the graph of a plan and of a team that ask, ${colorScheme}`, async () => {
+    const page = await open("#/runs", { colorScheme });
+    const requests = {
+      "graph-of-a-plan": { text: "A plan with questions", kind: "plan" },
+      "graph-of-a-team": { text: "A trip of a team", kind: "team", agent: "team" },
+    };
+    for (const [name, request] of Object.entries(requests)) {
+      const { run } = await send(page, "runs", request);
+      await waitForStatus(page, run, "suspended");
+      await go(page, `#/runs/${run}/graph`);
+      await page.locator("svg .node").first().waitFor();
+      await check(page, name);
+      // No other test finds its questions in the inbox.
+      await send(page, `runs/${run}/cancel`, {});
+      await waitForStatus(page, run, "cancelled");
+    }
   });
 
   test(`axe finds nothing serious in forms and dialogs, ${colorScheme}`, async () => {

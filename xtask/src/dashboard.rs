@@ -24,8 +24,8 @@ const FLOWS: &str = "tests/dashboard";
 const VARIABLES: [&str; 4] =
     ["DASHBOARD_LINK", "DASHBOARD_VIEWER_LINK", "DASHBOARD_PLAN_RUN", "DASHBOARD_LONG_RUN"];
 /// Fast enough for the times that the flows measure.
-const BUILD: &str =
-    "build --profile accept -p archon-agents --features memory,planner,server --example dashboard_server";
+const BUILD: &str = "build --profile accept -p archon-agents --features memory,orchestrator,planner,server \
+                     --example dashboard_server";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let without_browser = args.flag("--without-browser");

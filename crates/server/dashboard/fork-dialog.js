@@ -1,18 +1,20 @@
 // A fork of a run from one of its records, with another message or agent.
 
 import { h } from "./preact.js";
+import { useMemo } from "./hooks.js";
 import { announce } from "./announce.js";
 import * as api from "./api.js";
 import { Dialog, Field, RightButton } from "./controls.js";
 import { useAction, useData } from "./data.js";
+import { bodyOf, forker } from "./forks.js";
 import { runLink } from "./route.js";
 import { Failure } from "./states.js";
 
 export function ForkDialog({ run, seq, onClose }) {
   const { data } = useData(api.agents, []);
+  const make = useMemo(() => forker(api), []);
   const act = useAction(async (fields) => {
-    const forked = await api.fork(run, bodyOf(seq, fields));
-    await goOn(forked);
+    const forked = await make(run, bodyOf(seq, fields));
     announce("The fork was made.");
     onClose();
     location.hash = runLink(forked.run);
@@ -32,23 +34,4 @@ export function ForkDialog({ run, seq, onClose }) {
           h("option", { key: id, value: id }, description ? `${id}: ${description}` : id))),
       h(Failure, { problem: act.problem }),
       h(RightButton, { right: "operate", kind: "primary", disabled: act.isBusy, type: "submit", onClick: null }, "Fork")));
-}
-
-/** Returns the body of the request: what was left empty is not in it. */
-function bodyOf(seq, { text = "", agent = "" }) {
-  const body = { record: seq };
-  if (text.trim() !== "") body.text = text;
-  if (agent !== "") body.agent = agent;
-  return body;
-}
-
-/** A fork of which the model answers next goes on. */
-async function goOn({ run, wants_answer: wantsAnswer }) {
-  if (!wantsAnswer) return;
-  try {
-    await api.resume(run);
-  } catch (problem) {
-    // Another page has resumed it meanwhile.
-    if (problem.status !== 409) throw problem;
-  }
 }

@@ -13,7 +13,7 @@ export const KEYS = [
   { keys: ["Escape"], command: "close", does: "close a dialog, or leave a field" },
 ];
 
-/** In a question these keys answer only after it was on the screen for this time, in milliseconds. */
+/** A question takes keys and clicks only after it was at its place on the screen for this time, in milliseconds. */
 export const EARLY_MS = 400;
 
 const COMMANDS = new Map(KEYS.flatMap(({ keys, command }) => keys.map((key) => [key, command])));

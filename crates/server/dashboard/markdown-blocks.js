@@ -9,12 +9,14 @@ export function blocks(text) {
 
 /** Quotes and lists may nest, but not without end. */
 const DEEPEST = 12;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
-const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^`]*)$/;
+// These read a line in a time that grows with its length only: at no place can two parts take the same character.
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/s;
+const FENCE = /^( {0,3})(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
 const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
-const ITEM = /^( {0,6})([-*+]|\d{1,9}[.)])(\s+|$)(.*)$/;
-const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const ITEM = /^( {0,6})([-*+]|\d{1,9}[.)])(\s+|$)(.*)$/s;
+/** A cell of the line below the head of a table. */
+const DIVIDER = /^:?-+:?$/;
 
 function read(lines, depth) {
   const found = [];
@@ -36,23 +38,37 @@ function readBlock(lines, at, depth) {
   const fence = FENCE.exec(line);
   if (fence) return readCode(lines, at, fence);
   const heading = HEADING.exec(line);
-  if (heading) return [{ type: "heading", level: heading[1].length, children: inline(heading[2]) }, at + 1];
+  if (heading) return [{ type: "heading", level: heading[1].length, children: inline(headingText(heading[2])) }, at + 1];
   if (RULE.test(line)) return [{ type: "rule" }, at + 1];
   if (depth < DEEPEST && QUOTE.test(line)) return readQuote(lines, at, depth);
   if (depth < DEEPEST && ITEM.test(line)) return readList(lines, at, depth);
-  if (line.includes("|") && DIVIDER.test(lines[at + 1] ?? "")) return readTable(lines, at);
+  if (line.includes("|") && isDivider(lines[at + 1] ?? "")) return readTable(lines, at);
   return readParagraph(lines, at);
 }
 
+/** Returns the text of a heading without the signs that close it, as in `## Title ##`. */
+function headingText(text) {
+  const whole = text.trimEnd();
+  let end = whole.length;
+  while (whole[end - 1] === "#") end -= 1;
+  const isClosed = end === 0 || /\s/.test(whole[end - 1]);
+  return isClosed ? whole.slice(0, end).trimEnd() : whole;
+}
+
 function readCode(lines, at, [, indent, fence, info]) {
-  const closes = new RegExp(`^ {0,3}\\${fence[0]}{${fence.length},}\\s*$`);
   const inner = [];
   let next = at + 1;
-  while (next < lines.length && !closes.test(lines[next])) {
+  while (next < lines.length && !closes(lines[next], fence)) {
     inner.push(lines[next].startsWith(indent) ? lines[next].slice(indent.length) : lines[next]);
     next += 1;
   }
   return [{ type: "block", language: info.trim().split(/\s+/)[0] ?? "", text: inner.join("\n") }, next + 1];
+}
+
+/** Returns true for a line that ends code: the signs of its fence, at least as many, and nothing else. */
+function closes(line, fence) {
+  const signs = /^ {0,3}(`{3,}|~{3,})\s*$/.exec(line)?.[1] ?? "";
+  return signs.length >= fence.length && signs[0] === fence[0];
 }
 
 function readQuote(lines, at, depth) {
@@ -113,9 +129,17 @@ function readTable(lines, at) {
   return [{ type: "table", head, rows }, next];
 }
 
+function isDivider(line) {
+  return withoutFrame(line).split("|").every((cell) => DIVIDER.test(cell.trim()));
+}
+
+/** Returns a line of a table without the signs before its first cell and after its last one. */
+function withoutFrame(line) {
+  return line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+}
+
 function cells(line) {
-  const text = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
-  return text.split(/(?<!\\)\|/).map((cell) => inline(cell.trim().replace(/\\\|/g, "|")));
+  return withoutFrame(line).split(/(?<!\\)\|/).map((cell) => inline(cell.trim().replace(/\\\|/g, "|")));
 }
 
 function readParagraph(lines, at) {

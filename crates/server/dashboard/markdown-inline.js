@@ -12,6 +12,8 @@ const DEEPEST = 8;
 /** The end of an emphasis or a code is looked for in this many characters, so that signs without an end are not slow. */
 const FARTHEST = 4000;
 const ESCAPED = /^\\([\\`*_{}[\]()#+\-.!~|<>])/;
+/** `(address "title")`. The spaces have a bound: three parts can take the same ones, so that many would be slow. */
+const TARGET = /^\(\s{0,9}<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s{1,9}"[^"\n]{0,500}")?\s{0,9}\)/;
 const ADDRESS = /^https?:\/\/[^\s<>"'`]+/i;
 
 function parse(source, depth) {
@@ -90,7 +92,7 @@ function code(source, at, searched) {
     return { node: fence, length: ticks };
   }
   let inner = source.slice(at + ticks, end).replace(/\n/g, " ");
-  if (/^ .*[^ ].* $/.test(inner)) inner = inner.slice(1, -1);
+  if (inner.startsWith(" ") && inner.endsWith(" ") && /[^ ]/.test(inner)) inner = inner.slice(1, -1);
   return { node: { type: "code", text: inner }, length: end + ticks - at };
 }
 
@@ -155,9 +157,7 @@ function bracketed(source, at) {
     else if (source[end] === "]" && (open -= 1) === 0) break;
   }
   if (end >= last || source[end + 1] !== "(") return null;
-  const match = /^\(\s*<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+"[^"\n]{0,500}")?\s*\)/.exec(
-    source.slice(end + 1, end + 3000),
-  );
+  const match = TARGET.exec(source.slice(end + 1, end + 3000));
   if (match === null) return null;
   return { label: source.slice(at + 1, end), address: match[1], length: end + 1 + match[0].length - at };
 }
@@ -171,7 +171,9 @@ function bare(source, at) {
   if (/\w/.test(source[at - 1] ?? " ")) return null;
   const match = ADDRESS.exec(source.slice(at, at + 2100));
   if (match === null) return null;
-  const address = match[0].replace(/[.,;:!?)\]]+$/, "");
+  let end = match[0].length;
+  while (".,;:!?)]".includes(match[0][end - 1])) end -= 1;
+  const address = match[0].slice(0, end);
   return { node: linkNode(address, [address]), length: address.length };
 }
 

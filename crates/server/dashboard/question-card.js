@@ -8,6 +8,7 @@ import { PreviewView } from "./diff-view.js";
 import { ago, dateTime, duration, visible, visibleJson, visibleLine } from "./format.js";
 import { runLink } from "./route.js";
 import { Failure } from "./states.js";
+import { useSteady } from "./steady.js";
 
 /**
  * `open` is the answer whose form is open, or null; `setOpen` opens one; `send(answer)` answers. `isSelected` is true for
@@ -73,16 +74,32 @@ function Source({ found: { text, seq, run, source }, run: own }) {
 function Ways({ question, isBusy, open, setOpen, send }) {
   const ways = waysOf(question);
   const opened = ways.find((way) => way.does === open) ?? (open === "reason" ? { does: "reason" } : null);
-  const answer = { approve: () => send({ answer: "approve" }), cancel: () => send({ answer: "cancel", reason: "" }) };
+  const { element, isSteady } = useSteady();
   const button = (way) => {
-    const direct = way.does === "trust" ? () => send({ answer: "trust", rules: [way.rule] }) : answer[way.does];
+    const direct = directAnswer(way);
     const kind = way.does === "approve" ? "primary" : way.does === "cancel" ? "danger" : "";
-    return h(RightButton, { key: way.does, right: "operate", kind, disabled: isBusy, onClick: direct ?? (() => setOpen(way.does)) }, way.label);
+    if (direct === null) return h(RightButton, { key: way.does, right: "operate", kind, disabled: isBusy, onClick: () => setOpen(way.does) }, way.label);
+    const early = isSteady() ? null : "true";
+    return h(RightButton, { key: way.does, right: "operate", kind, disabled: isBusy, "aria-disabled": early, onClick: () => isSteady() && send(direct) }, way.label);
   };
-  return h("div", { class: "ways" },
+  return h("div", { class: "ways", ref: element },
     h("div", { class: "actions" }, ways.map(button),
       h(RightButton, { right: "operate", disabled: isBusy, onClick: () => setOpen("reason") }, "No, and tell why …")),
     opened === null ? null : h(AnswerForm, { key: opened.does, way: opened, question, isBusy, send, close: () => setOpen(null) }));
+}
+
+/** Returns the answer that a button gives at once; null if it opens a form. */
+function directAnswer({ does, rule }) {
+  switch (does) {
+    case "approve":
+      return { answer: "approve" };
+    case "trust":
+      return { answer: "trust", rules: [rule] };
+    case "cancel":
+      return { answer: "cancel", reason: "" };
+    default:
+      return null;
+  }
 }
 
 function AnswerForm({ way, question, isBusy, send, close }) {

@@ -60,6 +60,7 @@ const FILES: &[File] = files! {
     "fold-notes.js";
     "fold.js";
     "fork-dialog.js";
+    "forks.js";
     "format.js";
     "help-dialog.js";
     "hooks.js";
@@ -82,6 +83,7 @@ const FILES: &[File] = files! {
     "run-log.js";
     "states.js";
     "status.js";
+    "steady.js";
     "stream.js";
     "transcript-item.js";
     "view-approvals.js";

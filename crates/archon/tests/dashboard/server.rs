@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 mod long_log;
+mod plans;
 mod walker;
 
 #[tokio::main]

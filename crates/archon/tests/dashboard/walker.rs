@@ -15,13 +15,15 @@ use archon::{
     tool,
     tools::{Ask, EngineOptions},
     types::{
-        AskLater, BoxFuture, Content, ExecutionLimits, FileChange, FnPlanner, Json, Message, ModelEvent,
-        ModelPrice, Preview, ProviderError, Request, RetryConfig, SubTask, Task, ToolCall, ToolSpec, Usage,
+        AskLater, BoxFuture, Content, ExecutionLimits, FileChange, Json, Message, ModelEvent, ModelPrice,
+        Preview, ProviderError, Request, RetryConfig, ToolCall, ToolSpec, Usage,
     },
 };
 use archon_testkit::FnProvider;
 use serde_json::json;
 use tokio::time::sleep;
+
+use crate::plans;
 
 type Events = Vec<Result<ModelEvent, ProviderError>>;
 
@@ -94,27 +96,13 @@ fn end_of_route(arguments: &Json) -> &str {
     arguments["to"].as_str().unwrap_or_default()
 }
 
-/// Returns the service: its own agent `walker`, which can hand tasks to another one, and a plan.
+/// Returns the service: its own agent `walker`, which can hand tasks to another one, its plans, and a team.
 pub(crate) fn runs(journal: &JsonlJournal) -> Result<Runs, BuildError> {
     let clerk = SubAgentTool::new("clerk", builder("clerk", journal).build()?);
     let walker = builder("walker", journal).tool(clerk).build()?;
-    let planning = walker.planning(FnPlanner::new(|goal, _| async move {
-        let look = |id: &str, town: &str| {
-            SubTask::new(id, format!("Look at {town}")).with_tool("look", Some(json!({ "at": town })))
-        };
-        let think =
-            |id: &str, does: &str, before: &[&str]| SubTask::new(id, does).after(before.iter().copied());
-        let steps = vec![
-            look("lyon", "Lyon"),
-            look("london", "London"),
-            think("prices", "List the prices", &["lyon", "london"]),
-            think("trips", "Plan a day in each", &["lyon", "london"]),
-            think("compare", "Compare both", &["prices", "trips"]),
-            think("report", "Write the report", &["compare"]),
-        ];
-        Ok(Task::new("task", goal).with_subtasks(steps))
-    }));
-    Ok(Runs::new(walker).with_agent(planning.run_agent()))
+    let planning = plans::planning(&walker);
+    let team = plans::team(&walker, builder("scout", journal).build()?);
+    Ok(Runs::new(walker).with_agent(planning.run_agent()).with_agent(team.run_agent()))
 }
 
 /// Returns the settings of an agent that asks before changes.
@@ -143,7 +131,9 @@ fn builder(id: &str, journal: &JsonlJournal) -> ArchonBuilder {
 fn reply(request: &Request, tries: &AtomicUsize) -> Events {
     let Some(last) = request.messages.iter().last() else { return FnProvider::text("no prompt") };
     let said = last.text();
-    let (word, rest) = said.split_once(' ').unwrap_or((said.as_str(), ""));
+    // A member of a team gets its task among other lines.
+    let task = said.lines().find_map(|line| line.strip_prefix("Your task: ")).unwrap_or(&said);
+    let (word, rest) = task.split_once(' ').unwrap_or((task, ""));
     if let (Message::ToolResult(_), Some(place)) = (&**last, next_place(&said)) {
         return with_usage(look_at(&place));
     }

@@ -32,6 +32,26 @@ test("blocks keeps the lines of a code block as they are", () => {
   assert.equal(blocks("```\n# no heading\n- no list\n**no**\n```")[0].text, "# no heading\n- no list\n**no**");
 });
 
+test("blocks takes the signs at the end of a heading for its end only after a space", () => {
+  const texts = ["# C#", "# C #", "## a ## b ##  ", "# ##", "#no"].map((text) => blocks(text)[0]);
+  assert.deepEqual(texts.map(({ type, children }) => [type, ...children]), [
+    ["heading", "C#"], ["heading", "C"], ["heading", "a ## b"], ["heading"], ["paragraph", "#no"],
+  ]);
+});
+
+test("blocks ends code with as many signs of its fence, and takes no line of other signs for the end", () => {
+  const text = "````\n```\n~~~~\n```` x\n`````\nafter";
+  assert.deepEqual(blocks(text).map((block) => block.text ?? block.children[0]), ["```\n~~~~\n```` x", "after"]);
+  assert.deepEqual(blocks("~~~ js\nx\n~~~")[0], { type: "block", language: "js", text: "x" });
+});
+
+test("blocks reads a table with and without signs at its sides, and none without a line below its head", () => {
+  for (const text of ["a|b\n-|-\n1|2", "| a | b |\n|:--|--:|\n| 1 | 2 |", " a | b\n :-: | - \n 1|2"]) {
+    assert.deepEqual(blocks(text), [{ type: "table", head: [["a"], ["b"]], rows: [[["1"], ["2"]]] }], text);
+  }
+  for (const text of ["a|b\n1|2", "a|b\n-|x", "a|b\n|", "a|b\n-||-"]) assert.equal(blocks(text)[0].type, "paragraph", text);
+});
+
 test("inline reads emphasis, code and links", () => {
   assert.deepEqual(inline("a *b* **c** `d*e*` ~~f~~"), [
     "a ", { type: "emphasis", children: ["b"] }, " ", { type: "strong", children: ["c"] }, " ",
@@ -71,6 +91,9 @@ test("texts that are made to be slow are read in time", () => {
   const made = [
     "*a ".repeat(20_000), "[".repeat(20_000), "`".repeat(20_001), "![](".repeat(10_000), "> ".repeat(5_000),
     "- ".repeat(5_000), "_a_b".repeat(10_000), "`a ``b ".repeat(10_000), "|".repeat(20_000), "\n".repeat(50_000),
+    `# a${" ".repeat(2_000)}b`, `\`\`\`${" ".repeat(50_000)}\``, `${"~".repeat(50_000)}\``, `a|b\n${" ".repeat(50_000)}x`,
+    `a|b\n-${" ".repeat(50_000)}x`, `- ${" ".repeat(100_000)}a\u2028x`, `[](${" ".repeat(2_990)}`.repeat(100),
+    `\` ${"a".repeat(3_900)}\``.repeat(300), `http://a${".".repeat(2_000)}x `.repeat(300),
   ];
   for (const text of made) {
     const begun = performance.now();
