@@ -16,28 +16,26 @@ use archon::{
     react_loop::replay,
     store::JsonlJournal,
     tools::{Ask, EngineOptions},
-    types::{Answer, AskLater, Effect, Message, QuestionKind, Record, RecordBody, ToolCall},
+    types::{Answer, AskLater, Effect, Json, Message, QuestionKind, Record, RecordBody, ToolCall},
 };
-use archon_testkit::{Ended, FnProvider, MortalJournal, SeededIds, VirtualClock, cases};
+use archon_testkit::{Ended, FnProvider, McpScript, MortalJournal, SeededIds, VirtualClock, cases};
 use serde_json::json;
 
-/// A server whose one tool adds a line to the file of its first argument. It says that it only reads.
-const SERVER: &str = r#"
-answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
-while read -r line; do
-  id=${line#*\"id\":}; id=${id%%,*}
-  case $line in
-    *\"server/discover\"*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
-    *\"initialize\"*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-    *\"tools/list\"*) answer '"result":{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
-    *\"tools/call\"*) echo called >> "$1"; answer '"result":{"content":[{"type":"text","text":"added"}]}' ;;
-  esac
-done
-"#;
+/// Returns a tool without parameters, which says that it only reads.
+fn definition(name: &str, description: &str) -> Json {
+    let schema = json!({ "type": "object" });
+    let annotations = json!({ "readOnlyHint": true });
+    json!({ "name": name, "description": description, "inputSchema": schema, "annotations": annotations })
+}
+
+/// Returns a server with these tools, which adds a line to the file of its first argument at each call.
+fn adding(tools: impl IntoIterator<Item = Json>) -> McpScript {
+    McpScript::new(tools).on_call(r#"echo called >> "$1"; say added"#)
+}
 
 /// Starts a server that is a shell script. `calls` is the file of its calls.
-fn started(name: &str, script: &str, read_only: &[&str], calls: &Path) -> McpServers {
-    let server = McpServer::stdio("sh", ["-c", script, "sh", &calls.display().to_string()]);
+fn started(name: &str, script: &McpScript, read_only: &[&str], calls: &Path) -> McpServers {
+    let server = McpServer::stdio("sh", ["-c", &script.to_string(), "sh", &calls.display().to_string()]);
     let server = server.with_read_only(read_only.iter().copied());
     let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
     McpServers::start([(name.to_owned(), server)], &options).unwrap()
@@ -59,7 +57,7 @@ fn calling_once(tool: &'static str, done: &'static str) -> FnProvider {
 async fn calls_of_runs_that_died_in_the_call(read_only: &[&str], effect: Effect) -> Vec<usize> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls");
-    let servers = started("notes", SERVER, read_only, &file);
+    let servers = started("notes", &adding([definition("add", "Adds.")]), read_only, &file);
     let model = calling_once("notes__add", "added");
     let mut cut_off = Vec::new();
     for is_written in [false, true] {
@@ -139,7 +137,8 @@ async fn mcp_call_in_doubt_is_repeated_if_configured_as_read_only() {
 async fn build_with_two_sets_of_servers_that_offer_resources_is_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls");
-    let script = SERVER.replace(r#"{"tools":{}}"#, r#"{"tools":{},"resources":{}}"#);
+    let script = adding([definition("add", "Adds.")]);
+    let script = script.with_capabilities(json!({ "tools": {}, "resources": {} }));
     let (one, other) = (started("one", &script, &[], &file), started("other", &script, &[], &file));
     let limit = Duration::from_secs(60);
     let agent = Archon::builder().provider(Arc::new(calling_once("one__add", "added")), "scripted");
@@ -150,25 +149,24 @@ async fn build_with_two_sets_of_servers_that_offer_resources_is_refused_with_adv
     other.close().await;
 }
 
-/// A server whose one tool asks for a name before it goes on. It writes the calls that it gets to the file of its first
-/// argument.
-const ASKING: &str = r#"
-answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{$1}}"; }
-while read -r line; do
-  id=${line#*\"id\":}; id=${id%%,*}
-  case $line in
-    *\"server/discover\"*) answer '"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private","capabilities":{"tools":{}}' ;;
-    *\"tools/list\"*) answer '"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]' ;;
-    *\"tools/call\"*\"inputResponses\"*) echo "$line" >> "$1"; answer '"content":[{"type":"text","text":"greeted"}]' ;;
-    *\"tools/call\"*) echo "$line" >> "$1"; answer '"resultType":"input_required","requestState":"s1","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Whom?","requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":2}}}}}}' ;;
-  esac
-done
-"#;
+/// Returns a server whose one tool asks for a name before it goes on. It writes the calls that it gets to the file of
+/// its first argument.
+fn asking() -> McpScript {
+    let name = json!({ "name": { "type": "string", "minLength": 2 } });
+    let form = json!({ "type": "object", "required": ["name"], "properties": name });
+    let params = json!({ "message": "Whom?", "requestedSchema": form });
+    let question = json!({ "q": { "method": "elicitation/create", "params": params } });
+    let asked = json!({ "resultType": "input_required", "requestState": "s1", "inputRequests": question });
+    McpScript::new([definition("greet", "Greets.")])
+        .without_handshake()
+        .on_call(&format!(r#"echo "$line" >> "$1"; answer '{asked}'"#))
+        .on_repeated_call(r#"echo "$line" >> "$1"; say greeted"#)
+}
 
 /// Goes on with a run, or begins one, as a process does that has only the folder; returns its outcome and the
 /// question that it waits for, and answers the question before if there is an answer.
 async fn in_a_process_of_its_own(folder: &Path, answer: Option<Answer>) -> (Outcome, Option<String>) {
-    let servers = started("people", ASKING, &[], &folder.join("calls"));
+    let servers = started("people", &asking(), &[], &folder.join("calls"));
     let agent = Archon::builder()
         .provider(Arc::new(calling_once("people__greet", "greeted")), "scripted")
         .engine_options(EngineOptions::default().asking(Ask::WhereRequired))
@@ -225,11 +223,8 @@ async fn mcp_server_that_asks_is_answered_by_another_process_and_called_again_on
 
 /// Returns the script of a server with 50 tools.
 fn with_fifty_tools() -> String {
-    let first = r#"{"name":"add","#;
-    let more = (1..50).map(|n| {
-        format!(r#"{{"name":"action_{n}","description":"Does the action number {n}.","inputSchema":{{"type":"object"}}}},"#)
-    });
-    SERVER.replace(first, &format!("{}{first}", more.collect::<String>()))
+    let more = (1..50).map(|n| definition(&format!("action_{n}"), &format!("Does the action number {n}.")));
+    adding(more.chain([definition("add", "Adds.")])).to_string()
 }
 
 /// Returns the time from the start of 20 servers, of which 5 never answer, to the first request of a run.
@@ -290,19 +285,14 @@ async fn servers_that_never_answer_do_not_delay_the_first_request() {
     assert!(pinned.iter().chain(&without_pins).all(|time| *time < limit), "{pinned:?}, {without_pins:?}");
 }
 
-/// A server whose tools are in the file of its first argument. A call changes them to those of the file `FILE.then`.
-const CHANGING: &str = r#"
-answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{$1}}"; }
-while read -r line; do
-  id=${line#*\"id\":}; id=${id%%,*}
-  case $line in
-    *\"server/discover\"*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no such method\"}}" ;;
-    *\"initialize\"*) answer '"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}' ;;
-    *\"tools/list\"*) answer "\"tools\":$(cat "$1")" ;;
-    *\"tools/call\"*) cp "$1.then" "$1"; echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; answer '"content":[{"type":"text","text":"added"}]' ;;
-  esac
-done
-"#;
+/// Returns a server whose tools are in the file of its first argument. A call changes them to those of the file
+/// `FILE.then`.
+fn changing() -> McpScript {
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+    McpScript::with_tools_of_file()
+        .with_capabilities(json!({ "tools": { "listChanged": true } }))
+        .on_call(&format!(r#"cp "$1.then" "$1"; echo '{changed}'; say added"#))
+}
 
 #[tokio::test]
 async fn requests_of_two_prompts_define_the_same_tools_although_the_server_changed_them_between() {
@@ -313,7 +303,7 @@ async fn requests_of_two_prompts_define_the_same_tools_although_the_server_chang
     let file = folder.path().join("tools");
     std::fs::write(&file, tools("Adds.")).unwrap();
     std::fs::write(folder.path().join("tools.then"), tools("Adds twice.")).unwrap();
-    let servers = started("notes", CHANGING, &["add"], &file);
+    let servers = started("notes", &changing(), &["add"], &file);
     let model = FnProvider::new(|_, request| {
         let is_called = request.messages.iter().any(|message| matches!(&**message, Message::ToolResult(_)));
         match is_called {

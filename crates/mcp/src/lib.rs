@@ -84,6 +84,7 @@ mod handshake;
 mod held;
 mod http;
 mod input;
+mod known_tools;
 mod late_probe;
 #[cfg(feature = "sign-in")]
 mod login;

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Held, McpError, McpOptions, McpProblem, McpServer, McpTool, Phase, Took, connection,
+    known_tools::KnownTools,
     names::{model_name, server_name_problem},
     resource_tools,
     supervise::{Server, State, supervise},
@@ -116,8 +117,14 @@ impl McpServers {
     /// calls are refused. Only [`approve`](Self::approve) changes them. The two tools for resources come and go with
     /// the servers that offer resources.
     pub fn current_tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut tools: Vec<_> = self.servers.iter().flat_map(tools_of).collect();
-        if self.servers.iter().any(offers_resources) {
+        let (mut tools, mut has_resources) = (Vec::new(), false);
+        for server in &self.servers {
+            let state = server.state();
+            let known = KnownTools::of(server, &state);
+            has_resources |= known.has_resources;
+            tools.extend(listed_tools(server, &state, known.tools));
+        }
+        if has_resources {
             tools.extend(resource_tools::tools(&self.servers));
         }
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
@@ -172,27 +179,14 @@ impl fmt::Debug for McpServers {
     }
 }
 
-/// Returns the tools of a server. If none is known because the server is not connected, returns the tool that
+/// Returns the known tools of a server. If there is none because the server is not connected, returns the tool that
 /// stands for them.
-fn tools_of(server: &Arc<Server>) -> Vec<Arc<dyn Tool>> {
-    let state = server.state();
-    let tools = McpTool::all_of(server, &state);
+fn listed_tools(server: &Arc<Server>, state: &State, tools: Vec<McpTool>) -> Vec<Arc<dyn Tool>> {
     match state {
         State::Connecting(_) | State::Down { .. } if tools.is_empty() => {
             vec![Arc::new(UnknownTools::new(server))]
         }
         _ => tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect(),
-    }
-}
-
-fn offers_resources(server: &Arc<Server>) -> bool {
-    match server.state() {
-        State::Ready(ready) => ready.connection.offers_resources(),
-        State::Connecting(_) | State::Down { .. } => {
-            let pins = server.options.pins.read(&server.name).ok().flatten();
-            pins.is_some_and(|pins| pins.identity == server.identity && pins.resources)
-        }
-        State::Closed => false,
     }
 }
 
@@ -202,7 +196,7 @@ fn status_of(server: &Arc<Server>) -> ServerStatus {
         State::Ready(ready) => {
             ready.judged.allowed.keys().map(|tool| model_name(&server.name, tool)).collect()
         }
-        _ => McpTool::all_of(server, &current).iter().map(|tool| tool.spec().name.clone()).collect(),
+        _ => KnownTools::of(server, &current).tools.iter().map(|tool| tool.spec().name.clone()).collect(),
     };
     let of = |state| ServerStatus {
         name: server.name.clone(),

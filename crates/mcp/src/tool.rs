@@ -11,12 +11,11 @@ use rmcp::model::{CallToolRequestParams, CallToolResult};
 use crate::{
     Definition, McpError, McpOptions, McpProblem, McpServer, Phase,
     connection::{CallWay, Called, Connection},
-    held::Allowed,
     input::Asker,
     model_name,
     result::{failure, links, shaped},
     round::Round,
-    supervise::{Server, State},
+    supervise::Server,
     talk::{ANSWER, Talk},
     text::{one_line, plain},
 };
@@ -47,28 +46,11 @@ pub struct McpTool {
 
 impl McpTool {
     /// Makes the tool of a definition with this hash.
-    fn new(server: Arc<Server>, definition: &Definition, hash: &str) -> Self {
+    pub(crate) fn new(server: Arc<Server>, definition: &Definition, hash: &str) -> Self {
         let mut spec = spec(&server.name, &server.settings, definition, hash);
         spec.annotations = with_time_to_ask(spec.annotations, &server.options);
         spec.annotations.deferrable = true;
         Self { spec, server, tool: definition.name.clone(), hash: hash.to_owned() }
-    }
-
-    /// Returns the tools of a server in this state, with their pinned definitions. A tool that the server changed or
-    /// does not offer any more is among them: its calls are refused, and the tools of a session stay the same.
-    pub(crate) fn all_of(server: &Arc<Server>, state: &State) -> Vec<Self> {
-        let tool = |allowed: &Allowed| Self::new(server.clone(), &allowed.definition, &allowed.hash);
-        match state {
-            State::Ready(ready) => {
-                ready.judged.allowed.values().chain(&ready.judged.absent).map(tool).collect()
-            }
-            State::Connecting(_) | State::Down { .. } => {
-                let pins = server.options.pins.read(&server.name).ok().flatten().unwrap_or_default();
-                let agreed = pins.tools.values().filter_map(|pin| Allowed::of(pin, &server.identity));
-                agreed.map(|allowed| tool(&allowed)).collect()
-            }
-            State::Closed => Vec::new(),
-        }
     }
 
     /// Returns the configured name of the server.

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSource, ToolSpec};
 
 use crate::{
-    McpError, McpTool, connection,
+    McpError, connection,
+    known_tools::KnownTools,
     supervise::{Server, State},
     text::plain,
     tool::{annotations, with_time_to_ask},
@@ -55,7 +56,7 @@ impl ToolSource for UnknownTools {
 
     fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String> {
         let state = self.server.state();
-        let tools = McpTool::all_of(&self.server, &state);
+        let tools = KnownTools::of(&self.server, &state).tools;
         let failed = |error: &McpError| plain(&format!("phase {}: {}", error.phase, error.problem), REASON);
         match state {
             _ if !tools.is_empty() => {}

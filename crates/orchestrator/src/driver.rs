@@ -216,13 +216,15 @@ impl Executor<TeamMachine> for Working<'_> {
             InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
             InboxRequest::Cancel { reason } => InboxEffect::Record(RecordBody::CancelRequested { reason }),
             // An answer to a question that is no longer open is dropped.
-            InboxRequest::Answer { request_id, answer, .. } => match machine.question_of(&request_id) {
-                Some(call) => {
-                    self.answered.push(call);
-                    InboxEffect::Record(RecordBody::ApprovalAnswered { call, answer })
+            InboxRequest::Answer { request_id, binding, answer } => {
+                match machine.question_of(&request_id, &binding) {
+                    Some(call) => {
+                        self.answered.push(call);
+                        InboxEffect::Record(RecordBody::ApprovalAnswered { call, answer })
+                    }
+                    None => InboxEffect::Nothing,
                 }
-                None => InboxEffect::Nothing,
-            },
+            }
             _ => InboxEffect::NotMeant,
         }
     }

@@ -19,6 +19,7 @@ mod delete;
 mod heads;
 mod inbox;
 mod index;
+mod lines;
 mod log;
 mod writer;
 
@@ -142,7 +143,7 @@ impl Journal for JsonlJournal {
         Box::pin(self.work(run, |files| log::read(&files)))
     }
 
-    /// Reads the file up to the wanted records, and parses these and the first one only.
+    /// Finds the wanted records by their numbers; of the others, it parses the first one only.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,

@@ -35,6 +35,15 @@ pub(crate) fn json(line: &mut [u8]) -> &[u8] {
     &line[COMMA..]
 }
 
+/// Returns the number of the record of a line; `None` if the line is damaged, or does not begin with its number.
+#[cfg(feature = "jsonl")]
+pub(crate) fn number(line: &[u8]) -> Option<u64> {
+    check(line).ok()?;
+    let digits = line[COMMA + 1..].strip_prefix(br#""seq":"#)?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
+
 /// Returns true if `line` is two lines, because the newline between them was damaged.
 #[cfg(feature = "jsonl")]
 pub(crate) fn is_two(line: &[u8]) -> bool {

@@ -244,69 +244,6 @@ fn lines_that_are_missing_or_exchanged_are_found() {
 }
 
 #[test]
-fn open_of_a_log_whose_kind_is_missing_or_unknown_is_refused_and_changes_nothing() {
-    let f = fixture();
-    for (kind, named) in [(json!(null), "names no kind"), (json!("choir"), "is of kind `choir`")] {
-        let body = json!({"seq": 0, "at": 0, "type": "run_started", "format": 2, "kind": kind}).to_string();
-        let crc = crc32fast::hash(&body.as_bytes()[1..]);
-        fs::write(&f.file, format!("{{\"crc\":\"{crc:08x}\",{}\n", &body[1..])).unwrap();
-        let before = fs::read(&f.file).unwrap();
-        let e = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap_err();
-        assert!(matches!(e, JournalError::UnknownKind { .. }) && e.to_string().contains(named), "{e}");
-        assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::UnknownKind { .. })));
-        assert_eq!(fs::read(&f.file).unwrap(), before);
-    }
-}
-
-/// Returns a record as a line of a log.
-fn line_of(record: &serde_json::Value) -> String {
-    let body = record.to_string();
-    let crc = crc32fast::hash(&body.as_bytes()[1..]);
-    format!("{{\"crc\":\"{crc:08x}\",{}\n", &body[1..])
-}
-
-#[test]
-fn open_a_log_of_another_format_is_refused_even_if_it_does_not_parse() {
-    for (format, advice) in [(1, "start the task again"), (3, "the version of archon that wrote it")] {
-        let f = fixture();
-        let start = json!({"seq": 0, "at": 0, "type": "run_started", "format": format, "other": "shape"});
-        fs::write(&f.file, line_of(&start)).unwrap();
-        let before = fs::read(&f.file).unwrap();
-        for mode in [OpenMode::Existing, OpenMode::Create] {
-            let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
-            let text = format!("run r1 has log format {format}, and this version reads format 2");
-            assert!(matches!(e, JournalError::UnsupportedFormat { supported: 2, .. }), "{e}");
-            assert!(e.to_string() == text && e.advice().contains(advice), "{e}; {}", e.advice());
-        }
-        let read = block_on(f.journal.read(&run("r1")));
-        assert!(matches!(read, Err(JournalError::UnsupportedFormat { .. })), "{read:?}");
-        assert_eq!(fs::read(&f.file).unwrap(), before);
-        let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
-        assert_eq!((heads[0].status.as_str(), heads[0].problem.is_some()), ("unreadable", true));
-    }
-}
-
-#[test]
-fn open_a_log_with_an_unknown_record_is_refused_with_its_name() {
-    let f = fixture();
-    let (mut text, count) = (fs::read_to_string(&f.file).unwrap(), log("r1").len());
-    text.push_str(&line_of(&json!({"seq": count, "at": 0, "type": "moon_landed", "where": "crater"})));
-    fs::write(&f.file, &text).unwrap();
-    let errors = [
-        block_on(f.journal.open(&run("r1"), OpenMode::Existing)).map(drop).unwrap_err(),
-        block_on(f.journal.read(&run("r1"))).map(drop).unwrap_err(),
-    ];
-    for e in errors {
-        assert!(
-            matches!(&e, JournalError::UnknownRecord { name, format: 2, .. } if name == "moon_landed"),
-            "{e}"
-        );
-        assert!(e.to_string().contains("`moon_landed`") && e.advice().contains("newer"), "{e}");
-    }
-    assert_eq!(fs::read_to_string(&f.file).unwrap(), text);
-}
-
-#[test]
 fn writers_that_come_and_go_never_overlap() {
     let dir = tempfile::tempdir().unwrap();
     let journal = JsonlJournal::new(dir.path());

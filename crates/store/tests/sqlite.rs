@@ -147,58 +147,6 @@ fn open_a_store_of_another_version_refuses_and_leaves_the_file_alone() {
     }
 }
 
-/// Returns the line of a record whose JSON, without the opening brace, is `body`.
-fn line_of(body: &str) -> String {
-    format!("{{\"crc\":\"{:08x}\",{body}", crc32fast::hash(body.as_bytes()))
-}
-
-#[test]
-fn open_a_log_of_another_format_is_refused_and_changes_nothing() {
-    for (format, advice) in [(1, "the log was written before the first release"), (99, "use the version")] {
-        let f = fixture();
-        let start = format!(r#""seq":0,"at":0,"type":"run_started","format":{format},"other":"shape"}}"#);
-        f.change(&format!("UPDATE records SET line = '{}' WHERE place = 1 << 32", line_of(&start)));
-        let before = dump(&f.journal.path());
-        for mode in [OpenMode::Existing, OpenMode::Create] {
-            let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
-            assert!(
-                matches!(e, JournalError::UnsupportedFormat { found, supported: 2, .. } if found == format),
-                "{e}"
-            );
-        }
-        assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::UnsupportedFormat { .. })));
-        let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
-        let head = heads.iter().find(|h| h.run_id == run("r1")).unwrap();
-        let text = format!("run r1 has log format {format}, and this version reads format 2; {advice}");
-        let problem = head.problem.as_deref().unwrap();
-        assert!(problem.starts_with(&text), "{problem}");
-        f.check_other();
-        assert_eq!(dump(&f.journal.path()), before, "format {format}");
-    }
-}
-
-#[test]
-fn open_a_log_with_an_unknown_record_is_refused_with_its_name_and_changes_nothing() {
-    let f = fixture();
-    let (last, body) = (log("r1").len() - 1, r#""at":0,"type":"moon_landed","where":"crater"}"#);
-    let line = line_of(&format!("\"seq\":{last},{body}"));
-    f.change(&format!("UPDATE records SET line = '{line}' WHERE place = (1 << 32) + {last}"));
-    let before = dump(&f.journal.path());
-    let errors = [
-        block_on(f.journal.open(&run("r1"), OpenMode::Existing)).map(drop).unwrap_err(),
-        block_on(f.journal.read(&run("r1"))).map(drop).unwrap_err(),
-    ];
-    for e in errors {
-        assert!(
-            matches!(&e, JournalError::UnknownRecord { name, format: 2, .. } if name == "moon_landed"),
-            "{e}"
-        );
-        assert!(e.to_string().contains("`moon_landed`") && e.advice().contains("newer"), "{e}");
-    }
-    f.check_other();
-    assert_eq!(dump(&f.journal.path()), before);
-}
-
 #[test]
 fn files_of_others_are_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();

@@ -18,6 +18,7 @@
 //! | [`FnProvider`] | a model, as one closure |
 //! | [`LateTools`] | the tools of a server that is still starting |
 //! | [`instructions`] | a stopwatch: the cost of a command, counted in instructions by valgrind |
+//! | [`McpScript`] | an MCP server: a shell script that answers as a test wants |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
 //! | [`check_memory_store`], [`foreign_memories`] | nothing: checks of the contract of every memory store |
 //! | `run_trials`, with the feature `trials` | the harness: tests that need a server are ignored where there is none |
@@ -50,6 +51,7 @@ mod ids;
 mod inbox_journal;
 mod instructions;
 mod late_tools;
+mod mcp_script;
 mod memory_store;
 mod mock_response;
 mod mock_server;
@@ -70,6 +72,7 @@ pub use ids::SeededIds;
 pub use inbox_journal::InboxJournal;
 pub use instructions::instructions;
 pub use late_tools::LateTools;
+pub use mcp_script::McpScript;
 pub use memory_store::{OpenMemoryStore, all_entries, check_memory_store, foreign_memories};
 pub use mock_response::{Gate, MockResponse};
 pub use mock_server::{MockServer, RecordedRequest};

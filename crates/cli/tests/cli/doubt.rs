@@ -96,7 +96,8 @@ mod server {
         time::{Duration, Instant},
     };
 
-    use archon_testkit::MockServer;
+    use archon_testkit::{McpScript, MockServer};
+    use serde_json::json;
 
     use super::question_with;
     use crate::{
@@ -104,22 +105,13 @@ mod server {
         setup::{Place, answer, asks_for},
     };
 
-    /// A server that writes each call to the file of its first argument, and does not answer the first one.
-    const NOTES: &str = r#"
-answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
-while read -r line; do
-  id=${line#*\"id\":}; id=${id%%,*}
-  case $line in
-    *\"server/discover\"*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
-    *\"initialize\"*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-    *\"tools/list\"*) answer '"result":{"tools":[{"name":"add","description":"Adds a note.","inputSchema":{"type":"object"}}]}' ;;
-    *\"tools/call\"*)
-      echo called >> "$1"
-      if [ "$(wc -l < "$1")" -lt 2 ]; then sleep 600; fi
-      answer '"result":{"content":[{"type":"text","text":"added"}]}' ;;
-  esac
-done
-"#;
+    /// Returns a server that writes each call to the file of its first argument, and does not answer the first one.
+    fn notes() -> McpScript {
+        let schema = json!({ "type": "object" });
+        let add = json!({ "name": "add", "description": "Adds a note.", "inputSchema": schema });
+        McpScript::new([add])
+            .on_call(r#"echo called >> "$1"; if [ "$(wc -l < "$1")" -lt 2 ]; then sleep 600; fi; say added"#)
+    }
 
     fn calls(file: &Path) -> usize {
         std::fs::read_to_string(file).unwrap_or_default().lines().count()
@@ -129,7 +121,7 @@ done
     async fn place(model: &MockServer, mark: &str, more: &str) -> Place {
         let place = Place::with_server(model);
         let (script, file) = (place.path("notes.sh"), place.path("calls"));
-        std::fs::write(&script, NOTES).expect("the script");
+        std::fs::write(&script, notes().to_string()).expect("the script");
         let settings = format!(
             "[mcp.notes]\ncommand = 'sh'\nargs = ['{}', '{}']\nenv = {{ MARK = '{mark}' }}\n\
              timeouts = {{ close = '1s' }}\n{more}\n",

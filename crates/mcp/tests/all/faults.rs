@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use archon_mcp::{McpServer, McpTimeouts};
-use archon_testkit::{Chance, cases, first_seed};
+use archon_testkit::{Chance, McpScript, cases, first_seed};
 use archon_types::Tool;
+use serde_json::json;
 
 use crate::support::{call, processes_with, program, server, start, until, within};
 
@@ -116,23 +117,11 @@ async fn failed_calls(echo: &dyn Tool, round: &str, chance: &mut Chance, behavio
     failed.into_iter().flatten().collect()
 }
 
-/// A server that closes its output at the first call, and stays.
-const CLOSES_ITS_OUTPUT: &str = r#"
-answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
-while read -r line; do
-  id=${line#*\"id\":}; id=${id%%,*}
-  case $line in
-    *\"server/discover\"*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
-    *\"initialize\"*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-    *\"tools/list\"*) answer '"result":{"tools":[{"name":"echo","description":"Echoes.","inputSchema":{"type":"object"}}]}' ;;
-    *\"tools/call\"*) exec >&-; sleep 600 ;;
-  esac
-done
-"#;
-
 #[tokio::test]
 async fn open_calls_of_a_server_that_is_gone_fail_at_once_however_long_its_end_may_take() {
-    for server in [server("dies"), McpServer::stdio("sh", ["-c", CLOSES_ITS_OUTPUT])] {
+    let echo = json!({ "name": "echo", "description": "Echoes.", "inputSchema": { "type": "object" } });
+    let closes_its_output = McpScript::new([echo]).on_call("exec >&-; sleep 600").to_string();
+    for server in [server("dies"), McpServer::stdio("sh", ["-c", &closes_its_output])] {
         let mut timeouts = McpTimeouts::default();
         timeouts.close = Duration::from_secs(cases(1, 5));
         let servers = start([("fake", server.with_timeouts(timeouts))]);
@@ -168,7 +157,6 @@ mod web {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use archon_testkit::{MockResponse, MockServer, RecordedRequest};
-    use serde_json::json;
 
     use super::*;
     use crate::web_servers::{answer, reply};

@@ -4,11 +4,17 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use archon_mcp::{FilePins, FirstUse, HeldKind, McpServer, McpServers, ServerState, Transport};
+use archon_mcp::{
+    FilePins, FirstUse, HeldKind, InMemoryPins, McpServer, McpServers, PinError, Pins, ServerPins,
+    ServerState, Transport,
+};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{Json, metadata};
 use serde_json::json;
@@ -251,4 +257,34 @@ async fn every_one_of_a_thousand_random_changes_holds_its_tool_back() {
     }
     let renamed = expected.values().filter(|kind| matches!(kind, HeldKind::Renamed { .. })).count();
     assert!(renamed > count / 50 && renamed < count / 3, "{renamed} of {count} changes are renames");
+}
+
+/// Pins that count how often they are read.
+#[derive(Default)]
+struct CountedPins {
+    pins: InMemoryPins,
+    reads: AtomicUsize,
+}
+
+impl Pins for CountedPins {
+    fn read(&self, server: &str) -> Result<Option<ServerPins>, PinError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.pins.read(server)
+    }
+
+    fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError> {
+        self.pins.write(server, pins)
+    }
+}
+
+#[tokio::test]
+async fn current_tools_of_servers_that_are_not_connected_read_the_pins_of_each_once() {
+    let pins = Arc::new(CountedPins::default());
+    // No server answers, so nothing else reads the pins.
+    let silent = ["one", "two"].map(|name| (name.to_owned(), server("silent")));
+    let servers = McpServers::start(silent, &options_with(pins.clone())).unwrap();
+    let names: Vec<_> = servers.current_tools().iter().map(|tool| tool.spec().name.clone()).collect();
+    assert_eq!(names, ["one__*", "two__*"]);
+    assert_eq!(pins.reads.load(Ordering::Relaxed), 2);
+    servers.close().await;
 }

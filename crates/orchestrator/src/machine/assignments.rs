@@ -116,8 +116,12 @@ impl TeamMachine {
         self.questions().any(|job| matches!(job.purpose, Purpose::Escalate { .. }))
     }
 
-    /// Returns the call of an open question of the team itself, by the id of the question.
-    pub(crate) fn question_of(&self, request_id: &str) -> Option<CallId> {
+    /// Returns the call of an open question of the team itself, by the id and the binding of the question.
+    pub(crate) fn question_of(&self, request_id: &str, binding: &str) -> Option<CallId> {
+        // A team asks about no tool call, so its questions have no binding.
+        if !binding.is_empty() {
+            return None;
+        }
         let mut asked = self.questions().filter(|job| job.asked).map(|job| job.call(0));
         let mut doubted = self.hands().filter(|(_, hand)| hand.is_doubted).map(|(call, _)| call);
         let asked = asked.find(|call| self.request_id(*call) == request_id);

@@ -85,6 +85,23 @@ fn team_resume_applies_an_answer_from_the_inbox() {
     assert_eq!(journal.posted("run_1"), []);
 }
 
+// spec: AP-05
+#[test]
+fn team_answer_with_another_binding_is_dropped_and_the_question_stays_open() {
+    let world = World::new();
+    let journal = InboxJournal::over(&world.journal);
+    let team = quarrel(&world, &journal);
+    world.start(&team, "What is it?");
+    let asked = open(&world).remove(0);
+    let mut other = asked.request.clone();
+    other.binding = "of another call".to_owned();
+    journal.post("run_1", "in-1", answers(&other, Answer::Approve));
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
+    assert_eq!((journal.posted("run_1"), open(&world)), (vec![], vec![asked.clone()]));
+    journal.post("run_1", "in-2", answers(&asked.request, Answer::Approve));
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Finished);
+}
+
 // spec: AP-07, MA-13
 #[test]
 fn team_resume_applies_a_cancel_from_the_inbox_first_and_once() {

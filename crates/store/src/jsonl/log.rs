@@ -9,19 +9,14 @@
 //! Complete lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
 //! killed writer has the length that the log must have, and the start of the system in which it worked.
 
-use std::{
-    collections::VecDeque,
-    io::{self, BufRead as _, BufReader},
-    path::Path,
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use archon_types::{JournalError, RunId, Salvaged};
 
-use super::RunFiles;
+use super::{RunFiles, lines::lines_before};
 use crate::{
     blob::Blobs,
-    files::{if_exists, open_file, read_file, storage},
+    files::{if_exists, read_file, storage},
     line, lock,
     records::{existing, from_line, record},
     rules::{corrupt, unknown},
@@ -71,35 +66,6 @@ pub(super) fn read_before(
         }
     }
     Ok(salvaged)
-}
-
-/// The first line of a log, and other lines with their numbers, all without the newline.
-type Lines = (Vec<u8>, VecDeque<(u64, Vec<u8>)>);
-
-/// Reads the first line of a log and the last `most` lines, or the last `most` before the line `before`. No other line
-/// stays in memory, and the file is read no further than that.
-fn lines_before(log: &Path, before: Option<u64>, most: usize) -> io::Result<Lines> {
-    let mut reader = BufReader::new(open_file(log)?);
-    let (mut first, mut lines) = Lines::default();
-    let end = before.unwrap_or(u64::MAX);
-    for seq in 0..end.max(1) {
-        let mut line = Vec::new();
-        reader.read_until(b'\n', &mut line)?;
-        // The end, or a line that is being written.
-        if line.pop() != Some(b'\n') {
-            break;
-        }
-        if seq == 0 {
-            first.clone_from(&line);
-        }
-        if seq < end {
-            lines.push_back((seq, line));
-        }
-        if lines.len() > most {
-            lines.pop_front();
-        }
-    }
-    Ok((first, lines))
 }
 
 const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";
