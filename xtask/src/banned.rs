@@ -15,6 +15,22 @@ const fn banned(first: &'static str, second: &'static str, why: &'static str) ->
     Banned { word: (first, second), why, allowed_in: &[] }
 }
 
+/// Places whose subject is a format of that program: they read it, or say how it is read.
+const READERS: &[&str] = &[
+    "docs/book/",
+    "docs/permissions.md",
+    "CHANGELOG.md",
+    "crates/hooks/",
+    "crates/skills/",
+    "crates/archon/",
+    "crates/cli/",
+];
+
+/// A word that the readers of a format may use.
+const fn format_of(first: &'static str, second: &'static str) -> Banned {
+    Banned { word: (first, second), why: TOOL, allowed_in: READERS }
+}
+
 const PATH: &str = "is a path of one machine; use a relative path or a temporary folder";
 const TOOL: &str = "names a tool that somebody worked with; say what the project does instead";
 const HOST: &str = "is a registry's host; packages come through cargo, addresses through settings";
@@ -30,9 +46,9 @@ const BANNED: &[Banned] = &[
     banned("/Us", "ers/", PATH),
     banned("co-auth", "ored-by", TOOL),
     banned("generated ", "with [", TOOL),
-    banned("claude ", "code", TOOL),
+    format_of("claude ", "code"),
     banned("claude", ".ai", TOOL),
-    banned("claude", ".md", TOOL),
+    format_of("claude", ".md"),
     banned("github ", "copilot", TOOL),
     banned("noreply@", "anthropic", TOOL),
     banned("session ", "limit", SESSION),
@@ -105,6 +121,13 @@ mod tests {
         let problems = check(&[TextFile::new("README.md", &text)]);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].starts_with("README.md:2: ") && problems[0].contains("another project"));
+    }
+
+    #[test]
+    fn check_format_of_another_program_is_reported_outside_its_readers() {
+        let text = format!("it reads {}{}\n", "CLAUDE", ".md");
+        assert_eq!(check(&[TextFile::new("crates/skills/src/a.rs", &text)]), [""; 0]);
+        assert_eq!(check(&[TextFile::new("crates/store/src/a.rs", &text)]).len(), 1);
     }
 
     #[test]

@@ -3,17 +3,6 @@
 //! Use this crate around a toolbox of your own, so that people keep the hooks that they have for other agents: files,
 //! events and answers have the form that people know. The page "Hooks on events of a run" of the book describes it.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`HookSet`], the hooks of files | `set.rs`, read by `file.rs` |
-//! | one hook; [`HookProblem`], why one was left out | `hook.rs` |
-//! | the hash that a person trusts | `digest.rs` |
-//! | events and their JSON; which tools a hook is for | `event.rs`, `matcher.rs` |
-//! | [`EventHooks`], which runs hooks | `event_hooks.rs`, with `command.rs` and `endpoint.rs` |
-//! | hooks at the end of a run, beside a program's own | `end_of_run.rs` |
-//! | what a hook answers, and several answers as one | `answer.rs`, `verdict.rs` |
-//! | [`HookedToolbox`], calls that pass hooks | `toolbox.rs` |
-//!
 //! *Invariants*
 //!
 //! - A hook makes a decision about a call stricter, never more lenient.
@@ -37,6 +26,17 @@
 //! let guarded: Arc<dyn Toolbox> = Arc::new(hooks.toolbox(tools));
 //! # }
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `HookSet`, the hooks of files | `set.rs`, read by `file.rs` |
+// | one hook; `HookProblem`, why one was left out | `hook.rs` |
+// | the hash that a person trusts | `digest.rs` |
+// | events and their JSON; which tools a hook is for | `event.rs`, `matcher.rs` |
+// | `EventHooks`, which runs hooks | `event_hooks.rs`, with `command.rs` and `endpoint.rs` |
+// | hooks at the end of a run, beside a program's own | `end_of_run.rs` |
+// | what a hook answers, and several answers as one | `answer.rs`, `verdict.rs` |
+// | `HookedToolbox`, calls that pass hooks | `toolbox.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

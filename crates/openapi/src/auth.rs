@@ -35,25 +35,25 @@ pub enum OpenApiAuth {
         password: Secret,
     },
     /// A token for the header `Authorization: Bearer TOKEN` that is fetched for each call, such as one of OAuth 2.
-    Token(Arc<dyn TokenSource>),
+    Token(Arc<dyn ApiTokens>),
 }
 
 /// Provides tokens for calls: [`ClientCredentials`](crate::ClientCredentials), [`StoredToken`], or your own.
 ///
 /// ```
-/// use archon_openapi::TokenSource;
+/// use archon_openapi::ApiTokens;
 /// use archon_types::{BoxFuture, Secret, ToolContext, ToolError};
 ///
 /// /// A token that another program keeps in a file.
 /// struct FromFile;
 ///
-/// impl TokenSource for FromFile {
+/// impl ApiTokens for FromFile {
 ///     fn token<'a>(&'a self, _context: &'a ToolContext) -> BoxFuture<'a, Result<Secret, ToolError>> {
 ///         Box::pin(async { Ok(Secret::new(std::fs::read_to_string("shop-token")?.trim().to_owned())) })
 ///     }
 /// }
 /// ```
-pub trait TokenSource: Send + Sync {
+pub trait ApiTokens: Send + Sync {
     /// Returns the token for a call. `context` has the clock, the tenant and the credentials of the call's run.
     ///
     /// # Errors
@@ -66,9 +66,9 @@ pub trait TokenSource: Send + Sync {
     }
 }
 
-impl fmt::Debug for dyn TokenSource {
+impl fmt::Debug for dyn ApiTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenSource")
+        f.write_str("ApiTokens")
     }
 }
 
@@ -94,7 +94,7 @@ impl StoredToken {
     }
 }
 
-impl TokenSource for StoredToken {
+impl ApiTokens for StoredToken {
     fn token<'a>(&'a self, context: &'a ToolContext) -> BoxFuture<'a, Result<Secret, ToolError>> {
         Box::pin(async move {
             let stored = context.credentials().get(&self.service).await?;

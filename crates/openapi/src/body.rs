@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::{
     OpenApiConfig,
+    arguments::{Arguments, is_json},
     document::{Document, below},
     error::Problem,
-    operation::{Arguments, is_json},
     style::{Escape, Style, in_query},
     text::one_line,
 };

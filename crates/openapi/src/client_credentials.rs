@@ -7,7 +7,7 @@ use reqwest::{Client, Url, header::CONTENT_TYPE};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    OpenApiError, TokenSource,
+    ApiTokens, OpenApiError,
     hosts::client,
     style::Escape,
     text::{one_line, with_causes},
@@ -118,7 +118,7 @@ impl ClientCredentials {
 
 archon_types::debug_fields!(ClientCredentials: id, secret, scope);
 
-impl TokenSource for ClientCredentials {
+impl ApiTokens for ClientCredentials {
     fn token<'a>(&'a self, context: &'a ToolContext) -> BoxFuture<'a, Result<Secret, ToolError>> {
         Box::pin(async move {
             context.run.redactor.add(&self.secret);

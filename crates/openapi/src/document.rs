@@ -5,11 +5,12 @@ use std::{borrow::Cow, sync::OnceLock};
 use archon_types::Json;
 use reqwest::Url;
 
-use crate::{OpenApiError, error::Problem, swagger::converted, text::one_line};
-
-/// The methods of a path, as documents write them.
-pub(crate) const METHODS: &[&str] =
-    &["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
+use crate::{
+    OpenApiError,
+    error::Problem,
+    swagger::{METHODS, converted},
+    text::one_line,
+};
 
 /// The most references that lead from one to the next.
 const LONGEST_CHAIN: usize = 32;

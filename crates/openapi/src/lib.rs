@@ -5,23 +5,6 @@
 //! An OpenAPI document describes an HTTP API: its operations, their parameters and their bodies. [`OpenApiTools`] reads a
 //! document of version 3, or 2.0, and makes an [`OpenApiTool`] of each operation, which passes the guards like any other tool.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`OpenApiTools`], from a document to its tools | `tools.rs` |
-//! | [`OpenApiConfig`], the settings; [`OperationFilter`], which operations | `config.rs` |
-//! | [`OpenApiAuth`], [`TokenSource`], [`StoredToken`]: credentials | `auth.rs` |
-//! | [`ClientCredentials`], tokens of OAuth 2 for a program | `client_credentials.rs` |
-//! | [`OpenApiError`], [`OpenApiWarning`] | `error.rs` |
-//! | [`OpenApiTool`], the call and its result | `tool.rs` |
-//! | the text as JSON, and its references; version 2.0 | `document.rs`, `swagger.rs` |
-//! | an operation, its parameters, its body | `operation.rs`, `body.rs` |
-//! | schemas as JSON Schema 2020-12 | `schema.rs` |
-//! | names of tools and arguments | `names.rs` |
-//! | the request of a call; the styles of its parameters | `request.rs`, `style.rs` |
-//! | servers, and which of them may be reached | `hosts.rs` |
-//! | the hint to the next page | `pagination.rs` |
-//! | untrusted text | `text.rs` |
-//!
 //! *What becomes what*
 //!
 //! - The name of a tool is its `operationId` with the prefix before it, `prefix__operationId`. An operation without one is
@@ -67,6 +50,24 @@
 //! # }
 //! ```
 
+// | concept | file |
+// |---|---|
+// | `OpenApiTools`, from a document to its tools | `tools.rs` |
+// | `OpenApiConfig`, the settings; `OperationFilter`, which operations | `config.rs` |
+// | `OpenApiAuth`, `ApiTokens`, `StoredToken`: credentials | `auth.rs` |
+// | `ClientCredentials`, tokens of OAuth 2 for a program | `client_credentials.rs` |
+// | `OpenApiError`, `OpenApiWarning` | `error.rs` |
+// | `OpenApiTool`, the call and its result | `tool.rs` |
+// | the text as JSON, and its references; version 2.0 | `document.rs`, `swagger.rs` |
+// | an operation, its parameters, its body; the arguments of its tool | `operation.rs`, `body.rs`, `arguments.rs` |
+// | schemas as JSON Schema 2020-12 | `schema.rs` |
+// | names of tools and arguments | `names.rs` |
+// | the request of a call; the styles of its parameters | `request.rs`, `style.rs` |
+// | servers, and which of them may be reached | `hosts.rs` |
+// | the hint to the next page | `pagination.rs` |
+// | untrusted text | `text.rs` |
+
+mod arguments;
 mod auth;
 mod body;
 mod client_credentials;
@@ -85,7 +86,7 @@ mod text;
 mod tool;
 mod tools;
 
-pub use auth::{OpenApiAuth, StoredToken, TokenSource};
+pub use auth::{ApiTokens, OpenApiAuth, StoredToken};
 pub use client_credentials::ClientCredentials;
 pub use config::{OpenApiConfig, OperationFilter};
 pub use error::{OpenApiError, OpenApiWarning};

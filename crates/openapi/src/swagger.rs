@@ -4,7 +4,9 @@
 use archon_types::Json;
 use serde_json::{Map, json};
 
-use crate::document::METHODS;
+/// The methods of a path, as documents write them.
+pub(crate) const METHODS: &[&str] =
+    &["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 
 /// Keywords of a parameter that are its schema in version 3.0.
 const SCHEMA: &[&str] = &[

@@ -11,11 +11,12 @@ use reqwest::{Method, Url, header::LOCATION};
 
 use crate::{
     OpenApiAuth, OpenApiConfig, OpenApiError, OpenApiTool, OpenApiWarning, OperationFilter,
-    document::{Document, METHODS, below},
+    document::{Document, below},
     error::Problem,
     hosts::{Base, client},
     names::{Names, by_path},
     operation::{Operation, Source},
+    swagger::METHODS,
     text::{one_line, with_causes},
     tool::Shared,
 };

@@ -3,24 +3,6 @@
 //!
 //! Use this crate alone to load, check and list skills for an agent loop of your own; it needs no agent.
 //!
-//! | concept | file |
-//! |---|---|
-//! | [`SkillSet`], skills by name | `set.rs` |
-//! | [`Skill`], its three levels | `skill.rs` |
-//! | the list for the system prompt | `prompt.rs`, `xml.rs` |
-//! | [`SkillPlaces`], the folders of people and projects | `places.rs` |
-//! | the search for skills below a folder | `scan.rs` |
-//! | [`SkillTrust`], trust in the skills of a project | `trust.rs` |
-//! | the files of a skill, and [`folder_hash`] | `folder.rs` |
-//! | `SKILL.md`: its two parts, its fields, its YAML | `skill_file.rs`, `fields.rs`, `yaml.rs`, `tabs.rs` |
-//! | [`validate`], the strict validation | `validate.rs`, `limits.rs` |
-//! | [`AllowedTools`], the tools of a skill | `allowed_tools.rs` |
-//! | requests and results of an activation | `activation.rs` |
-//! | [`SkillConversation`], the active skills of a conversation | `conversation.rs` |
-//! | [`SkillConversations`], the conversations of an agent | `conversations.rs` |
-//! | [`ActivateSkill`], the tool of the model | `tool.rs` |
-//! | [`SkillBound`], the limits of active skills for a run | `bound.rs` |
-//!
 //! *Invariants*
 //!
 //! - A conversation gets the instructions of a skill once.
@@ -50,6 +32,24 @@
 //! assert_eq!(tool.spec().parameters["properties"]["name"]["enum"][0], "release-notes");
 //! # Ok::<(), std::io::Error>(())
 //! ```
+
+// | concept | file |
+// |---|---|
+// | `SkillSet`, skills by name | `set.rs` |
+// | `Skill`, its three levels | `skill.rs` |
+// | the list for the system prompt | `prompt.rs`, `xml.rs` |
+// | `SkillPlaces`, the folders of people and projects | `places.rs` |
+// | the search for skills below a folder | `scan.rs` |
+// | `SkillTrust`, trust in the skills of a project | `trust.rs` |
+// | the files of a skill, and `folder_hash` | `folder.rs` |
+// | `SKILL.md`: its two parts, its fields, its YAML | `skill_file.rs`, `fields.rs`, `yaml.rs`, `tabs.rs` |
+// | `validate`, the strict validation | `validate.rs`, `limits.rs` |
+// | `AllowedTools`, the tools of a skill | `allowed_tools.rs` |
+// | requests and results of an activation | `activation.rs` |
+// | `SkillConversation`, the active skills of a conversation | `conversation.rs` |
+// | `SkillConversations`, the conversations of an agent | `conversations.rs` |
+// | `ActivateSkill`, the tool of the model | `tool.rs` |
+// | `SkillBound`, the limits of active skills for a run | `bound.rs` |
 
 mod activation;
 mod allowed_tools;

@@ -343,15 +343,7 @@ impl RunError {
     pub fn advice(&self) -> &str {
         match self {
             Self::Failed { outcome } => outcome.failure_kind().unwrap_or(FailureKind::Other).advice(),
-            Self::NotFinished { outcome } => match outcome.status {
-                OutcomeStatus::Limit(_) => {
-                    "resume the run with larger limits, `MoreLimits`; or match the `Reply`"
-                }
-                OutcomeStatus::Suspended => {
-                    "answer the run's questions, then resume the run; or match the `Reply`"
-                }
-                _ => "resume the run, or match the `Reply`",
-            },
+            Self::NotFinished { outcome } => unfinished_advice(outcome.status),
             Self::NotTyped { .. } => {
                 "check the answer in the outcome; resume the run, or request a simpler type"
             }
@@ -413,6 +405,15 @@ impl std::fmt::Debug for RunError {
 
 fn failure_text(outcome: &Outcome) -> &str {
     outcome.error.as_deref().unwrap_or_else(|| outcome.failure_kind().unwrap_or(FailureKind::Other).as_str())
+}
+
+/// Returns advice on a run without a final answer.
+fn unfinished_advice(status: OutcomeStatus) -> &'static str {
+    match status {
+        OutcomeStatus::Limit(_) => "resume the run with larger limits, `MoreLimits`; or match the `Reply`",
+        OutcomeStatus::Suspended => "answer the run's questions, then resume the run; or match the `Reply`",
+        _ => "resume the run, or match the `Reply`",
+    }
 }
 
 fn unfinished_text(status: OutcomeStatus) -> String {
