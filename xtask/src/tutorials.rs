@@ -144,7 +144,7 @@ mod tests {
              <!-- file: c.txt -->\n```rust\n# hidden\none\n```\n<!-- edit: c.txt\none\n=>\ntwo\n-->\n\
              <!-- append: c.txt -->\n```rust\nthree\n```\n```text\n$ cat c.txt\ntwo\n\nthree\n$ alias d='echo 4'\n$ d\n5\n```\n\
              <!-- typed: yes -->\n```text\n$ read x; echo \"x=$x\"\nyes\nx=yes\n```\n\
-             <!-- edit: c.txt\nsix\n=>\n-->\n```text\n$ false\n$ kill -9 $$\nKilled\n$ grep -c '"/.*/crates/b"' Cargo.toml\n1\n```\n",
+             <!-- edit: c.txt\nsix\n=>\n-->\n```text\n$ false\n$ kill -9 $$\nKilled\n$ grep -c '/.*/crates/b' Cargo.toml\n1\n```\n",
         );
         let lesson = Lesson::read(&page);
         assert_eq!(lesson.problems, [""; 0]);
