@@ -176,7 +176,7 @@ const SUITES: &[Suite] = &[
         with_model: &[],
     },
     Suite { name: "packages", commands: &["xtask registry"], with_model: &[] },
-    // Every tutorial in a project of its own: about 30 programs.
+    // Every tutorial in a project of its own: about 25 programs.
     Suite { name: "guide", commands: &["xtask tutorials"], with_model: &[] },
     Suite { name: "features", commands: &["xtask features"], with_model: &[] },
     // Runs the demo from nothing instead of cargo commands: see `accept_demo`.
