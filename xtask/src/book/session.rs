@@ -31,6 +31,12 @@ pub(crate) struct Ran {
     pub(crate) updated: String,
 }
 
+impl Ran {
+    pub(crate) fn is_as_shown(&self) -> bool {
+        self.problems.is_empty() && self.differences.is_empty()
+    }
+}
+
 pub(crate) enum Verdict {
     Fits,
     Problem(String),
