@@ -181,6 +181,8 @@ const SUITES: &[Suite] = &[
         with_model: &[],
     },
     Suite { name: "packages", commands: &["xtask registry"], with_model: &[] },
+    // Every tutorial in a project of its own: about 25 programs.
+    Suite { name: "guide", commands: &["xtask tutorials"], with_model: &[] },
     Suite { name: "features", commands: &["xtask features"], with_model: &[] },
     // Runs the demo from nothing instead of cargo commands: see `accept_demo`.
     Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
@@ -299,7 +301,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, serve, terminal, faults, packages, features, demo, security, speed, all"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, serve, terminal, faults, packages, guide, features, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -1,11 +1,12 @@
 //! `cargo xtask book`: builds the book of `docs` with mdBook into `target/book`. `--check` also checks its links and
 //! blocks and runs the commands of its pages; `--update` writes their output into the pages.
 
-mod checks;
+pub(crate) mod checks;
 mod commands;
 mod html;
-mod output;
+pub(crate) mod output;
 pub(crate) mod scripted_model;
+pub(crate) mod session;
 
 use std::path::Path;
 use std::sync::Mutex;

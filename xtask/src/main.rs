@@ -61,6 +61,7 @@ mod statics;
 mod stored_run;
 mod third_party;
 mod tidy;
+mod tutorials;
 mod type_names;
 
 use std::process::ExitCode;
@@ -110,6 +111,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "make the project of `archon new` and run its tests",
         run: new_project::run,
+    },
+    Command {
+        name: "tutorials",
+        usage: "[--update] [--page FILE]",
+        about: "make the projects of the book's tutorials, and compare their output with the pages",
+        run: tutorials::run,
     },
     Command {
         name: "registry",

@@ -9,7 +9,7 @@ pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
 pub(crate) const COMPILED: &str = "crates/archon/src/book.rs";
 /// The comment before a Rust block that is not compiled; the reason follows.
 const NOT_COMPILED: &str = "not compiled: ";
-/// The comment before a shell block that is not run; one of `NOT_RUN_REASONS` follows.
+/// The comment before a block of commands that is not run; one of `NOT_RUN_REASONS` follows.
 const NOT_RUN: &str = "not run: ";
 const NOT_RUN_REASONS: &[&str] = &[
     "needs a clone",
@@ -126,9 +126,23 @@ fn is_compiled_rust(fence: &Fence) -> bool {
 pub(crate) fn is_run(fence: &Fence) -> bool {
     match fence.language() {
         "console" => true,
-        "sh" => !fence.comment.as_deref().is_some_and(|comment| comment.starts_with(NOT_RUN)),
+        "sh" => !has_reason_not_to_run(fence),
         _ => false,
     }
+}
+
+/// Returns whether the block shows a session of a reader's own project, which `cargo xtask tutorials` runs.
+pub(crate) fn is_session(fence: &Fence) -> bool {
+    fence.language() == "text" && fence.lines.first().is_some_and(|line| line.starts_with("$ "))
+}
+
+/// Returns whether the comment above the block says why its commands are not run.
+pub(crate) fn has_reason_not_to_run(fence: &Fence) -> bool {
+    fence.comment.as_deref().is_some_and(|comment| comment.starts_with(NOT_RUN))
+}
+
+fn may_be_left_out(fence: &Fence) -> bool {
+    fence.language() == "sh" || is_session(fence)
 }
 
 /// Returns the lines of reasons that are above no block which is left out, and what is wrong with them.
@@ -141,8 +155,13 @@ fn stale_reasons(text: &str) -> Vec<(usize, String)> {
             Some(Block::Fence(fence)) if fence.comment.is_some() => Some(fence),
             _ => None,
         };
-        if comment.starts_with(NOT_RUN) && next.is_none_or(|fence| fence.language() != "sh") {
-            stale.push((line, format!("`{comment}` is not directly above a block of the language `sh`")));
+        if comment.starts_with(NOT_RUN) && !next.is_some_and(may_be_left_out) {
+            stale.push((
+                line,
+                format!(
+                    "`{comment}` is not directly above a block of the language `sh`, or `text` with commands"
+                ),
+            ));
         }
         let is_left_out = |fence: &Fence| fence.language() == "rust" && fence.has("ignore");
         if comment.starts_with(NOT_COMPILED) && !next.is_some_and(is_left_out) {
@@ -180,7 +199,8 @@ fn problem(fence: &Fence) -> Option<String> {
     }
     let comment = fence.comment.as_deref().unwrap_or_default();
     let reason = comment.strip_prefix(NOT_RUN);
-    if let Some(reason) = reason.filter(|reason| language == "sh" && !NOT_RUN_REASONS.contains(reason)) {
+    if let Some(reason) = reason.filter(|reason| may_be_left_out(fence) && !NOT_RUN_REASONS.contains(reason))
+    {
         return Some(format!(
             "`{reason}` is no reason to leave commands out; use one of: {}",
             NOT_RUN_REASONS.join(", ")
@@ -235,7 +255,7 @@ mod tests {
     #[test]
     fn check_counts_the_blocks_by_their_fate() {
         let (problems, counts) = check_page(
-            "```rust,no_run\n```\n<!-- not compiled: needs a server -->\n```rust,ignore\n```\n```console\n$ ls\n```\n```sh\nls\n```\n<!-- not run: needs a server -->\n```sh\ncurl\n```\n```text\n```\n",
+            "```rust,no_run\n```\n<!-- not compiled: needs a server -->\n```rust,ignore\n```\n```console\n$ ls\n```\n```sh\nls\n```\n<!-- not run: needs a server -->\n```sh\ncurl\n```\n<!-- not run: needs a server -->\n```text\n$ curl\n```\n```text\n```\n",
         );
         assert_eq!(problems, [""; 0]);
         let counts_of_page =
@@ -278,6 +298,11 @@ mod tests {
     fn check_reason_that_is_unknown_or_above_no_block_left_out_is_a_problem() {
         for (text, expected) in [
             ("<!-- not run: is slow -->\n```sh\nls\n```\n", "docs/a.md:4: `is slow` is no reason to leave"),
+            (
+                "<!-- not run: is slow -->\n```text\n$ ls\n```\n",
+                "docs/a.md:4: `is slow` is no reason to leave",
+            ),
+            ("<!-- not run: needs a server -->\n```text\nls\n```\n", "is not directly above a block of"),
             ("<!-- not run: needs a server -->\n\n```sh\nls\n```\n", "is not directly above a block of"),
             ("<!-- not run: needs a server -->\n```console\n$ ls\n```\n", "is not directly above a block of"),
             ("<!-- not run: needs a server -->\n", "docs/a.md:3: `not run: needs a server` is not directly"),

@@ -4,15 +4,15 @@
 use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::checks;
 use super::output::{self, Ids};
 use super::scripted_model::{Answer, ScriptedModel};
+use super::session::{self, Ran, Step, Verdict};
 use crate::markdown::{self, Block, Fence};
 use crate::repository::TextFile;
 
@@ -20,27 +20,6 @@ use crate::repository::TextFile;
 const SETTINGS: &str = "model = \"openai:gpt-5-mini\"\n";
 /// Only a command that hangs takes so long, also where the processor is busy with other work.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// The result for a page.
-pub(crate) struct Ran {
-    /// Problems that only an author can solve.
-    pub(crate) problems: Vec<String>,
-    /// Output that differs from the page.
-    pub(crate) differences: Vec<String>,
-    /// The page's text with the printed output in place of what differed.
-    pub(crate) updated: String,
-}
-
-/// A command of a `console` block and what the page shows below it, or the whole of an `sh` block.
-#[derive(Debug, PartialEq)]
-struct Step {
-    /// Line of the page, counted from 1.
-    line: usize,
-    command: String,
-    shown: Vec<String>,
-    /// The first line of `shown`.
-    shown_at: usize,
-}
 
 /// Runs all commands of a page in `folder`, which must not exist; `program` is the built `archon`.
 pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran> {
@@ -73,55 +52,18 @@ pub(crate) fn run(page: &TextFile, program: &Path, folder: &Path) -> Result<Ran>
         0 => {}
         left => problems.push(format!("{}: no command used {left} of the model's answers", page.path)),
     }
-    Ok(Ran { problems, differences, updated: updated(&page.text, changes) })
-}
-
-enum Verdict {
-    Fits,
-    Problem(String),
-    /// The output is another one: a text for people, and the printed lines.
-    Differs(String, Vec<String>),
+    Ok(Ran { problems, differences, updated: session::updated(&page.text, changes) })
 }
 
 fn steps(fence: &Fence) -> Vec<Step> {
     match fence.language() {
-        "console" => commands_with_output(fence),
+        "console" => session::steps(fence),
         "sh" if checks::is_run(fence) => {
             let (line, command) = (fence.line + 1, fence.lines.join("\n"));
             vec![Step { line, command, shown: vec![output::ANY_LINES.to_owned()], shown_at: line }]
         }
         _ => vec![],
     }
-}
-
-/// Returns the commands of a `console` block: lines that begin with `$ `, continued after a `\`.
-fn commands_with_output(fence: &Fence) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    let mut continues = false;
-    for (number, line) in (fence.line + 1..).zip(&fence.lines) {
-        if continues {
-            if let Some(step) = steps.last_mut() {
-                step.command.push('\n');
-                step.command.push_str(line.strip_prefix("> ").unwrap_or(line));
-                step.shown_at = number + 1;
-            }
-            continues = line.ends_with('\\');
-        } else if let Some(command) = line.strip_prefix("$ ") {
-            let step =
-                Step { line: number, command: command.to_owned(), shown: vec![], shown_at: number + 1 };
-            steps.push(step);
-            continues = line.ends_with('\\');
-        } else if let Some(step) = steps.last_mut() {
-            step.shown.push(line.clone());
-        }
-    }
-    steps
-}
-
-/// Returns the exit code that a command is expected to have: that of a comment `# exit 3` behind it, else 0.
-fn expected_exit(command: &str) -> i32 {
-    let comment = command.rsplit_once("# exit ").map(|(_, code)| code.trim());
-    comment.and_then(|code| code.parse().ok()).unwrap_or(0)
 }
 
 /// A home directory, with a folder for the page's project inside.
@@ -173,21 +115,7 @@ impl Place {
             return Ok(Verdict::Problem(format!("no output above this command has {id}")));
         }
         let (exit, printed) = self.execute(&self.ids.to_real(&step.command))?;
-        let (shown, lines) = (without_last_blank(&step.shown), without_last_blank(&printed));
-        let fits = output::matches(shown, lines, &mut self.ids);
-        self.ids.pair(&shown.join("\n"), &lines.join("\n"));
-        let lines: Vec<String> = lines.iter().map(|line| self.ids.to_page(line)).collect();
-        let command = &step.command;
-        let wanted = expected_exit(command);
-        if exit != Some(wanted) {
-            let ending = exit.map_or("was killed".to_owned(), |code| format!("ended with exit code {code}"));
-            return Ok(Verdict::Problem(format!("`{command}` {ending}, not {wanted}:\n{}", quoted(&lines))));
-        }
-        if fits {
-            return Ok(Verdict::Fits);
-        }
-        let text = format!("`{command}` printed:\n{}  the page shows:\n{}", quoted(&lines), quoted(shown));
-        Ok(Verdict::Differs(text, lines))
+        Ok(session::verdict(step, exit, &printed, &mut self.ids))
     }
 
     fn execute(&self, command: &str) -> Result<(Option<i32>, Vec<String>)> {
@@ -214,7 +142,7 @@ impl Place {
             .stderr(printed)
             .spawn()
             .with_context(|| format!("cannot start `{command}`"))?;
-        let exit = wait(child, command)?;
+        let exit = session::wait(child, command, PATIENCE)?;
         let text = String::from_utf8_lossy(&fs::read(&file)?).into_owned();
         let text = text
             .replace(&format!("@{}", self.model.url()), "")
@@ -222,43 +150,6 @@ impl Place {
             .replace(&self.home.display().to_string(), "~");
         Ok((exit, text.lines().map(str::to_owned).collect()))
     }
-}
-
-fn wait(mut child: Child, command: &str) -> Result<Option<i32>> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.code());
-        }
-        if begun.elapsed() > PATIENCE {
-            child.kill()?;
-            bail!("`{command}` did not end within {} s", PATIENCE.as_secs());
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn without_last_blank(lines: &[String]) -> &[String] {
-    let kept = lines.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |last| last + 1);
-    &lines[..kept]
-}
-
-fn quoted(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("    {line}\n")).collect()
-}
-
-/// Puts the printed lines in place of those that the page shows.
-fn updated(text: &str, mut changes: Vec<(Step, Vec<String>)>) -> String {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    changes.reverse();
-    for (step, printed) in changes {
-        let command = &lines[step.line - 1];
-        let indent = " ".repeat(command.len() - command.trim_start().len());
-        let from = step.shown_at - 1;
-        let to = from + without_last_blank(&step.shown).len();
-        lines.splice(from..to, printed.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()));
-    }
-    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
