@@ -122,7 +122,8 @@ fn quoted(value: &Json) -> String {
     format!("'{}'", value.to_string().replace('\'', r"'\''"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::{
         io::Write as _,
