@@ -140,8 +140,6 @@ const SUITES: &[Suite] = &[
             // 200 runs are watched live, late and after a reconnect at each of their records.
             // The time of a record with 200 watchers is printed, and judged by a wide limit.
             "test --profile accept -p archon-agents --features server-tls,memory,planner,openai-serve --test server -- --nocapture",
-            // The place of a fork in runs of all sorts, without a server.
-            "test --profile accept -p archon-tests fork",
             // The command is killed under 200 runs.
             "test --profile accept -p archon-agents-cli --test cli -- serve:: --nocapture",
             "test --profile accept -p archon-agents --features openai-serve --test openai_serve",
