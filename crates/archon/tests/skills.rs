@@ -33,9 +33,9 @@ fn skill(place: &TempDir, name: &str, more: &str, body: &str) {
     fs::write(folder.join("SKILL.md"), text).unwrap();
 }
 
-/// Returns instructions of about `lines` times eight tokens.
-fn body(name: &str, lines: usize) -> String {
-    (0..lines).map(|n| format!("{name}: step {n} of the work is this\n")).collect()
+/// Returns instructions that are longer than other results may be, so that two of them can be pinned.
+fn body(name: &str) -> String {
+    (0..160).map(|n| format!("{name}: step {n} of the work is this\n")).collect()
 }
 
 fn activate(id: &str, name: &str) -> ToolCall {
@@ -98,15 +98,14 @@ fn in_session(run: &str) -> RunOptions {
 }
 
 fn small_window() -> ContextConfig {
-    let mut config = ContextConfig::new(8_000);
+    let mut config = ContextConfig::new(16_000);
     config.min_interval_ms = 0;
     config
 }
 
-/// Returns the messages of a request that have the instructions of a skill.
+/// Returns the messages of a request that have the whole instructions of a skill.
 fn with_instructions(request: &Request, name: &str) -> Vec<Message> {
-    let tag = format!("<skill_content name=\"{name}\">");
-    let has = |message: &&Arc<Message>| message.text().contains(&tag);
+    let has = |message: &&Arc<Message>| message.text().contains(body(name).trim_end());
     request.messages.iter().filter(has).map(|message| Message::clone(message)).collect()
 }
 
@@ -124,7 +123,7 @@ async fn compactions(journal: &InMemoryJournal, run: &str) -> usize {
 #[tokio::test]
 async fn instructions_are_byte_identical_after_three_compactions_and_come_once() {
     let place = tempfile::tempdir().unwrap();
-    skill(&place, "release", "", &body("release", 100));
+    skill(&place, "release", "", &body("release"));
     for mode in [ToolMode::Native, ToolMode::Text] {
         let journal = Arc::new(InMemoryJournal::new());
         let mut turns = vec![vec![activate("a1", "release"), plain("n0", "noise")]];
@@ -153,7 +152,7 @@ async fn instructions_are_byte_identical_after_three_compactions_and_come_once()
         );
         let first = with_instructions(&seen[1], "release");
         assert_eq!(first.len(), 1);
-        assert!(first[0].text().contains(body("release", 100).trim_end()), "{}", first[0].text());
+        assert!(first[0].text().contains(body("release").trim_end()), "{}", first[0].text());
         for request in &seen[1..] {
             assert_eq!(with_instructions(request, "release"), first, "{mode:?}");
         }
@@ -169,7 +168,7 @@ async fn instructions_are_byte_identical_after_three_compactions_and_come_once()
 #[tokio::test]
 async fn instructions_stay_in_a_later_process_and_come_once() {
     let place = tempfile::tempdir().unwrap();
-    skill(&place, "release", "", &body("release", 100));
+    skill(&place, "release", "", &body("release"));
     let journal = Arc::new(InMemoryJournal::new());
     let mut turns = vec![vec![activate("a1", "release")]];
     turns.extend((0..25).map(|n| vec![plain(&format!("n{n}"), "noise")]));
@@ -198,10 +197,11 @@ async fn instructions_stay_in_a_later_process_and_come_once() {
 async fn pinned_results_beyond_a_quarter_of_the_window_leave_it_oldest_first_and_come_again() {
     let place = tempfile::tempdir().unwrap();
     for name in ["first", "second", "third"] {
-        skill(&place, name, "", &body(name, 80));
+        skill(&place, name, "", &body(name));
     }
-    let mut turns: Vec<_> =
-        ["first", "second", "third"].iter().map(|name| vec![activate(name, name)]).collect();
+    // The first turn stays as long as possible.
+    let mut turns = vec![vec![plain("n", "noise")]];
+    turns.extend(["first", "second", "third"].map(|name| vec![activate(name, name)]));
     turns.extend((0..25).map(|n| vec![plain(&format!("n{n}"), "noise")]));
     turns.push(vec![activate("again", "first"), activate("same", "third")]);
     let (model, journal) = (model(turns), Arc::new(InMemoryJournal::new()));
@@ -210,7 +210,7 @@ async fn pinned_results_beyond_a_quarter_of_the_window_leave_it_oldest_first_and
     let seen = model.requests();
     let of =
         |request: &Request| ["first", "second", "third"].map(|name| with_instructions(request, name).len());
-    assert_eq!(of(&seen[3]), [1, 1, 1], "they are all there until a compaction");
+    assert_eq!(of(&seen[4]), [1, 1, 1], "they are all there until a compaction");
     assert!(compactions(&journal, "run_1").await >= 3);
     let [.., before, after] = &seen[..] else { panic!("two requests") };
     assert_eq!(of(before), [0, 1, 1]);
@@ -291,12 +291,14 @@ async fn further_active_skill_never_allows_a_call_that_was_denied_before() {
         let mut before: Vec<String> = expected.iter().map(|&name| name.to_owned()).collect();
         let mut skills = Vec::new();
         for n in 0..3 {
-            let allowed: Vec<&str> =
+            let mut allowed: Vec<&str> =
                 ["alpha", "beta", "noise", "no*"].into_iter().filter(|_| chance.below(3) > 0).collect();
             let name = format!("skill-{case}-{n}");
             let more = match chance.below(4) {
                 0 => String::new(),
                 _ => {
+                    // An empty list would be no list.
+                    allowed.push("other");
                     let allows = |tool: &&str| {
                         allowed.contains(tool) || (*tool == "noise" && allowed.contains(&"no*"))
                     };
