@@ -61,6 +61,8 @@ impl ArchonBuilder {
     pub fn build(mut self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
+        #[cfg(feature = "skills")]
+        let skills = self.take_skills();
         self.defer_tools();
         #[cfg(feature = "hooks")]
         let events = self.take_event_hooks();
@@ -74,6 +76,8 @@ impl ArchonBuilder {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
         };
+        #[cfg(feature = "skills")]
+        let toolbox = crate::skill_toolbox::within_skills(toolbox, skills);
         #[cfg(feature = "hooks")]
         let toolbox: Arc<dyn Toolbox> = match events {
             Some(events) => Arc::new(events.toolbox(toolbox)),
@@ -140,6 +144,17 @@ impl ArchonBuilder {
                 self.options.deferred_tools = Arc::new(deferral.names);
             }
         }
+    }
+
+    /// Takes the skills, after adding the tool that activates them and the note that lists them. `None` if a model may
+    /// activate none.
+    #[cfg(feature = "skills")]
+    fn take_skills(&mut self) -> Option<Arc<archon_skills::SkillConversations>> {
+        let conversations = crate::skill_toolbox::conversations(self.skills.take()?);
+        let tool = archon_skills::ActivateSkill::new(conversations.clone())?;
+        self.options.tool_notes.insert(tool.spec().name.clone(), crate::skill_toolbox::note(&conversations));
+        self.tools.push(Arc::new(tool));
+        Some(conversations)
     }
 
     /// Takes the commands and endpoints, after making them a filter and hooks, too.

@@ -81,6 +81,8 @@ pub struct ArchonBuilder {
     /// The HTTP options; `None` for the default ones.
     pub(crate) http: Option<Http>,
     pub(crate) run_memory: Option<Arc<dyn RunMemory>>,
+    #[cfg(feature = "skills")]
+    pub(crate) skills: Option<Arc<archon_skills::SkillSet>>,
     pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
 }
 
@@ -468,6 +470,20 @@ impl ArchonBuilder {
     pub fn memory(self, memory: impl Into<archon_memory::AgentMemory>) -> Self {
         self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())))
     }
+
+    /// Sets the skills. The model reads their names and descriptions behind the system text, and loads the
+    /// instructions of one with the tool `activate_skill`; they stay in the context window. While a skill with
+    /// `allowed-tools` is active in a run, other calls of the run and of its child runs are denied. Without skills
+    /// that a model may activate, nothing changes.
+    ///
+    /// The instructions are trusted as the person's own, so load only folders that a person trusts.
+    ///
+    /// ```
+    /// use archon::{Archon, skills::SkillSet};
+    /// let builder = Archon::builder().skills(SkillSet::load(["company/skills"]));
+    /// ```
+    #[cfg(feature = "skills")]
+    pub fn skills(self, skills: archon_skills::SkillSet) -> Self { self.skills = Some(Arc::new(skills)) }
 }
 }
 
@@ -689,6 +705,8 @@ impl ArchonBuilder {
             ("tool", !self.tools.is_empty()),
             ("engine_options", self.engine.is_some()),
             ("guard", !self.guards.is_empty()),
+            #[cfg(feature = "skills")]
+            ("skills", self.skills.is_some()),
             #[cfg(feature = "tool-search")]
             ("definition_budget", self.definition_budget.is_some()),
             #[cfg(feature = "tool-search")]

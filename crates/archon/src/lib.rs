@@ -128,6 +128,8 @@ mod run_options;
 mod runs;
 #[cfg(any(feature = "planner", feature = "orchestrator"))]
 mod several;
+#[cfg(feature = "skills")]
+mod skill_toolbox;
 #[cfg(feature = "orchestrator")]
 mod teamwork;
 mod typed;

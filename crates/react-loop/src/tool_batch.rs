@@ -150,6 +150,7 @@ impl ReactExecutor<'_> {
         let mut tools = hooked.unwrap_or_else(|| tools.clone());
         tools.processes = Some(run.reporter());
         tools.results = results_for(&ready, &run.machine);
+        tools.pinned = pinned_for(&ready, &run.machine);
         tools.under_way = Some(run.under_way());
         tools.tool_questions = Some(Arc::new(self.tool_questions(&ready, &run.machine)));
         self.calls = match self.driver.hooks {
@@ -265,7 +266,12 @@ impl ReactExecutor<'_> {
 
     async fn finish(&self, call: CallId, result: ToolResult, run: &mut Run) -> Recorded {
         let finished = RecordBody::ToolCallFinished { call, result: Arc::new(result) };
-        delegate::close(self.driver, run, finished).await
+        let before = run.machine.window().unpinned().len();
+        delegate::close(self.driver, run, finished).await?;
+        for name in run.machine.window().unpinned().iter().skip(before) {
+            tracing::warn!(run = %self.context.run, "the result `{name}` is not pinned any more: all pinned results have at most a quarter of the context window; it may leave the window, and can be loaded again");
+        }
+        Ok(())
     }
 }
 
@@ -279,6 +285,14 @@ fn is_blocked(machine: &ReactMachine, done: usize) -> bool {
 fn results_for(ready: &[ReadyCall], machine: &ReactMachine) -> Option<Arc<[SeenResult]>> {
     let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
     gives_up.then(|| machine.window().results().into())
+}
+
+/// Returns the names of the pinned results, if one of the calls is of a tool whose results may be pinned.
+fn pinned_for(ready: &[ReadyCall], machine: &ReactMachine) -> Option<Arc<[String]>> {
+    let instructs = |ready: &ReadyCall| {
+        machine.config().tool(&ready.call.name).is_some_and(|tool| tool.annotations.instructs)
+    };
+    ready.iter().any(instructs).then(|| machine.window().pinned().map(str::to_owned).collect())
 }
 
 fn stopped(cause: Interrupt) -> ToolResult {

@@ -1,6 +1,6 @@
 //! The request to activate a skill, and its result.
 
-use archon_types::{Message, RunId, Timestamp};
+use archon_types::{CommandId, Message, RunId, Timestamp};
 
 use crate::{AllowedTools, SkillError, SkillLevel};
 
@@ -52,6 +52,8 @@ pub struct SkillActivationRequest {
     pub activator: SkillActivator,
     /// The time of the request.
     pub at: Timestamp,
+    /// The turn of the run whose call is the request.
+    pub(crate) turn: Option<CommandId>,
 }
 
 /// The one who wants a skill.
@@ -80,6 +82,7 @@ impl SkillActivationRequest {
             activation_chain: Vec::new(),
             activator: SkillActivator::default(),
             at: Timestamp::default(),
+            turn: None,
         }
     }
 
@@ -116,6 +119,8 @@ impl SkillActivationRequest {
 
     /// Sets the time of the request.
     pub fn with_time(self, at: Timestamp) -> Self { self.at = at }
+
+    pub(crate) fn with_turn(self, turn: Option<CommandId>) -> Self { self.turn = turn }
 }
 }
 
@@ -142,6 +147,8 @@ pub struct SkillActivationResult {
     pub success: bool,
     /// The reason if it is not.
     pub error: Option<SkillError>,
+    /// True if the messages have the instructions, which the conversation did not have before.
+    pub(crate) brings_instructions: bool,
 }
 
 impl SkillActivationResult {

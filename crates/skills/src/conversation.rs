@@ -2,11 +2,11 @@
 //! allow.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{RunId, Subject, Timestamp};
+use archon_types::{CLEANUP_TOOL, CommandId, RunId, Subject, TOOL_SEARCH, Timestamp};
 
 use crate::{
     ACTIVATE_SKILL, RuleMatcher, Skill, SkillActivationRequest, SkillActivationResult, SkillActivator,
@@ -52,10 +52,13 @@ pub struct SkillConversation {
 struct State {
     /// The active skills of each run, the oldest first.
     active: BTreeMap<RunId, Vec<ActiveSkill>>,
-    /// The names of the skills whose instructions the conversation has.
-    loaded: BTreeSet<String>,
+    /// The names of the skills whose instructions the conversation has, with the turn that brought them.
+    loaded: BTreeMap<String, Turn>,
     metrics: SkillMetrics,
 }
+
+/// A run and the command of its turn; no command for a turn of an earlier process, and for a person.
+type Turn = (RunId, Option<CommandId>);
 
 /// A skill that is active in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,24 +141,31 @@ impl SkillConversation {
             return Err(SkillError::OnlyByPerson(skill.name.clone()));
         }
         check_chain(request)?;
-        let is_loaded = state.loaded.contains(&skill.name);
+        let is_loaded = state.loaded.contains_key(&skill.name);
         let messages = messages(skill, request, is_loaded)?;
-        if request.load_level > SkillLevel::Metadata {
-            state.loaded.insert(skill.name.clone());
+        let brings_instructions = request.load_level > SkillLevel::Metadata && !is_loaded;
+        if brings_instructions {
+            state.loaded.insert(skill.name.clone(), (request.run.clone(), request.turn));
         }
         state.make_active(skill, request);
         state.metrics.activations += 1;
         state.metrics.repeated += u64::from(is_loaded);
         *state.metrics.by_skill.entry(skill.name.clone()).or_default() += 1;
         let modifier = modifier(skill);
-        Ok(SkillActivationResult { messages, context_modifier: Some(modifier), success: true, error: None })
+        Ok(SkillActivationResult {
+            messages,
+            context_modifier: Some(modifier),
+            success: true,
+            error: None,
+            brings_instructions,
+        })
     }
 
     /// Restores an activation that an earlier process made: the conversation has the instructions.
     pub fn restore(&self, request: &SkillActivationRequest) {
         if let Some(skill) = self.skills.get(&request.skill_name) {
             let mut state = self.state();
-            state.loaded.insert(skill.name.clone());
+            state.loaded.insert(skill.name.clone(), (request.run.clone(), request.turn));
             state.make_active(skill, request);
         }
     }
@@ -169,6 +179,16 @@ impl SkillConversation {
     /// them again.
     pub fn forget_instructions(&self, skill: &str) {
         self.state().loaded.remove(skill);
+    }
+
+    /// Forgets the instructions of a skill like [`forget_instructions`](Self::forget_instructions), unless a call of
+    /// this turn has brought them: its result is not in the context window yet.
+    pub(crate) fn forget_unless_of(&self, run: &RunId, turn: Option<CommandId>, skill: &str) {
+        let is_of_turn = |(of, by): &Turn| of == run && turn.is_some() && *by == turn;
+        let mut state = self.state();
+        if state.loaded.get(skill).is_some_and(|loaded| !is_of_turn(loaded)) {
+            state.loaded.remove(skill);
+        }
     }
 
     /// Returns the active skills of a run, the oldest first.
@@ -198,7 +218,8 @@ impl SkillConversation {
     }
 
     /// Returns the first active skill of a run that does not allow this call, if there is one. Each active skill with a list of
-    /// tools must allow it, so that a further skill never allows more. Calls of `activate_skill` are always allowed.
+    /// tools must allow it, so that a further skill never allows more. Tools that only serve the conversation are not limited: `activate_skill`,
+    /// `tool_search`, `cleanup_tool_call`.
     pub fn blocker(&self, run: &RunId, tool: &str, subject: &Subject) -> Option<Arc<Skill>> {
         self.blocker_by(run, tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
     }
@@ -209,7 +230,7 @@ impl SkillConversation {
         tool: &str,
         allows: impl Fn(&crate::AllowedTools) -> bool,
     ) -> Option<Arc<Skill>> {
-        if tool == ACTIVATE_SKILL {
+        if [ACTIVATE_SKILL, TOOL_SEARCH, CLEANUP_TOOL].contains(&tool) {
             return None;
         }
         let state = self.state();
@@ -224,7 +245,7 @@ impl SkillConversation {
     /// [`SkillError::NotActive`] for another skill; else as [`Skill::read_file`], also for a file that is not text.
     pub fn read_file(&self, skill: &str, name: &str) -> Result<String, SkillError> {
         let skill = self.skills.find(skill)?;
-        if !self.state().loaded.contains(&skill.name) {
+        if !self.state().loaded.contains_key(&skill.name) {
             return Err(SkillError::NotActive(skill.name.clone()));
         }
         String::from_utf8(skill.read_file(name)?).map_err(|_| SkillError::Unreadable {

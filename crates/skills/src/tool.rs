@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxFuture, Json, SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    BoxFuture, Json, SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, Trust,
+    metadata,
 };
 use serde_json::json;
 
@@ -55,7 +56,7 @@ fn spec(names: &[&str]) -> ToolSpec {
     let about = "Loads the instructions of a skill. Call it when a task fits the description of a skill in \
                  <available_skills>, before you begin, and follow the instructions.";
     let mut annotations = ToolAnnotations::read_only();
-    annotations.blocking = true;
+    (annotations.blocking, annotations.instructs) = (true, true);
     ToolSpec::new(ACTIVATE_SKILL, about, parameters).with_annotations(annotations)
 }
 
@@ -74,13 +75,20 @@ impl Tool for ActivateSkill {
             let name = text("name").unwrap_or_default();
             let conversation = self.conversations.of(&context.run.session);
             if let Some(file) = text("file") {
-                return Ok(ToolResult::success(conversation.read_file(name, file).map_err(tool_error)?));
+                return Ok(trusted(conversation.read_file(name, file).map_err(tool_error)?));
+            }
+            let (run, turn) = (&context.run.run, context.call.map(|call| call.command));
+            if let Some(pinned) = &context.run.pinned
+                && !pinned.contains(&pin_name(name))
+            {
+                conversation.forget_unless_of(run, turn, name);
             }
             let chain = text("called_by").map(|caller| conversation.chain_below(&context.run.run, caller));
             let request = SkillActivationRequest::new(name)
                 .with_activation_chain(chain.transpose().map_err(tool_error)?.unwrap_or_default())
                 .with_activation_id(context.key())
-                .with_run(context.run.run.clone())
+                .with_run(run.clone())
+                .with_turn(turn)
                 .with_conversation_id(context.run.session.to_string())
                 .with_time(context.run.clock.now());
             result(&request, conversation.activate(&request))
@@ -115,9 +123,24 @@ fn result(
     });
     // The loop gives it to `recall` when the session goes on, also in another process.
     let seen = json!({ "skill": request.skill_name, "run": request.run, "chain": request.activation_chain });
-    Ok(ToolResult::success(activation.text_for_model())
+    let result = trusted(activation.text_for_model())
         .with_metadata(SKILL_METADATA, about)
-        .with_metadata(metadata::SEEN, seen))
+        .with_metadata(metadata::SEEN, seen);
+    // A result without the instructions must not take the place of the one that has them.
+    Ok(match activation.brings_instructions {
+        true => result.with_metadata(metadata::PINNED, pin_name(&request.skill_name)),
+        false => result,
+    })
+}
+
+/// Returns the result with a text of a skill. A skill is loaded only from a folder that a person trusts.
+fn trusted(text: String) -> ToolResult {
+    ToolResult::success(text).with_metadata(metadata::TRUST, Trust::Trusted.as_str())
+}
+
+/// Returns the name under which the instructions of a skill are pinned in the context window.
+fn pin_name(skill: &str) -> String {
+    format!("skill:{skill}")
 }
 
 fn tool_error(error: SkillError) -> ToolError {

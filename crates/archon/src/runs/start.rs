@@ -406,11 +406,20 @@ fn differing_settings(
         ("prompt", has_lines(&texts(&first_prompts(records)), &texts(&request.prompts))),
         ("session", request.session.as_ref().is_none_or(|session| *session == started.session)),
         ("limits", settings.limits.as_ref().is_none_or(|limits| *limits == config.limits)),
-        ("system text", settings.system.as_ref().is_none_or(|text| system() == Some(text))),
+        (
+            "system text",
+            settings.system.as_ref().is_none_or(|text| system().is_some_and(|own| is_of(own, text))),
+        ),
         ("list of tools", settings.tools.as_ref().is_none_or(wanted)),
         ("earlier conversation", has_restored(records, &settings.restored)),
     ];
     same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
+}
+
+/// Returns true if `system` is `text`, perhaps with the list of skills that a run with skills adds.
+fn is_of(system: &str, text: &str) -> bool {
+    let added = system.strip_prefix(text);
+    added.is_some_and(|added| added.is_empty() || added.ends_with("\n</available_skills>"))
 }
 
 /// Returns true if `text` contains `wanted` as whole lines.

@@ -1,6 +1,9 @@
 //! The settings of an agent.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use archon_types::{
     AgentId, ApprovalSettings, CircuitBreaker, ContextConfig, ExecutionLimits, FailurePolicy, GoalCheck,
@@ -26,6 +29,8 @@ pub struct ReactAgentOptions {
     pub model: String,
     /// The system prompt. Default none.
     pub system: Option<String>,
+    /// Texts by the name of a tool, which follow the system prompt of each run that has the tool. Default none.
+    pub tool_notes: BTreeMap<String, String>,
     /// The workspace; see [`RunConfig::workspace`](archon_types::RunConfig::workspace).
     pub workspace: Option<String>,
     /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools,
@@ -84,6 +89,7 @@ impl ReactAgentOptions {
             config_id: None,
             model: model.into(),
             system: None,
+            tool_notes: BTreeMap::new(),
             workspace: None,
             tools: None,
             deferred_tools: Arc::default(),

@@ -59,9 +59,13 @@ impl ReactAgent {
         let mut config = RunConfig::default();
         self.driver.provider.id().clone_into(&mut config.provider);
         config.model.clone_from(&options.model);
-        config.system = options.system.clone().map(|s| Arc::new(Encoded::new(s)));
         config.limits = limits;
         (config.tools, config.deferred_tools) = self.tools(may_call);
+        let has_tool = |name: &str| config.tools.iter().any(|tool| tool.name == name);
+        let notes =
+            options.tool_notes.iter().filter(|(tool, _)| has_tool(tool)).map(|(_, note)| note.as_str());
+        let parts: Vec<&str> = options.system.as_deref().into_iter().chain(notes).collect();
+        config.system = (!parts.is_empty()).then(|| Arc::new(Encoded::new(parts.join("\n\n"))));
         config.options = Arc::new(options.request.clone());
         config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
         config.failure_policy = Some(self.failure_policy());

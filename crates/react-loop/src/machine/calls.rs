@@ -72,7 +72,7 @@ impl ReactMachine {
             ToolMode::Text => {
                 self.window.push_spoken(*answer);
                 for call in &calls {
-                    self.window.push_result(text_mode::observation(call, &self.config, at));
+                    self.window.push_result(call, text_mode::observation(call, &self.config, at));
                 }
             }
             _ => self.window.push_turn(*answer, &calls),

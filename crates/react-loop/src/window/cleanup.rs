@@ -46,21 +46,24 @@ pub(crate) fn is_same(one: &Message, other: &Message) -> bool {
     unmarked(&one.text()) == unmarked(&other.text()) && rest(one) == rest(other)
 }
 
-/// Returns the tool results among the messages that the model sees.
+/// Returns the tool results among the messages that the model sees, without the pinned ones, which the model cannot
+/// give up.
 pub(crate) fn tool_results(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<SeenResult> {
     let tokens = |item: &WindowItem| match item.tokens {
         // Items have no token count in a window without a limit.
         0 => counter.count_message(&item.message),
         tokens => tokens,
     };
-    items.iter().filter_map(|item| SeenResult::of(&item.message, tokens(item))).collect()
+    let may_go = items.iter().filter(|item| !item.pinned);
+    may_go.filter_map(|item| SeenResult::of(&item.message, tokens(item))).collect()
 }
 
 /// Replaces a result that the model gave up by a note. If several results have the same id, replaces the
 /// newest of those without a note. Returns false if there is no such result.
 pub(crate) fn give_up(items: &mut [WindowItem], result: &CleanedUp, counter: &dyn TokenCounter) -> bool {
     let is_it = |item: &&mut WindowItem| {
-        SeenResult::of(&item.message, 0).is_some_and(|r| r.call == result.tool_call_id && !r.is_cleaned_up)
+        let seen = SeenResult::of(&item.message, 0).filter(|_| !item.pinned);
+        seen.is_some_and(|r| r.call == result.tool_call_id && !r.is_cleaned_up)
     };
     let Some(item) = items.iter_mut().rev().find(is_it) else { return false };
     let part = ViewPart::Rewrite { at: item.part.range().start, text: result.note() };

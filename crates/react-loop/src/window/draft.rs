@@ -1,5 +1,6 @@
 //! Draft of a compacted view: the messages that the model sees now, and the operations that remove or
-//! shorten them. No operation separates a call from its results or removes a pinned message.
+//! shorten them. No operation separates a call from its results or removes a pinned message. The other results of
+//! an answer with a pinned call may be shortened, but stay.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -56,7 +57,8 @@ impl<'a> Draft<'a> {
         let mut pointers = Vec::new();
         for (at, key, path) in &reads {
             let new = newest[key.as_str()];
-            if *at != new && !matches!(self.items[*at].part, ViewPart::Rewrite { .. }) {
+            let may = !self.items[*at].pinned && !matches!(self.items[*at].part, ViewPart::Rewrite { .. });
+            if *at != new && may {
                 let same = cleanup::is_same(&self.items[*at].message, &self.items[new].message);
                 pointers.push((*at, file_reads::pointer(path, same)));
             }
@@ -96,8 +98,11 @@ impl<'a> Draft<'a> {
 
     /// Returns the largest stretch of the middle without a pinned message, if it has several messages.
     pub(crate) fn old_turns(&self) -> Option<(Range<u64>, Vec<WindowItem>)> {
-        let stretches = self.items[self.middle()].chunk_by(|a, b| a.pinned == b.pinned);
-        let longest = stretches.filter(|s| !s[0].pinned && s.len() > 1).max_by_key(|s| tokens_of(s))?;
+        let stretches = stretches(&self.items, self.middle());
+        let longest = stretches
+            .filter(|(stay, s)| !stay && s.len() > 1)
+            .map(|(_, s)| s)
+            .max_by_key(|s| tokens_of(s))?;
         let (first, last) = (longest.first()?.part.range(), longest.last()?.part.range());
         Some((first.start..last.end, longest.to_vec()))
     }
@@ -168,7 +173,8 @@ impl<'a> Draft<'a> {
     }
 
     fn droppable(&self, range: Range<usize>) -> Vec<WindowItem> {
-        self.items[range].iter().filter(|item| !item.pinned).cloned().collect()
+        let gone = stretches(&self.items, range).filter(|(stay, _)| !stay);
+        gone.flat_map(|(_, stretch)| stretch.iter().cloned()).collect()
     }
 
     /// Replaces each stretch between pinned messages by the result of `change`.
@@ -177,15 +183,15 @@ impl<'a> Draft<'a> {
         range: Range<usize>,
         mut change: impl FnMut(&[WindowItem]) -> Option<Vec<WindowItem>>,
     ) {
-        let after = self.items.split_off(range.end);
-        let middle = self.items.split_off(range.start);
-        for stretch in middle.chunk_by(|a, b| a.pinned == b.pinned) {
-            match stretch[0].pinned {
-                true => self.items.extend_from_slice(stretch),
-                false => self.items.extend(change(stretch).into_iter().flatten()),
+        let mut changed = self.items[..range.start].to_vec();
+        for (stay, stretch) in stretches(&self.items, range.clone()) {
+            match stay {
+                true => changed.extend_from_slice(stretch),
+                false => changed.extend(change(stretch).into_iter().flatten()),
             }
         }
-        self.items.extend(after);
+        changed.extend_from_slice(&self.items[range.end..]);
+        self.items = changed;
     }
 
     /// Returns the index of the first turn that starts at `at` or later.
@@ -226,6 +232,27 @@ impl<'a> Draft<'a> {
         }
         reads
     }
+}
+
+/// Returns the stretches of the messages in `range` that stay and that do not, in order. A message stays if it is
+/// pinned, and also if it is a result of an answer that is pinned.
+fn stretches(items: &[WindowItem], range: Range<usize>) -> impl Iterator<Item = (bool, &[WindowItem])> {
+    let mut is_of_pinned = false;
+    let stays = items.iter().map(|item| {
+        if !is_result(&item.message) {
+            is_of_pinned = item.pinned && matches!(&*item.message, Message::Assistant(_));
+        }
+        item.pinned || is_of_pinned
+    });
+    let stays: Vec<bool> = stays.collect();
+    let mut from = range.start;
+    std::iter::from_fn(move || {
+        let stay = *stays[from..range.end].first()?;
+        let length = stays[from..range.end].iter().take_while(|other| **other == stay).count();
+        let stretch = &items[from..from + length];
+        from += length;
+        Some((stay, stretch))
+    })
 }
 
 /// Returns one message with `text` that replaces `stretch`.

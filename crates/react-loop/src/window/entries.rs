@@ -30,12 +30,15 @@ pub(crate) struct Entry {
     /// The original message, if `message` is a rewording or a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) said: Option<Arc<Message>>,
+    /// The name under which a tool result is pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pinned: Option<String>,
 }
 
 impl Entry {
     /// Creates an untrusted entry.
     pub(crate) fn new(message: Arc<Message>, tokens: u64, by: Speaker) -> Self {
-        Self { message, clipped: None, tokens, by, trust: Trust::Untrusted, said: None }
+        Self { message, clipped: None, tokens, by, trust: Trust::Untrusted, said: None, pinned: None }
     }
 
     /// Returns the message that entered the window.
@@ -69,29 +72,32 @@ impl Entry {
     pub(crate) fn seen_as(&self, message: Arc<Message>, tokens: u64) -> Self {
         let said = self.original();
         let said = (!Arc::ptr_eq(said, &message)).then(|| said.clone());
-        Self { said, trust: self.trust, ..Self::new(message, tokens, self.by) }
+        let pinned = self.pinned.clone();
+        Self { said, trust: self.trust, pinned, ..Self::new(message, tokens, self.by) }
     }
 
     /// Returns true if this entry is `other`, an entry of an earlier fold, unchanged: with the same shared
-    /// message, tokens, author and trust level.
+    /// message, tokens, author and trust level, and pinned under the same name.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.entered(), other.entered())
             && (self.tokens, self.by, self.trust) == (other.tokens, other.by, other.trust)
+            && self.pinned == other.pinned
     }
 }
 
 impl From<SnapshotMessage> for Entry {
     fn from(stored: SnapshotMessage) -> Self {
-        let SnapshotMessage { message, tokens, speaker: by, trust, original: said } = stored;
-        Self { trust, said, ..Self::new(message, tokens, by) }
+        let SnapshotMessage { message, tokens, speaker: by, trust, original: said, pinned } = stored;
+        Self { trust, said, pinned, ..Self::new(message, tokens, by) }
     }
 }
 
 /// The part of the entry that a later run reads.
 impl From<&Entry> for SnapshotMessage {
     fn from(entry: &Entry) -> Self {
-        let Entry { tokens, by, trust, said, .. } = entry.seen_as(entry.entered().clone(), entry.tokens);
-        Self { message: entry.entered().clone(), tokens, speaker: by, trust, original: said }
+        let seen = entry.seen_as(entry.entered().clone(), entry.tokens);
+        let Entry { tokens, by, trust, said, pinned, .. } = seen;
+        Self { message: entry.entered().clone(), tokens, speaker: by, trust, original: said, pinned }
     }
 }
 

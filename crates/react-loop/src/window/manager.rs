@@ -5,8 +5,9 @@
 //! model) are records too, so a log always folds to the same view. Every original message remains stored.
 
 mod compactions;
+mod pins;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
     AssistantMessage, Attributed, CLEANUP_TOOL, CallId, CleanedUp, Compaction, CompactionLevel,
@@ -72,6 +73,12 @@ struct State {
     /// Results that the model gave up in the turn that ended last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cleaned_up: Vec<CleanedUp>,
+    /// The tools whose results may be pinned and trusted.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    instructing: BTreeSet<String>,
+    /// The names of results that were too large to be pinned any longer, since the last request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unpinned: Vec<String>,
 }
 
 /// Messages that a model should summarize.
@@ -110,6 +117,8 @@ impl ContextManager {
         let mut state = State { config: run.context.clone(), ..State::default() };
         state.cleans_up = run.tools.iter().any(|tool| tool.name == CLEANUP_TOOL);
         state.results = ResultSizes::of(&run.tools);
+        let instructing = run.tools.iter().filter(|tool| tool.annotations.instructs);
+        state.instructing = instructing.map(|tool| tool.name.clone()).collect();
         let History { messages, mut entries, counted_by, status, .. } = history;
         // The history contains the notices that the model has read.
         state.status = status;
@@ -130,7 +139,9 @@ impl ContextManager {
         state.pins.extend(entries.iter().position(|e| matches!(&*e.message, Message::User(_))));
         state.least = least(&entries);
         state.entries = entries;
-        Self { state, view: messages, parts }
+        let mut manager = Self { state, view: messages, parts };
+        manager.update_pins();
+        manager
     }
 
     /// Returns the conversation as the model sees it.
@@ -183,7 +194,7 @@ impl ContextManager {
         self.state.config.as_ref().and_then(|_| queue_notice(self.usage(), queued))
     }
 
-    /// Returns the tool results that the model sees, oldest first.
+    /// Returns the tool results that the model sees and may give up, oldest first.
     pub fn results(&self) -> Vec<SeenResult> {
         let (mut items, counter) = (self.items(), self.counter());
         for result in &self.state.cleaned_up {
@@ -227,12 +238,14 @@ impl ContextManager {
             let before = config.max_context_tokens;
             config.max_context_tokens = window.map_or(configured, |window| window.min(configured));
             self.state.shrunk = config.max_context_tokens < before;
+            self.update_pins();
         }
     }
 
     /// Records that a request was sent.
     pub(crate) fn note_request(&mut self) {
         self.state.cleaned_up.clear();
+        self.state.unpinned.clear();
         self.state.shrunk = false;
         self.state.tracker.note_request(self.state.tokens.saturating_add(self.state.fixed_tokens));
     }
@@ -323,9 +336,9 @@ impl ContextManager {
         self.enter(entry);
     }
 
-    /// Adds a tool's result, cut to the maximum size of one result.
-    pub(crate) fn push_result(&mut self, message: Message) {
-        let entry = self.result_entry(message);
+    /// Adds the message with the result of a call, cut to the maximum size of one result.
+    pub(crate) fn push_result(&mut self, call: &CallState, message: Message) {
+        let entry = self.result_entry(call, message);
         self.enter(entry);
     }
 
@@ -341,7 +354,7 @@ impl ContextManager {
             if call.call.name == CLEANUP_TOOL {
                 self.state.cleaned_up.extend(CleanedUp::of(result));
             }
-            let entry = self.result_entry(message);
+            let entry = self.result_entry(call, message);
             self.state.arrived.push((call.id, entry));
         }
     }
@@ -416,10 +429,20 @@ impl ContextManager {
         self.state.tokens = self.state.tokens.saturating_add(entry.tokens);
         // Changes the view in place, unless a request that was made from it is still alive.
         Arc::make_mut(&mut self.view).push(entry.entered().clone());
+        let is_pinned = entry.pinned.is_some();
         self.state.entries.push(entry);
+        if is_pinned {
+            self.update_pins();
+        }
     }
 
-    fn result_entry(&mut self, message: Message) -> Entry {
+    fn result_entry(&mut self, call: &CallState, message: Message) -> Entry {
+        let trust = self.trust_of(call);
+        if let Some((name, tokens)) = self.pin_of(call, &message) {
+            self.state.results.add(tokens);
+            let entry = Entry::new(Arc::new(message), tokens, Speaker::Tool);
+            return Entry { pinned: Some(name), trust, ..entry };
+        }
         let limit = self.state.config.as_ref().map(|c| ResultLimit::of(c, self.usage().level()));
         let mut clipped = limit.and_then(|limit| clip(&message, limit));
         if self.state.cleans_up {
@@ -429,7 +452,7 @@ impl ContextManager {
         let clipped = clipped.map(Arc::new);
         let tokens = self.count(clipped.as_deref().unwrap_or(&message));
         self.state.results.add(tokens);
-        Entry { clipped, ..Entry::new(Arc::new(message), tokens, Speaker::Tool) }
+        Entry { clipped, trust, ..Entry::new(Arc::new(message), tokens, Speaker::Tool) }
     }
 
     /// Returns the tokens of a message; 0 without a [`ContextConfig`].

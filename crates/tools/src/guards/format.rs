@@ -1,6 +1,6 @@
 //! Guard: formats a result at the wanted level of detail, and stores large data in a file.
 
-use archon_types::{Content, ToolResult};
+use archon_types::{Content, ToolResult, metadata};
 
 use crate::{
     ErrorStyle,
@@ -18,6 +18,9 @@ impl Guard for Format {
                     vec![output::error_observation(result, ended.context.tool_call_id.as_str()).into()];
             }
             return;
+        }
+        if ended.tool.spec.annotations.instructs && result.metadata.contains_key(metadata::PINNED) {
+            return; // A part of the instructions may mean the opposite of the whole.
         }
         let level = effective_level(
             ended.wanted.level,

@@ -74,6 +74,9 @@ pub struct SnapshotMessage {
     /// The original message, if the model reads a changed or shortened version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Arc<Message>>,
+    /// The name under which a tool result is pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<String>,
 }
 
 /// The result of a tool call about a file or a command in the background, without the content.

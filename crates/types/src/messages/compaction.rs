@@ -128,7 +128,8 @@ pub struct WindowItem {
     pub message: Arc<Message>,
     /// The estimated number of tokens of the message.
     pub tokens: u64,
-    /// True if a compaction must keep the message: it is the goal, or a message of a person in this run.
+    /// True if a compaction must keep the message as it is: it is the goal, a message of a person in this run, or a
+    /// pinned result or its call.
     pub pinned: bool,
 }
 

@@ -157,6 +157,14 @@ pub mod metadata {
     /// The earlier tool results that the model removed from its context window with this call: a list of
     /// [`CleanedUp`](crate::CleanedUp).
     pub const CLEANED_UP: &str = "cleaned_up";
+    /// A name under which the result is pinned: the context window keeps the result as it is, together with its call,
+    /// in spite of compactions. Of two results with the same name, the later one is pinned. All pinned results have
+    /// at most a quarter of the window; beyond it, the oldest is pinned no longer. The key is ignored unless the tool
+    /// [instructs](crate::ToolAnnotations::instructs).
+    pub const PINNED: &str = "pinned";
+    /// The [`Trust`](crate::Trust) of the result's text, for instance `trusted`. The key is ignored unless the tool
+    /// [instructs](crate::ToolAnnotations::instructs): the results of other tools are untrusted.
+    pub const TRUST: &str = "trust";
     /// The kind of the correction that the tool engine made to invalid arguments. The model reads a
     /// description of the correction.
     pub const CORRECTION: &str = "correction";

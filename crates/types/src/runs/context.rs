@@ -68,6 +68,9 @@ pub struct Context {
     /// The tool results that the run's model sees, oldest first. The loop sets them for the tool that removes
     /// results from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
     pub results: Option<Arc<[SeenResult]>>,
+    /// The names under which results are [pinned](crate::metadata::PINNED) in the window of the run's model. The loop
+    /// sets them for tools that [instruct](crate::ToolAnnotations::instructs).
+    pub pinned: Option<Arc<[String]>>,
     /// The calls of the run that are under way. The loop that executes the calls sets it. If all these calls
     /// wait for other members of a team, the run may be dropped, and resumed later. `None` for calls that a
     /// tool makes: the run is then never dropped.
@@ -136,6 +139,7 @@ impl Context {
             permission_bound: None,
             tools_above: Arc::new([]),
             results: None,
+            pinned: None,
             under_way: None,
             tool_questions: None,
         }

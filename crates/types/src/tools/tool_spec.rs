@@ -149,6 +149,12 @@ pub struct ToolAnnotations {
     /// ignored, because data from outside that they return could contain it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub internal_results: bool,
+    /// True if the tool gives the model instructions of the person on whose behalf the agent works, such as those of
+    /// a skill. Only results of such a tool may be [pinned](crate::metadata::PINNED) and
+    /// [trusted](crate::metadata::TRUST). For other tools these marks are ignored, because data from outside that
+    /// they return could contain them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub instructs: bool,
 }
 
 impl ToolAnnotations {

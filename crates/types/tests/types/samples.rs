@@ -89,6 +89,7 @@ fn carried() -> SessionSnapshot {
         speaker: Speaker::Tool,
         trust: Trust::Untrusted,
         original: Some(message("fn main() {}")),
+        pinned: None,
     }];
     let seen = ToolResult::default().with_metadata(metadata::SEEN, json!({"file": "/w/a.rs", "version": {}}));
     carried.seen = vec![SnapshotResult { tool: "read_file".into(), result: seen }];

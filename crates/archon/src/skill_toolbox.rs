@@ -1,0 +1,96 @@
+//! Skills of an agent: the list for the model, and the toolbox that applies the limits of active skills.
+
+use std::sync::Arc;
+
+use archon_skills::{RuleMatcher, SkillBound, SkillConversations, SkillSet};
+use archon_tools::Permissions;
+use archon_types::{
+    BoxFuture, CallId, Context, Encoded, Executed, Prepared, ProcessGroup, ReadyCall, SessionId, Subject,
+    ToolCall, ToolResult, ToolSpec, Toolbox,
+};
+
+/// The text before the list of skills.
+const ABOUT: &str = "Skills are instructions for some kinds of tasks. When a task fits the description of a skill, \
+                     load it with the tool `activate_skill` before you begin.";
+
+/// Returns the conversations of an agent with these skills. Their rules are permission rules.
+pub(crate) fn conversations(skills: Arc<SkillSet>) -> Arc<SkillConversations> {
+    Arc::new(SkillConversations::new(skills).with_matcher(Arc::new(PermissionRules)))
+}
+
+/// Returns the list of the skills for the system text.
+pub(crate) fn note(conversations: &SkillConversations) -> String {
+    format!("{ABOUT}\n{}", conversations.skills().format_for_prompt())
+}
+
+/// Returns the toolbox with the limits of active skills; `toolbox` itself if no skill has limits.
+pub(crate) fn within_skills(
+    toolbox: Arc<dyn Toolbox>,
+    skills: Option<Arc<SkillConversations>>,
+) -> Arc<dyn Toolbox> {
+    match skills {
+        Some(skills) if skills.skills().iter().any(|skill| skill.allowed_tools.is_some()) => {
+            Arc::new(SkillToolbox { inner: toolbox, skills })
+        }
+        _ => toolbox,
+    }
+}
+
+/// Compares calls with the rules of skills as with permission rules.
+struct PermissionRules;
+
+impl RuleMatcher for PermissionRules {
+    fn allows(&self, rules: &[&str], tool: &str, subject: &Subject) -> bool {
+        let rules = Permissions::parse([], [], rules.iter().copied());
+        rules.is_ok_and(|rules| rules.is_trusted(tool, subject))
+    }
+}
+
+/// A toolbox whose calls are bound by the active skills of their run. The bound is a part of the run's permission
+/// bound, so that it also holds for child runs.
+struct SkillToolbox {
+    inner: Arc<dyn Toolbox>,
+    skills: Arc<SkillConversations>,
+}
+
+impl SkillToolbox {
+    /// Returns the context of a run, with the bound.
+    fn bounded(&self, run: &Context) -> Context {
+        let (conversation, above) = (self.skills.of(&run.session), run.permission_bound.clone());
+        let mut bounded = run.clone();
+        bounded.permission_bound = Some(Arc::new(SkillBound::new(conversation, run.run.clone(), above)));
+        bounded
+    }
+}
+
+impl Toolbox for SkillToolbox {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        self.inner.specs()
+    }
+
+    fn sourced_spec(&self, name: &str) -> Option<ToolSpec> {
+        self.inner.sourced_spec(name)
+    }
+
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {
+        let run = self.bounded(run);
+        Box::pin(async move { self.inner.prepare(id, call, &run).await })
+    }
+
+    fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
+        let run = self.bounded(run);
+        Box::pin(async move { self.inner.execute(ready, &run).await })
+    }
+
+    fn end_processes<'a>(
+        &'a self,
+        groups: &'a [ProcessGroup],
+        run: &'a Context,
+    ) -> BoxFuture<'a, Vec<ProcessGroup>> {
+        self.inner.end_processes(groups, run)
+    }
+
+    fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
+        self.inner.recall(session, tool, result);
+    }
+}
