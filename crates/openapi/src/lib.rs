@@ -8,6 +8,7 @@
 //! | concept | file |
 //! |---|---|
 //! | [`OpenApiTools`], from a document to its tools | `tools.rs` |
+//! | [`OpenApiDocument`], what a person should know of a document; its [`SecurityScheme`]s | `described.rs` |
 //! | [`OpenApiConfig`], the settings; [`OperationFilter`], which operations | `config.rs` |
 //! | [`OpenApiAuth`], [`TokenSource`], [`StoredToken`]: credentials | `auth.rs` |
 //! | [`ClientCredentials`], tokens of OAuth 2 for a program | `client_credentials.rs` |
@@ -71,6 +72,7 @@ mod auth;
 mod body;
 mod client_credentials;
 mod config;
+mod described;
 mod document;
 mod error;
 mod hosts;
@@ -88,6 +90,7 @@ mod tools;
 pub use auth::{OpenApiAuth, StoredToken, TokenSource};
 pub use client_credentials::ClientCredentials;
 pub use config::{OpenApiConfig, OperationFilter};
+pub use described::{OpenApiDocument, SecurityKind, SecurityScheme};
 pub use error::{OpenApiError, OpenApiWarning};
 pub use tool::OpenApiTool;
 pub use tools::OpenApiTools;
