@@ -113,7 +113,8 @@ impl OpenApiDocument {
     }
 
     fn scheme(&self, name: &str, scheme: &Json) -> SecurityScheme {
-        let scheme = self.0.resolve(scheme, "#/components/securitySchemes").map_or(scheme, |(scheme, _)| scheme);
+        let scheme =
+            self.0.resolve(scheme, "#/components/securitySchemes").map_or(scheme, |(scheme, _)| scheme);
         SecurityScheme { name: one_line(name, 100), kind: kind(scheme) }
     }
 
@@ -251,8 +252,10 @@ mod tests {
                 "program": { "type": "oauth2", "flow": "application", "tokenUrl": "https://id.example.com" },
             },
         });
-        let program =
-            SecurityKind::ClientCredentials { token_url: "https://id.example.com".to_owned(), scopes: vec![] };
+        let program = SecurityKind::ClientCredentials {
+            token_url: "https://id.example.com".to_owned(),
+            scopes: vec![],
+        };
         let expected = [("login".to_owned(), SecurityKind::Basic), ("program".to_owned(), program)];
         assert_eq!(schemes(&document), expected);
     }
