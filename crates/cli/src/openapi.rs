@@ -13,32 +13,25 @@ mod entry;
 #[cfg(feature = "openapi")]
 mod loaded;
 
-use std::sync::{Once, OnceLock};
+use std::sync::Once;
+#[cfg(feature = "openapi")]
+use std::sync::OnceLock;
 
 #[cfg(not(feature = "openapi"))]
 pub(crate) use absent::{findings, missing, tools};
 #[cfg(feature = "openapi")]
-pub(crate) use loaded::{findings, missing, tools};
+pub(crate) use loaded::{all, findings, missing, tools};
 #[cfg(all(feature = "openapi", feature = "setup"))]
-pub(crate) use {copy::keep, copy::remove, credentials::placeholder, entry::config, entry::filter};
-#[cfg(feature = "openapi")]
-pub(crate) use {entry::wrong, loaded::all};
-
-use crate::{failure::Failure, servers::Tools};
-
-/// An API of the settings, as a run uses it.
-pub(crate) struct Api {
-    pub(crate) name: String,
-    /// The tools, or the reason for which the API is not used. `None` if the settings leave it out.
-    pub(crate) tools: Option<Result<Tools, Failure>>,
-    /// The operations that are no tools, one line each.
-    pub(crate) left_out: Vec<String>,
-}
+pub(crate) use {
+    copy::{keep, remove},
+    credentials::placeholder,
+    entry::{config, filter, unusable, wrong},
+};
 
 /// The APIs of a command, read at their first use.
 #[derive(Default)]
 pub(crate) struct Loaded {
-    #[cfg_attr(not(feature = "openapi"), allow(dead_code, reason = "there are no APIs"))]
-    apis: OnceLock<Vec<Api>>,
+    #[cfg(feature = "openapi")]
+    apis: OnceLock<Vec<loaded::Api>>,
     warned: Once,
 }

@@ -1,6 +1,9 @@
 //! HTTP APIs in settings.
 
-#![cfg_attr(not(feature = "openapi"), allow(dead_code, reason = "without APIs only the syntax is checked"))]
+#![cfg_attr(
+    not(all(feature = "openapi", feature = "setup")),
+    allow(dead_code, reason = "without APIs only the syntax is checked")
+)]
 
 use std::{
     collections::BTreeMap,

@@ -67,8 +67,13 @@ pub(super) fn place(name: &str) -> String {
     format!("API '{name}'")
 }
 
-/// Returns the error for a document or a setting that cannot be used.
+/// Returns the error for the document or a setting of an API.
 pub(crate) fn wrong(name: &str, e: &OpenApiError) -> Failure {
+    unusable(e).at(&place(name))
+}
+
+/// Returns the error for a document or a setting that cannot be used.
+pub(crate) fn unusable(e: &OpenApiError) -> Failure {
     let advice = match e {
         OpenApiError::Unreadable { .. } => "check the file or the address",
         OpenApiError::Syntax { .. } | OpenApiError::NotOpenApi { .. } => {
@@ -76,5 +81,5 @@ pub(crate) fn wrong(name: &str, e: &OpenApiError) -> Failure {
         }
         _ => "correct the settings of the API, or give another name: --name NAME",
     };
-    Failure::usage(format!("{}: {e}", place(name)), advice)
+    Failure::usage(e.to_string(), advice)
 }

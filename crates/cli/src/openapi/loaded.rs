@@ -5,8 +5,17 @@ use std::sync::Arc;
 
 use archon::{openapi::OpenApiTools, types::Tool};
 
-use super::{Api, copy, credentials::fill, entry};
+use super::{copy, credentials::fill, entry};
 use crate::{app::App, config::ApiSettings, failure::Failure, servers::Tools, text::one_line};
+
+/// An API of the settings, as a run uses it.
+pub(crate) struct Api {
+    pub(crate) name: String,
+    /// The tools, or the reason for which the API is not used. `None` if the settings leave it out.
+    pub(crate) tools: Option<Result<Tools, Failure>>,
+    /// The operations that are no tools, one line each.
+    pub(crate) left_out: Vec<String>,
+}
 
 /// Returns all APIs of the settings, ordered by name.
 pub(crate) fn all(app: &App) -> &[Api] {

@@ -21,7 +21,6 @@ const LONGEST_NAME: usize = 24;
 impl ImportArgs {
     pub(super) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let file = own_settings(app)?;
-        let shown = self.name.clone().unwrap_or_else(|| "the new one".to_owned());
         let document = match is_address(&self.document) {
             true => {
                 app.output.wait("fetching the document");
@@ -31,7 +30,7 @@ impl ImportArgs {
             }
             false => OpenApiDocument::from_file(&self.document),
         };
-        let document = document.map_err(|e| openapi::wrong(&shown, &e))?;
+        let document = document.map_err(|e| openapi::unusable(&e))?;
         let name = self.name.clone().unwrap_or_else(|| name_of(&document.title()));
         self.check_name(app, &name, file)?;
         let schemes = document.security_schemes();
