@@ -13,8 +13,6 @@ mod entry;
 #[cfg(feature = "openapi")]
 mod loaded;
 
-use std::sync::Once;
-#[cfg(feature = "openapi")]
 use std::sync::OnceLock;
 
 #[cfg(not(feature = "openapi"))]
@@ -33,5 +31,6 @@ pub(crate) use {
 pub(crate) struct Loaded {
     #[cfg(feature = "openapi")]
     apis: OnceLock<Vec<loaded::Api>>,
-    warned: Once,
+    /// Set once the warnings were written.
+    warned: OnceLock<()>,
 }

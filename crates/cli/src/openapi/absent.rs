@@ -4,7 +4,7 @@ use crate::{app::App, failure::Failure, servers::Tools};
 
 /// Returns no tools, and writes a warning about APIs in the settings.
 pub(crate) fn tools(app: &App) -> Tools {
-    app.apis.warned.call_once(|| {
+    app.apis.warned.get_or_init(|| {
         for (_, found) in findings(app) {
             app.output.warn(format!("the APIs of the settings are not used: {found}"));
         }

@@ -53,7 +53,7 @@ fn made(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiTools, F
 /// Returns the tools of all APIs. At the first call, writes a warning about each API that is left out.
 pub(crate) fn tools(app: &App) -> Tools {
     let apis = all(app);
-    app.apis.warned.call_once(|| {
+    app.apis.warned.get_or_init(|| {
         for failure in apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().err()) {
             app.output.warn(format!("{}: it is not used; {}", failure.what(), failure.advice_line()));
         }
