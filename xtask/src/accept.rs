@@ -86,13 +86,24 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-mcp --features sign-in",
             "test --profile accept -p archon-tool-search",
             "test --profile accept -p archon-mcp-serve",
-            "test --profile accept -p archon-openapi",
             "test --profile accept -p archon-agents --features mcp-http,mcp-serve-http --test mcp --test tool_search --test mcp_serve",
             // Not by the argument of a test name, with which Cargo builds no examples: the fake server is one.
             "test --profile accept -p archon-agents-cli -- mcp",
             "xtask eval tools --check",
             "xtask conformance mcp",
             "xtask conformance servers",
+        ],
+        with_model: &[],
+    },
+    Suite {
+        name: "extend",
+        commands: &[
+            "test --profile accept -p archon-openapi -p archon-skills -p archon-hooks",
+            "test --profile accept -p archon-agents --features openapi,mcp --test openapi",
+            // GitHub's document: 1,223 operations.
+            "xtask openapi",
+            // 500 skills, compared with the reference validator.
+            "xtask conformance skills",
         ],
         with_model: &[],
     },
@@ -299,7 +310,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, planner, memory, orchestrator, serve, terminal, faults, packages, guide, features, demo, security, speed, all"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, extend, planner, memory, orchestrator, serve, terminal, faults, packages, guide, features, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -1,6 +1,6 @@
 //! `cargo xtask conformance providers`: compares our requests and parsing with the services' own client
 //! libraries. (`conformance mcp` is in `mcp_suite.rs`, `conformance openai` in `openai_clients.rs`, `conformance servers`
-//! in `reference_servers.rs`.)
+//! in `reference_servers.rs`, `conformance skills` in `skills_suite.rs`.)
 //!
 //! The provider tests write down every exchange with a fixture. Python packages of the services (openai,
 //! anthropic, google-genai, botocore) then check that the requests are like their own, and read the same
@@ -19,6 +19,7 @@ use crate::metadata::Metadata;
 use crate::openai_clients;
 use crate::python::environment;
 use crate::reference_servers;
+use crate::skills_suite;
 use crate::third_party;
 
 /// Pinned, so that a new release of a package cannot break the check; raised by hand.
@@ -34,7 +35,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
         "openai" => openai_clients::run(),
         "providers" => providers(without_server),
         "servers" => reference_servers::run(),
-        _ => bail!("there is no conformance check `{name}`; there are: mcp, openai, providers, servers"),
+        "skills" => skills_suite::run(),
+        _ => bail!(
+            "there is no conformance check `{name}`; there are: mcp, openai, providers, servers, skills"
+        ),
     }
 }
 

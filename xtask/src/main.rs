@@ -36,6 +36,7 @@ mod named_files;
 mod native_tools;
 mod new_project;
 mod openai_clients;
+mod openapi;
 mod peers;
 mod postgres;
 mod prepare;
@@ -54,6 +55,7 @@ mod sample;
 mod semver;
 mod settings_page;
 mod sizes;
+mod skills_suite;
 mod spec;
 mod spec_citations;
 #[cfg(test)]
@@ -193,9 +195,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "mcp | openai | servers | providers [--without-server]",
-        about: "what we send and read against MCP's own suite, its reference servers, or the services' own clients",
+        usage: "mcp | openai | servers | skills | providers [--without-server]",
+        about: "what we send and read against the suites, servers and clients of others",
         run: conformance::run,
+    },
+    Command {
+        name: "openapi",
+        usage: "",
+        about: "make the tools of a large OpenAPI document, within a time and a memory",
+        run: openapi::run,
     },
     Command {
         name: "dashboard",

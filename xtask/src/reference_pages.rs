@@ -30,6 +30,8 @@ const LISTED: &[Listed] = &[
     error("## `PlanError`", "crates/types/src/runs/planner.rs", "PlanError"),
     error("## `TeamError`", "crates/orchestrator/src/error.rs", "TeamError"),
     error("## `McpProblem`", "crates/mcp/src/error.rs", "McpProblem"),
+    error("## `OpenApiError`", "crates/openapi/src/error.rs", "OpenApiError"),
+    error("## `SkillError`", "crates/skills/src/error.rs", "SkillError"),
     error("## `ServeError` of `archon-server`", "crates/server/src/serve.rs", "ServeError"),
     event("## The run begins and ends", "crates/types/src/log/record.rs", "RecordBody"),
     event("## Plans: `plan`", "crates/types/src/plans/plan_record.rs", "PlanRecord"),

@@ -18,6 +18,8 @@ use archon_types::Embedder;
 
 use crate::{AutoSave, BuildError, ProcessMemoryLimit};
 
+#[cfg(feature = "openapi")]
+mod openapi;
 mod runs;
 
 pub(crate) use runs::Runs;

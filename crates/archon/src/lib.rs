@@ -43,6 +43,7 @@
 //! | let an agent call another agent | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
+//! | use the operations of an HTTP API | `ArchonBuilder::with_openapi_file`, with the feature `openapi` |
 //! | offer tools and agents to MCP clients | `mcp_serve::ToolServer`, with the feature `mcp-serve` |
 //! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
 //! | offer agents as models to OpenAI clients | `openai_serve::ModelServer`, with the feature `openai-serve` |

@@ -16,6 +16,7 @@ use crate::{
     config::{Config, Sources, catalogue_reason},
     credentials::{self, StoredKeys},
     failure::Failure,
+    openapi::Loaded,
     output::{Look, Output},
     own_file,
     servers::Connected,
@@ -45,6 +46,8 @@ pub(crate) struct App {
     pub(crate) catalogue: Arc<OnceLock<Arc<Catalogue>>>,
     /// The MCP servers, once they were started.
     pub(crate) mcp: Arc<Connected>,
+    /// The HTTP APIs, once their documents were read.
+    pub(crate) apis: Arc<Loaded>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) cassette: Cassette,
     /// The commands in the background, by session. They end with this process.
@@ -83,6 +86,7 @@ impl App {
             opened: Arc::default(),
             catalogue: Arc::default(),
             mcp: Arc::default(),
+            apis: Arc::default(),
             cassette: Cassette::default(),
             #[cfg(unix)]
             commands: archon::tools::builtin::BackgroundCommands::default(),

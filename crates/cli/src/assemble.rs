@@ -106,8 +106,8 @@ pub(crate) async fn by_settings(app: &App, chosen: Chosen, tools: Tools) -> Resu
 }
 
 /// Sets which tools requests do not define, so that the model must search for them (deferred tools): if all
-/// definitions exceed the budget, the tools of MCP servers that the settings do not name.
-#[cfg(feature = "mcp")]
+/// definitions exceed the budget, the tools of MCP servers and APIs that the settings do not name.
+#[cfg(any(feature = "mcp", feature = "openapi"))]
 fn with_deferral(
     builder: ArchonBuilder,
     settings: &Settings,
@@ -120,14 +120,14 @@ fn with_deferral(
     }
 }
 
-#[cfg(not(feature = "mcp"))]
+#[cfg(not(any(feature = "mcp", feature = "openapi")))]
 fn with_deferral(builder: ArchonBuilder, _: &Settings, _: Option<&ToolSelection>) -> ArchonBuilder {
     builder
 }
 
 /// Keeps the choice of a run: tools that it defined are not deferred, and if it deferred tools, all others are
 /// deferred. Tools that `selection` names are not deferred.
-#[cfg(feature = "mcp")]
+#[cfg(any(feature = "mcp", feature = "openapi"))]
 fn with_recorded_deferral(
     builder: ArchonBuilder,
     config: &RunConfig,
@@ -146,7 +146,7 @@ fn named(selection: Option<&ToolSelection>) -> &[String] {
     }
 }
 
-#[cfg(not(feature = "mcp"))]
+#[cfg(not(any(feature = "mcp", feature = "openapi")))]
 fn with_recorded_deferral(builder: ArchonBuilder, _: &RunConfig, _: Option<&ToolSelection>) -> ArchonBuilder {
     builder
 }

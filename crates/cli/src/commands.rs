@@ -5,6 +5,7 @@
     feature = "chat",
     feature = "mcp",
     feature = "mcp-serve",
+    feature = "openapi",
     feature = "serve",
     feature = "setup",
     feature = "undo"
@@ -40,6 +41,10 @@ mod memory;
 mod model;
 mod models;
 mod new;
+#[cfg(feature = "openapi")]
+mod openapi;
+#[cfg(not(feature = "openapi"))]
+absent! { mod openapi: OpenapiArgs, "archon openapi", "build with `--features openapi`" }
 mod plan;
 #[cfg(all(unix, feature = "undo"))]
 mod redo;
@@ -129,6 +134,8 @@ pub(crate) enum Command {
     Tools(tools::ToolsCommand),
     /// Add, list and test MCP servers, whose tools the agent gets, and agree to their tools
     Mcp(mcp::McpArgs),
+    /// Import OpenAPI documents, whose operations the agent gets as tools; list and remove them
+    Openapi(openapi::OpenapiArgs),
     /// Serve runs over HTTP, to programs and browsers, until Ctrl-C
     #[command(after_help = "Questions of runs always wait for an answer, so --ask-later is refused.")]
     Serve(Box<serve::ServeArgs>),
@@ -174,7 +181,7 @@ impl Command {
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
-            Self::Mcp(_) => Settings::default(),
+            Self::Mcp(_) | Self::Openapi(_) => Settings::default(),
             #[cfg(feature = "serve")]
             Self::Serve(args) => args.settings(),
             #[cfg(not(feature = "serve"))]
@@ -244,6 +251,7 @@ impl Command {
             Self::Memory(command) => command.run(app).await,
             Self::Tools(command) => command.run(app).await,
             Self::Mcp(args) => args.run(app).await,
+            Self::Openapi(args) => args.run(app).await,
             Self::Serve(args) => args.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
@@ -285,7 +293,7 @@ pub(crate) struct ModelFlags {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ToolFlags {
     /// The tools: names separated by commas, `all` or `none` [default: those that change nothing, and
-    /// those of MCP servers; in a conversation also those that change files and run commands]
+    /// those of MCP servers and APIs; in a conversation also those that change files and run commands]
     #[arg(long, value_name = "a,b|all|none")]
     pub(crate) tools: Option<ToolSelection>,
     /// The folder that tools may see [default: the current one]

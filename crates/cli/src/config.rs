@@ -5,6 +5,7 @@
 
 mod agents;
 mod agreed;
+mod apis;
 mod chat;
 #[cfg(feature = "setup")]
 mod edit;
@@ -33,8 +34,11 @@ use crate::failure::Failure;
 pub(crate) use agents::AgentSettings;
 use agents::Agents;
 pub(crate) use agreed::Agreements;
-#[cfg(all(unix, feature = "mcp"))]
+#[cfg(any(feature = "openapi", all(unix, feature = "mcp")))]
 pub(crate) use agreed::sha256;
+pub(crate) use apis::Apis;
+#[cfg(feature = "openapi")]
+pub(crate) use apis::{ApiAuthForm, ApiSettings, is_address};
 pub(crate) use chat::ChatSettings;
 #[cfg(feature = "chat")]
 pub(crate) use chat::{EditingKeys, Notify};
@@ -118,9 +122,9 @@ settings! {
     /// Not in a project's settings.
     allow_plain_http: bool,
     /// The tools that the agent has: `"all"`, `"none"`, or a list of names, where `SERVER__*` means all tools of
-    /// an MCP server; by default those that change nothing, and those of MCP servers.
+    /// an MCP server or an API; by default those that change nothing, and those of MCP servers and APIs.
     tools: ToolSelection,
-    /// The maximum number of tokens that the definitions of the tools of MCP servers have in a request: beyond
+    /// The maximum number of tokens that the definitions of the tools of MCP servers and APIs have in a request: beyond
     /// it, the model finds tools with a search, except those that `tools` names; by default 2000.
     definition_budget: u64,
     /// The folder that tools may see.
@@ -129,6 +133,9 @@ settings! {
     agents: Agents,
     /// MCP servers, whose tools the agent gets. Not in a project's settings: its servers are in `.mcp.json`.
     mcp: Servers,
+    /// HTTP APIs, whose operations the agent gets as tools. A layer adds to those below. To an API of a project's settings no
+    /// stored key is sent.
+    openapi: Apis,
     /// The address of a service for `web_search` with the protocol of Brave Search; by default Brave Search
     /// itself. Not in a project's settings.
     search_url: String,
@@ -201,6 +208,7 @@ only_in_files! {
     Models: "models can be set only in a file, under [models.\"PROVIDER:MODEL\"]",
     Agents: "agents can be set only in a file, under [agents.NAME]",
     Servers: "servers can be set only in a file, under [mcp.NAME]",
+    Apis: "APIs can be set only in a file, under [openapi.NAME]",
     Keys: "keys can be set only in a file, under [keys]",
     ServeSettings: "the server can be set only in a file, under [serve]",
     ChatSettings: "theme, notices and editing can be set only in a file, under [chat]",
@@ -353,6 +361,10 @@ impl Config {
         layer.permissions = layer.permissions.map(|more| own.permissions.unwrap_or_default().and(more));
         layer.models = layer.models.map(|more| own.models.unwrap_or_default().and(more));
         layer.mcp = layer.mcp.map(|more| own.mcp.unwrap_or_default().and(more));
+        if let (Origin::Project(_), Some(apis)) = (origin, &mut layer.openapi) {
+            apis.mark_as_of_project();
+        }
+        layer.openapi = layer.openapi.map(|more| own.openapi.unwrap_or_default().and(more));
         layer.agents = layer.agents.map(|more| own.agents.into_iter().flatten().chain(more).collect());
         self.settings.overlay(layer, origin, &mut self.origins);
     }

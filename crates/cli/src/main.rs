@@ -35,6 +35,7 @@ mod mcp;
 mod memory;
 mod misspelt;
 mod name_advice;
+mod openapi;
 mod output;
 mod own_file;
 mod permissions;

@@ -24,13 +24,13 @@ use crate::failure::Failure;
 
 #[cfg(not(all(unix, feature = "mcp")))]
 pub(crate) use absent::{
-    close, file_problems, findings, is_meant, missing, named, retain_callable, settle, settle_all, tools,
+    close, file_problems, findings, missing, named, retain_callable, settle, settle_all, tools,
 };
 #[cfg(all(unix, feature = "mcp-sign-in"))]
 pub(crate) use connect::sign_in;
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use connect::{
-    alone, close, findings, is_meant, missing, named, retain_callable, settle, settle_all, survey, tools,
+    alone, close, findings, missing, named, retain_callable, settle, settle_all, survey, tools,
 };
 #[cfg(all(unix, feature = "mcp"))]
 pub(crate) use entry::find;
@@ -50,6 +50,15 @@ pub(crate) const FILE: &str = ".mcp.json";
 
 /// The tools that list and read the resources of all servers; an agent has them if a server offers resources.
 pub(crate) const RESOURCE_TOOLS: [&str; 2] = ["list_mcp_resources", "read_mcp_resource"];
+
+/// Returns true if a tool is the one with the name `name`, or one of the server or the API of `name` if that is
+/// `SERVER__*`. A tool that stands for those of a server without an answer is none of them.
+pub(crate) fn is_meant(name: &str, tool: &str) -> bool {
+    match name.strip_suffix('*').filter(|server| server.ends_with("__")) {
+        Some(server) => tool.starts_with(server) && !tool.ends_with('*'),
+        None => tool == name,
+    }
+}
 
 /// Returns the error for servers, if this build does not support them.
 pub(crate) fn not_built() -> Option<Failure> {

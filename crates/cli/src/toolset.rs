@@ -10,7 +10,7 @@ use archon::{tools::builtin, types::Tool};
 
 use crate::{
     app::App, config::ToolSelection, credentials::SEARCH_KEY, failure::Failure, mcp,
-    name_advice::name_advice, servers::Tools, tool_workspace::tool_workspace,
+    name_advice::name_advice, openapi, servers::Tools, tool_workspace::tool_workspace,
 };
 
 /// The chosen tools, and the chosen agents of the settings, which are not built yet.
@@ -29,13 +29,13 @@ impl Picked {
 }
 
 /// Returns the tools and agents that the settings choose. The default is the tools that change nothing, those
-/// of MCP servers, and all agents of the settings.
+/// of MCP servers and APIs, and all agents of the settings.
 pub(crate) async fn chosen(app: &App) -> Result<Picked, Failure> {
     match &app.config.settings.tools {
         None => {
             let mut tools = harmless(app)?;
             let agents = agents(app, &all(app)?)?;
-            tools.extend(mcp::tools(app).await);
+            tools.extend(foreign(app).await);
             Ok(Picked { tools, agents })
         }
         Some(ToolSelection::None) => Ok(Picked::default()),
@@ -59,7 +59,7 @@ pub(crate) async fn of_conversation(app: &App) -> Result<Picked, Failure> {
     let mut tools = all(app)?;
     let agents = agents(app, &tools)?;
     tools.retain(|tool| !NOT_IN_CONVERSATIONS.contains(&tool.spec().name.as_str()));
-    tools.extend(mcp::tools(app).await);
+    tools.extend(foreign(app).await);
     Ok(Picked { tools, agents })
 }
 
@@ -136,22 +136,31 @@ pub(crate) async fn names(app: &App) -> Result<Vec<String>, Failure> {
     Ok(known.iter().filter(|tool| tool.source().is_none()).map(|tool| tool.spec().name.clone()).collect())
 }
 
-/// Returns all tools, including those of MCP servers.
+/// Returns all tools, including those of MCP servers and APIs.
 async fn with_servers(app: &App) -> Result<Tools, Failure> {
     let mut tools = all(app)?;
-    tools.extend(mcp::tools(app).await);
+    tools.extend(foreign(app).await);
     Ok(tools)
 }
 
-/// Returns the tools with these names; `SERVER__*` stands for all tools of an MCP server. The servers are
-/// started only if a name is not that of a built-in tool.
+/// Returns the known tools of MCP servers, and those of APIs.
+async fn foreign(app: &App) -> Tools {
+    let mut tools = mcp::tools(app).await;
+    tools.extend(openapi::tools(app));
+    tools
+}
+
+/// Returns the tools with these names; `SERVER__*` stands for all tools of an MCP server or an API. The servers are
+/// started only if a name is not that of a tool that is built in or of an API.
 ///
 /// # Errors
 /// [`Failure`] if there is no such tool, also because its server has not answered, unless [`NamesOf`] says otherwise.
 async fn by_names(names: &[&str], of: NamesOf, agents: &[String], app: &App) -> Result<Tools, Failure> {
     let mut known = all(app)?;
-    let is_built_in = |name: &&&str| known.iter().any(|tool| tool.spec().name == **name);
-    let others: Vec<&str> = names.iter().filter(|name| !is_built_in(name)).copied().collect();
+    if !unmet(names, &known).is_empty() {
+        known.extend(openapi::tools(app));
+    }
+    let others = unmet(names, &known);
     if !others.is_empty() {
         known.extend(mcp::named(app, &others).await);
     }
@@ -177,6 +186,12 @@ async fn by_names(names: &[&str], of: NamesOf, agents: &[String], app: &App) -> 
     Ok(chosen)
 }
 
+/// Returns the names that none of the tools has.
+fn unmet<'n>(names: &[&'n str], known: &Tools) -> Vec<&'n str> {
+    let is_known = |name: &str| known.iter().any(|tool| mcp::is_meant(name, &tool.spec().name));
+    names.iter().filter(|name| !is_known(name)).copied().collect()
+}
+
 /// Warns of the tools of a run that it keeps although their server changed or removed them.
 fn warn_of_refused(names: &[&str], known: &[Arc<dyn Tool>], app: &App) {
     let mut callable = known.to_vec();
@@ -188,7 +203,7 @@ fn warn_of_refused(names: &[&str], known: &[Arc<dyn Tool>], app: &App) {
 }
 
 fn warn_of_missing(name: &str, app: &App) {
-    let why = mcp::missing(app, name).map(|e| format!(": {}", e.line())).unwrap_or_default();
+    let why = missing_of_server(name, app).map(|e| format!(": {}", e.line())).unwrap_or_default();
     app.output.warn(format!("the tool {name} of this run is not offered any more, so its calls fail{why}"));
 }
 
@@ -209,10 +224,15 @@ pub(crate) fn is_built_in(name: &str, app: &App) -> Result<bool, Failure> {
 }
 
 fn not_found(name: &str, known: &Tools, agents: &[String], app: &App) -> Failure {
-    mcp::missing(app, name).unwrap_or_else(|| {
+    missing_of_server(name, app).unwrap_or_else(|| {
         let tools = known.iter().map(|tool| tool.spec().name.as_str());
         unknown(name, tools.chain(agents.iter().map(String::as_str)))
     })
+}
+
+/// Returns the reason why a tool of an MCP server or an API is missing.
+fn missing_of_server(name: &str, app: &App) -> Option<Failure> {
+    mcp::missing(app, name).or_else(|| openapi::missing(app, name))
 }
 
 /// Adds the tools that are not there yet.
@@ -313,7 +333,7 @@ fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
             () if tools.iter().any(|tool| tool.spec().name == *name) => "a tool has this name",
             () if OF_FEATURES.iter().any(|(tool, ..)| tool == name) => "a tool has this name",
             () if name.contains("__") || mcp::RESOURCE_TOOLS.contains(&name.as_str()) => {
-                "names with __ and names of MCP resource tools are for tools of MCP servers"
+                "names with __ and names of MCP resource tools are for tools of MCP servers and APIs"
             }
             () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
                 "an agent's name must have 1 to 64 letters, digits, _ or -"

@@ -63,6 +63,11 @@ impl Document {
         Ok(Self { root, place: place.to_owned(), url, text, keys: OnceLock::new(), is_3_0 })
     }
 
+    /// Returns the text that the document was read from; empty if it was given as JSON.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Follows the `$ref` of an object, and those that it leads to. Returns the target and its pointer.
     ///
     /// # Errors

@@ -74,7 +74,7 @@ impl Base {
 }
 
 /// Replaces the variables of a server's address by their default values.
-fn with_variables(address: &str, variables: &Json) -> String {
+pub(crate) fn with_variables(address: &str, variables: &Json) -> String {
     let mut address = address.to_owned();
     for (name, variable) in variables.as_object().into_iter().flatten() {
         if let Some(value) = variable["default"].as_str() {

@@ -53,6 +53,7 @@
 // | concept | file |
 // |---|---|
 // | `OpenApiTools`, from a document to its tools | `tools.rs` |
+// | `OpenApiDocument`, the servers, operations and `SecurityScheme`s of a document | `described.rs` |
 // | `OpenApiConfig`, the settings; `OperationFilter`, which operations | `config.rs` |
 // | `OpenApiAuth`, `ApiTokens`, `StoredToken`: credentials | `auth.rs` |
 // | `ClientCredentials`, tokens of OAuth 2 for a program | `client_credentials.rs` |
@@ -72,6 +73,7 @@ mod auth;
 mod body;
 mod client_credentials;
 mod config;
+mod described;
 mod document;
 mod error;
 mod hosts;
@@ -89,6 +91,7 @@ mod tools;
 pub use auth::{ApiTokens, OpenApiAuth, StoredToken};
 pub use client_credentials::ClientCredentials;
 pub use config::{OpenApiConfig, OperationFilter};
+pub use described::{OpenApiDocument, SecurityKind, SecurityScheme};
 pub use error::{OpenApiError, OpenApiWarning};
 pub use tool::OpenApiTool;
 pub use tools::OpenApiTools;

@@ -73,7 +73,7 @@ impl OpenApiTools {
         config: OpenApiConfig,
         filter: OperationFilter,
     ) -> Result<Self, OpenApiError> {
-        Self::read(Document::read(text.to_owned(), "the text", None)?, config, &filter)
+        Self::read(&Document::read(text.to_owned(), "the text", None)?, config, &filter)
     }
 
     /// Makes tools of a document that was read already.
@@ -85,7 +85,7 @@ impl OpenApiTools {
         config: OpenApiConfig,
         filter: OperationFilter,
     ) -> Result<Self, OpenApiError> {
-        Self::read(Document::new(document, "the document", None, String::new())?, config, &filter)
+        Self::read(&Document::new(document, "the document", None, String::new())?, config, &filter)
     }
 
     /// Makes tools of a file.
@@ -107,10 +107,8 @@ impl OpenApiTools {
         config: OpenApiConfig,
         filter: OperationFilter,
     ) -> Result<Self, OpenApiError> {
-        let place = path.as_ref().display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| OpenApiError::Unreadable { place: place.clone(), problem: e.to_string() })?;
-        Self::read(Document::read(text, &place, None)?, config, &filter)
+        let (text, place) = read_file(path.as_ref())?;
+        Self::read(&Document::read(text, &place, None)?, config, &filter)
     }
 
     /// Fetches a document of at most 64 MiB, and makes its tools. The settings' credentials are not sent for it. Servers
@@ -134,15 +132,12 @@ impl OpenApiTools {
         config: OpenApiConfig,
         filter: OperationFilter,
     ) -> Result<Self, OpenApiError> {
-        let place = one_line(address, 300);
-        let (text, url) = fetch(address)
-            .await
-            .map_err(|problem| OpenApiError::Unreadable { place: place.clone(), problem })?;
-        Self::read(Document::read(text, &place, Some(url))?, config, &filter)
+        let (text, place, url) = fetch(address).await?;
+        Self::read(&Document::read(text, &place, Some(url))?, config, &filter)
     }
 
-    fn read(
-        document: Document,
+    pub(crate) fn read(
+        document: &Document,
         config: OpenApiConfig,
         filter: &OperationFilter,
     ) -> Result<Self, OpenApiError> {
@@ -152,7 +147,7 @@ impl OpenApiTools {
         let title = one_line(title, 60).replace(['[', ']', '\''], "");
         let shared = Shared { config, title, clients: [OnceLock::new(), OnceLock::new()] };
         let mut reader = Reader {
-            document: &document,
+            document,
             shared: Arc::new(shared),
             filter,
             base,
@@ -302,8 +297,25 @@ impl Reader<'_> {
     }
 }
 
-/// Fetches a document. Returns its text, and the address after redirects on the same server.
-async fn fetch(address: &str) -> Result<(String, Url), String> {
+/// Reads a file. Returns its text and its name.
+pub(crate) fn read_file(path: &Path) -> Result<(String, String), OpenApiError> {
+    let place = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((text, place)),
+        Err(e) => Err(OpenApiError::Unreadable { place, problem: e.to_string() }),
+    }
+}
+
+/// Fetches a document. Returns its text, the address for messages, and the address after redirects on the same server.
+pub(crate) async fn fetch(address: &str) -> Result<(String, String, Url), OpenApiError> {
+    let place = one_line(address, 300);
+    match fetch_text(address).await {
+        Ok((text, url)) => Ok((text, place, url)),
+        Err(problem) => Err(OpenApiError::Unreadable { place, problem }),
+    }
+}
+
+async fn fetch_text(address: &str) -> Result<(String, Url), String> {
     let url = Url::parse(address).map_err(|e| e.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is neither https nor http".to_owned());

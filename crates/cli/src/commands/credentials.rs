@@ -18,7 +18,7 @@ pub(crate) enum CredentialsCommand {
     /// Store a key: it is typed without being shown, or read from standard input
     Add {
         /// The service's name, as in SERVICE:MODEL: openai, anthropic, …, or brave-search; or the variable
-        /// for an MCP server, as GITHUB_TOKEN
+        /// for an MCP server or an API, as GITHUB_TOKEN
         service: String,
         /// A name for the key; the other keys of a service are tried after `primary`, in the order of their
         /// names

@@ -17,7 +17,7 @@ use crate::{
     config::{KEYS, Settings},
     exit::Exit,
     failure::Failure,
-    local, mcp,
+    local, mcp, openapi,
     text::one_line,
     toolset,
 };
@@ -77,6 +77,9 @@ impl DoctorArgs {
         show(models(app));
         for (ok, found) in mcp::findings(app).await {
             show(Finding { check: "mcp", ok, found });
+        }
+        for (ok, found) in openapi::findings(app) {
+            show(Finding { check: "openapi", ok, found });
         }
         show(Finding::of("tools", toolset::chosen(app).await.map(|picked| picked.names().join(", "))));
         show(sandbox());

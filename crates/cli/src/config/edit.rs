@@ -60,7 +60,7 @@ impl Edit {
     }
 
     /// Removes a table or a value; returns false if the file does not have it in a form that can be removed.
-    #[cfg(all(unix, feature = "mcp"))]
+    #[cfg(any(feature = "openapi", all(unix, feature = "mcp")))]
     pub(crate) fn remove(&mut self, name: &Name) -> bool {
         let Some((last, tables)) = name.parts().split_last() else { return false };
         let Ok(mut document) = self.text.parse::<toml_edit::DocumentMut>() else { return false };

@@ -38,6 +38,9 @@ pub(crate) fn resolve_paths(path: &Path, settings: &mut Settings) {
     resolve(path, &mut settings.workspace);
     resolve(path, &mut settings.project_file);
     resolve(path, &mut settings.data_dir);
+    if let Some(apis) = &mut settings.openapi {
+        apis.resolve_paths(path);
+    }
     if let Some(serve) = &mut settings.serve {
         resolve(path, &mut serve.socket);
         resolve(path, &mut serve.tls_cert);

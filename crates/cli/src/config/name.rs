@@ -60,7 +60,7 @@ impl Name {
         Self(self.0.iter().cloned().chain([part.to_owned()]).collect())
     }
 
-    /// Returns the name of the table of the agent, model, server or token to which this setting belongs; `None` if
+    /// Returns the name of the table of the agent, API, model, server or token to which this setting belongs; `None` if
     /// it belongs to none.
     #[cfg(feature = "setup")]
     pub(super) fn table(&self) -> Option<Self> {
@@ -71,11 +71,11 @@ impl Name {
     /// Returns true if the value of a later layer replaces that of an earlier one; false if the setting has
     /// the values of both.
     pub(crate) fn is_replaced(&self) -> bool {
-        !matches!(self.key(), "agents" | "mcp" | "models" | "permissions")
+        !matches!(self.key(), "agents" | "mcp" | "models" | "openapi" | "permissions")
     }
 
     /// Returns true if this name in a later layer removes `other` of an earlier layer: the setting has one
-    /// value, or both names are parts of one agent, model or server.
+    /// value, or both names are parts of one agent, API, model or server.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.is_replaced() || (self.key() != "permissions" && self.0.get(..2) == other.0.get(..2))
     }

@@ -35,7 +35,7 @@ impl Source {
         if let Some(path) = sources.project.as_ref().filter(|_| !ignored) {
             let origin = Origin::Project(path.clone());
             let own: Vec<_> = in_file(path, name, &origin)?.into_iter().filter(|_| holds(&origin)).collect();
-            // An agent, a model or a server of a later file replaces the earlier one as a whole.
+            // An agent, an API, a model or a server of a later file replaces the earlier one as a whole.
             found.retain(|below| own.iter().all(|above| !above.name.replaces(&below.name)));
             found.extend(own);
         }

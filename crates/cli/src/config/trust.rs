@@ -25,6 +25,7 @@ pub(super) const AFTER_AGREEMENT: &[&str] = &[
     "base_url",
     "tools",
     "agents",
+    "openapi",
     "system",
     "project_file",
     "max_tokens",

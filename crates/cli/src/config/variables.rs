@@ -1,8 +1,8 @@
 //! Variables in the texts of settings: `${VAR}`, and `${VAR:-TEXT}` with a default.
 
 #![cfg_attr(
-    not(all(unix, feature = "mcp")),
-    allow(dead_code, reason = "without servers only the syntax is checked")
+    not(any(feature = "openapi", all(unix, feature = "mcp"))),
+    allow(dead_code, reason = "without servers and APIs only the syntax is checked")
 )]
 
 /// A part of a text: plain text or a variable.

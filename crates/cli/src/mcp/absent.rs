@@ -21,11 +21,6 @@ pub(crate) async fn named(app: &App, _: &[&str]) -> Tools {
     tools(app).await
 }
 
-/// Returns true if the names are equal.
-pub(crate) fn is_meant(name: &str, tool: &str) -> bool {
-    name == tool
-}
-
 /// Does nothing: there are no servers.
 pub(crate) async fn settle(_: &App, _: &[&str]) {}
 

@@ -18,6 +18,7 @@ use archon::{
 
 use super::{
     entry::all,
+    is_meant,
     pins::Folders,
     standing::{Standing, TIMEOUT, failed, late, unreadable_pins, warning},
 };
@@ -61,15 +62,6 @@ pub(crate) async fn named(app: &App, names: &[&str]) -> Tools {
     }
     settle(app, &unknown).await;
     running(app).current_tools()
-}
-
-/// Returns true if a tool is the one with the name `name`, or one of the server of `name` if that is `SERVER__*`. A
-/// tool that stands for those of a server without an answer is none of them.
-pub(crate) fn is_meant(name: &str, tool: &str) -> bool {
-    match name.strip_suffix('*').filter(|server| server.ends_with("__")) {
-        Some(server) => tool.starts_with(server) && !tool.ends_with('*'),
-        None => tool == name,
-    }
 }
 
 /// Waits for the servers of these tools until 2 s after the start of the servers. A name without a server is one

@@ -43,6 +43,8 @@ mod mcp;
 mod mcp_serve;
 mod memories;
 mod new;
+#[cfg(all(feature = "openapi", feature = "setup"))]
+mod openapi;
 mod plans;
 mod prices;
 mod resumes;

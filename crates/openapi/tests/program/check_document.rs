@@ -1,9 +1,9 @@
-//! Makes the tools of one document, and checks each: a valid schema, a legal and unique name. Prints the time and the
-//! counts.
+//! Makes the tools of one document, and checks each: a valid schema, a legal and unique name. Prints the counts, the time
+//! and, on Linux, the memory of the process at its peak.
 
 #![allow(clippy::print_stdout, reason = "a program of its own")]
 
-use std::{collections::BTreeSet, env, error::Error, time::Instant};
+use std::{collections::BTreeSet, env, error::Error, fs, time::Instant};
 
 use archon_openapi::{OpenApiConfig, OpenApiTools, OperationFilter};
 use archon_types::Tool;
@@ -14,6 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = OpenApiConfig::default().with_base_url("https://api.example.com");
     let made = OpenApiTools::from_file(&path, config, OperationFilter::All)?;
     let took = begun.elapsed();
+    // Before the checks below, which take memory of their own.
+    let memory = peak_megabytes().map(|peak| format!(", {peak} MB")).unwrap_or_default();
     let mut names = BTreeSet::new();
     for tool in &made.tools {
         let spec = tool.spec();
@@ -29,6 +31,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     made.warnings.iter().for_each(|warning| println!("{warning}"));
-    println!("{} tools, {} warnings, {} ms", made.tools.len(), made.warnings.len(), took.as_millis());
+    let (tools, warnings) = (made.tools.len(), made.warnings.len());
+    println!("{tools} tools, {warnings} warnings, {} ms{memory}", took.as_millis());
     Ok(())
+}
+
+/// Returns the largest memory that the process had so far.
+fn peak_megabytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some((kib << 10) / 1_000_000)
 }

@@ -1,0 +1,83 @@
+//! Copies of documents in the data folder, each named by its SHA-256, so that no run fetches a document or reads another one
+//! than a person has seen.
+
+use std::path::{Path, PathBuf};
+
+use archon::openapi::OpenApiDocument;
+
+use super::entry::{place, wrong};
+use crate::{
+    app::App,
+    command_line::{in_data_dir, quoted},
+    config::{ApiSettings, is_address, sha256},
+    failure::Failure,
+    own_file,
+    text::{visible_line, visible_path},
+};
+
+/// Returns the document of an API: the copy, else the file that the settings name. It must have the digest of the
+/// settings.
+pub(super) fn read(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiDocument, Failure> {
+    let ApiSettings { document, digest, .. } = settings;
+    let copy = path(app, digest);
+    let text = match own_file::read(&copy) {
+        Ok(Some(text)) => text,
+        Ok(None) if is_address(document) => return Err(without_copy(app, name, settings)),
+        Ok(None) => {
+            let file = Path::new(document);
+            let advice = format!("import it again: archon openapi import FILE --name {name} --replace");
+            let text = own_file::read(file).map_err(|e| Failure::unreadable(file, &e, &advice))?;
+            text.ok_or_else(|| without_copy(app, name, settings))?
+        }
+        Err(e) => {
+            return Err(Failure::unreadable(&copy, &e, "make it readable, or remove it and import it again"));
+        }
+    };
+    if sha256(&text) != *digest {
+        let what =
+            format!("{}: {} is not the document that was imported", place(name), visible_line(document));
+        return Err(Failure::failed(what, look_and_replace(app, name, document)));
+    }
+    OpenApiDocument::from_text(text, document).map_err(|e| wrong(name, &e))
+}
+
+fn without_copy(app: &App, name: &str, settings: &ApiSettings) -> Failure {
+    let what = format!("{}: there is no copy of its document in {}", place(name), visible_path(&folder(app)));
+    Failure::failed(what, look_and_replace(app, name, &settings.document))
+}
+
+/// Returns the advice for a document that has to be imported again.
+fn look_and_replace(app: &App, name: &str, document: &str) -> String {
+    let command = format!("archon openapi import {} --name {name} --replace", quoted(document));
+    format!("look at it and import it again: {}", in_data_dir(app, &command))
+}
+
+/// Keeps a copy of a document with this text and digest. Returns its path.
+#[cfg(feature = "setup")]
+pub(crate) fn keep(app: &App, text: &str, digest: &str) -> Result<PathBuf, Failure> {
+    let path = path(app, digest);
+    match own_file::replace(&path, text) {
+        Ok(()) => Ok(path),
+        Err(e) => Err(Failure::unwritable(&path, &e, "make the data folder writable: archon doctor")),
+    }
+}
+
+/// Removes the copy of a document, if there is one.
+#[cfg(feature = "setup")]
+pub(crate) fn remove(app: &App, digest: &str) -> Result<(), Failure> {
+    let path = path(app, digest);
+    match std::fs::remove_file(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::unwritable(&path, &e, "remove it by hand"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn path(app: &App, digest: &str) -> PathBuf {
+    folder(app).join(digest)
+}
+
+fn folder(app: &App) -> PathBuf {
+    app.data_dir.join("openapi")
+}

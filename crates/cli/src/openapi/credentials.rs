@@ -1,0 +1,48 @@
+//! The values of the variables in the credentials and headers of an API.
+
+use super::entry::place;
+use crate::{
+    app::App,
+    config::{
+        ApiSettings,
+        variables::{self, Missing},
+    },
+    credentials,
+    failure::Failure,
+};
+
+/// Returns a text with the values of its variables: from the environment, and for an API of the user's own settings also
+/// from the stored keys.
+///
+/// # Errors
+/// [`Failure`] that names the missing variable.
+pub(super) fn fill(app: &App, name: &str, settings: &ApiSettings, text: &str) -> Result<String, Failure> {
+    let is_own = !settings.is_of_project;
+    let value = |variable: &str| match is_own {
+        true => app.env(variable).map(str::to_owned),
+        false => app.sources.env.get(variable).cloned(),
+    };
+    variables::expand(text, value).map_err(|missing| match missing {
+        Missing::Problem(problem) => {
+            Failure::usage(format!("{}: {problem}", place(name)), "correct its settings")
+        }
+        Missing::Variable(variable) => {
+            let service = credentials::service_of(&variable).map_or(&*variable, |service| service.name);
+            let store = if is_own {
+                format!("store it: archon credentials add {service}, or ")
+            } else {
+                String::new()
+            };
+            Failure::usage(
+                format!("{} needs the variable {variable}, which is not set", place(name)),
+                format!("{store}set it: export {variable}=…"),
+            )
+        }
+    })
+}
+
+/// Returns a text in place of each value, for the summary of a document whose credentials are not stored yet.
+#[cfg(feature = "setup")]
+pub(crate) fn placeholder(text: &str) -> Result<String, Failure> {
+    Ok(variables::expand(text, |_| Some("value".to_owned())).unwrap_or_default())
+}

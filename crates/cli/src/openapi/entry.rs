@@ -1,0 +1,85 @@
+//! The settings of an API, as the settings of its tools.
+
+use std::sync::Arc;
+
+use archon::{
+    openapi::{ClientCredentials, OpenApiAuth, OpenApiConfig, OpenApiError, OperationFilter},
+    types::Secret,
+};
+
+use crate::{
+    config::{ApiAuthForm, ApiSettings},
+    failure::Failure,
+};
+
+/// Returns the settings of the tools. `fill` returns a text with the values of its variables.
+///
+/// # Errors
+/// [`Failure`] if a variable is missing, or a setting cannot be used.
+pub(crate) fn config(
+    name: &str,
+    settings: &ApiSettings,
+    fill: &dyn Fn(&str) -> Result<String, Failure>,
+) -> Result<OpenApiConfig, Failure> {
+    let mut config = OpenApiConfig::default().with_name_prefix(name);
+    config.base_url.clone_from(&settings.base_url);
+    config.name_by_path = settings.name_by_path;
+    for (header, text) in &settings.headers {
+        config = config.with_header(header, Secret::from(fill(text)?));
+    }
+    let Some(auth) = &settings.auth else { return Ok(config) };
+    let secret = |text: &str| fill(text).map(Secret::from);
+    let auth = match auth.form() {
+        None => OpenApiAuth::None,
+        Some(ApiAuthForm::Bearer { token }) => OpenApiAuth::Bearer(secret(token)?),
+        Some(ApiAuthForm::HeaderKey { name, key }) => {
+            OpenApiAuth::ApiKey { header: name.to_owned(), value: secret(key)? }
+        }
+        Some(ApiAuthForm::QueryKey { name, key }) => {
+            OpenApiAuth::QueryKey { name: name.to_owned(), value: secret(key)? }
+        }
+        Some(ApiAuthForm::Basic { user, password }) => {
+            OpenApiAuth::Basic { user: fill(user)?, password: secret(password)? }
+        }
+        Some(ApiAuthForm::Program { token_url, id, secret: text }) => {
+            let tokens = ClientCredentials::new(&fill(token_url)?, fill(id)?, secret(text)?);
+            let mut tokens = tokens.map_err(|e| wrong(name, &e))?;
+            if !auth.scopes.is_empty() {
+                tokens = tokens.with_scope(auth.scopes.join(" "));
+            }
+            OpenApiAuth::Token(Arc::new(tokens))
+        }
+    };
+    Ok(config.with_auth(auth))
+}
+
+/// Returns the operations that become tools.
+pub(crate) fn filter(settings: &ApiSettings) -> OperationFilter {
+    match (settings.tags.is_empty(), settings.operations.is_empty()) {
+        (false, _) => OperationFilter::ByTag(settings.tags.clone()),
+        (true, false) => OperationFilter::ByOperationId(settings.operations.clone()),
+        (true, true) => OperationFilter::All,
+    }
+}
+
+/// Returns the words for an API in messages.
+pub(super) fn place(name: &str) -> String {
+    format!("API '{name}'")
+}
+
+/// Returns the error for the document or a setting of an API.
+pub(crate) fn wrong(name: &str, e: &OpenApiError) -> Failure {
+    unusable(e).at(&place(name))
+}
+
+/// Returns the error for a document or a setting that cannot be used.
+pub(crate) fn unusable(e: &OpenApiError) -> Failure {
+    let advice = match e {
+        OpenApiError::Unreadable { .. } => "check the file or the address",
+        OpenApiError::Syntax { .. } | OpenApiError::NotOpenApi { .. } => {
+            "correct the document, or import another one: archon openapi import FILE|URL"
+        }
+        _ => "correct the settings of the API, or give another name: --name NAME",
+    };
+    Failure::usage(e.to_string(), advice)
+}

@@ -1,0 +1,99 @@
+//! The APIs of a command with their tools, read at their first use. An API that cannot be used is left out, and the others
+//! work.
+
+use std::sync::Arc;
+
+use archon::{openapi::OpenApiTools, types::Tool};
+
+use super::{copy, credentials::fill, entry};
+use crate::{app::App, config::ApiSettings, failure::Failure, servers::Tools, text::one_line};
+
+/// An API of the settings, as a run uses it.
+pub(crate) struct Api {
+    pub(crate) name: String,
+    /// The tools, or the reason for which the API is not used. `None` if the settings leave it out.
+    pub(crate) tools: Option<Result<Tools, Failure>>,
+    /// The operations that are no tools, one line each.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Returns all APIs of the settings, ordered by name.
+pub(crate) fn all(app: &App) -> &[Api] {
+    app.apis.apis.get_or_init(|| {
+        let apis = app.config.settings.openapi.iter().flat_map(|apis| apis.iter());
+        apis.map(|(name, settings)| api(app, name, settings)).collect()
+    })
+}
+
+fn api(app: &App, name: &str, settings: &ApiSettings) -> Api {
+    let (name, none) = (name.to_owned(), Vec::new());
+    if settings.enabled == Some(false) {
+        return Api { name, tools: None, left_out: none };
+    }
+    match made(app, &name, settings) {
+        Ok(OpenApiTools { tools, warnings, .. }) => {
+            let tools = tools.into_iter().map(|tool| tool as Arc<dyn Tool>).collect();
+            let left_out = warnings.iter().map(|warning| one_line(&warning.to_string(), 500)).collect();
+            Api { name, tools: Some(Ok(tools)), left_out }
+        }
+        Err(failure) => Api { name, tools: Some(Err(failure)), left_out: none },
+    }
+}
+
+fn made(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiTools, Failure> {
+    if app.config.settings.mcp.as_ref().is_some_and(|servers| servers.has(name)) {
+        let what = format!("{}: an MCP server of the settings has the same name", entry::place(name));
+        return Err(Failure::usage(what, "rename one of them: their tools would have the same names"));
+    }
+    let document = copy::read(app, name, settings)?;
+    let config = entry::config(name, settings, &|text| fill(app, name, settings, text))?;
+    document.tools(config, &entry::filter(settings)).map_err(|e| entry::wrong(name, &e))
+}
+
+/// Returns the tools of all APIs. At the first call, writes a warning about each API that is left out.
+pub(crate) fn tools(app: &App) -> Tools {
+    let apis = all(app);
+    app.apis.warned.get_or_init(|| {
+        for failure in apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().err()) {
+            app.output.warn(format!("{}: it is not used; {}", failure.what(), failure.advice_line()));
+        }
+    });
+    apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().ok()).flatten().cloned().collect()
+}
+
+/// Returns the reason why a tool of an API is missing; `None` if the tool's name belongs to no API.
+pub(crate) fn missing(app: &App, tool: &str) -> Option<Failure> {
+    let of_api = |api: &&Api| tool.strip_prefix(&api.name).is_some_and(|rest| rest.starts_with("__"));
+    let api = all(app).iter().find(of_api)?;
+    let place = entry::place(&api.name);
+    Some(match &api.tools {
+        None => {
+            let advice = format!("enable it: archon config set openapi.{}.enabled true", api.name);
+            Failure::usage(format!("{place} is not enabled"), advice)
+        }
+        Some(Err(failure)) => failure.clone(),
+        Some(Ok(_)) => Failure::usage(
+            format!("{place} has no operation for {tool:?}"),
+            "list the tools: archon tools list; operations that are no tools: archon doctor",
+        ),
+    })
+}
+
+/// Describes the APIs for `archon doctor`: for each API true if all its operations can be used, and a line about it.
+pub(crate) fn findings(app: &App) -> Vec<(bool, String)> {
+    let line = |api: &Api| {
+        let (is_ok, found) = match &api.tools {
+            None => (true, "not enabled".to_owned()),
+            Some(Err(failure)) => return (false, failure.line()),
+            Some(Ok(tools)) => match api.left_out.as_slice() {
+                [] => (true, format!("{} tools", tools.len())),
+                [first, ..] => {
+                    let count = api.left_out.len();
+                    (false, format!("{} tools, {count} parts left out, the first: {first}", tools.len()))
+                }
+            },
+        };
+        (is_ok, format!("{}: {found}", api.name))
+    };
+    all(app).iter().map(line).collect()
+}

@@ -1,0 +1,148 @@
+//! APIs of OpenAPI documents: imported once with a summary, called in runs with a stored key, never fetched or changed in
+//! between; those of a project only after a person agreed.
+
+use archon_testkit::{MockResponse, MockServer};
+use serde_json::{Value, json};
+
+use crate::setup::{Place, answer, asks_for};
+
+/// A document with two operations, of which one has no name.
+fn document(server: &str) -> String {
+    format!(
+        "openapi: 3.1.0\ninfo: {{ title: Pet shop, version: '1' }}\nservers: [{{ url: '{server}/v1' }}]\n\
+         security: [{{ token: [] }}]\ncomponents: {{ securitySchemes: {{ token: {{ type: http, scheme: bearer }} }} }}\n\
+         paths:\n  /pets/{{petId}}:\n    get:\n      operationId: getPet\n      parameters: [{{ name: petId, in: path, \
+         required: true, schema: {{ type: string }} }}]\n    delete:\n      summary: Has no name.\n"
+    )
+}
+
+fn write(place: &Place, name: &str, text: &str) -> String {
+    std::fs::write(place.path(name), text).unwrap();
+    place.path(name).display().to_string()
+}
+
+/// Imports the document of this server, which the flag names, as the document may not name a private address.
+async fn import(place: &Place, server: &str) -> Value {
+    let file = write(place, "shop.yaml", &document("https://pets.example.com"));
+    let base = format!("{server}/v1");
+    let ran = place.archon("openapi import", &[&file, "--name", "shop", "--base-url", &base, "--json"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.json().remove(0)
+}
+
+#[tokio::test]
+async fn import_shows_a_summary_and_the_tools_are_there_without_the_document() {
+    let place = Place::new();
+    let file = write(&place, "shop.yaml", &document("https://pets.example.com"));
+    let ran = place.archon("openapi import", &[&file]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in [
+        "Pet shop: 1 tools, named pet-shop__…",
+        "  server       https://pets.example.com/v1",
+        "  credentials  token: a bearer token",
+        "#/paths/~1pets~1{petId}/delete: the operation was left out",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {ran:?}");
+    }
+    assert!(ran.err.contains("PET_SHOP_TOKEN is missing; store it: archon credentials add PET_SHOP_TOKEN"));
+    let again = place.archon("openapi import", &[&file]).await;
+    again.check_refused(2, "has an API \"pet-shop\" already", "--replace");
+    let again = place.archon("openapi import", &[&file, "--replace", "--auth", "none"]).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    std::fs::remove_file(&file).unwrap();
+    let ran = place.archon("openapi list", &["--json"]).await;
+    assert_eq!(ran.json()[0]["found"], json!("1 tools, 1 parts left out"), "{ran:?}");
+    let ran = place.archon("tools list", &["--json"]).await;
+    assert!(ran.json().iter().any(|tool| tool["name"] == "pet-shop__getPet"), "{ran:?}");
+    let ran = place.archon("openapi remove pet-shop", &[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(std::fs::read_dir(place.data().join("openapi")).unwrap().count(), 0);
+    let ran = place.archon("tools list", &["--json"]).await;
+    assert!(ran.json().iter().all(|tool| tool["name"] != "pet-shop__getPet"), "{ran:?}");
+}
+
+#[cfg(feature = "credentials")]
+#[tokio::test]
+async fn run_calls_an_operation_with_the_stored_key() {
+    let shop = MockServer::start([MockResponse::json(200, &json!({ "name": "Rex" }))]).await;
+    let model = MockServer::start([asks_for("shop__getPet", r#"{"petId":"7"}"#), answer("Rex.")]).await;
+    let place = Place::with_server(&model);
+    let summary = import(&place, &shop.url()).await;
+    assert_eq!(summary["missing_variables"], json!(["SHOP_TOKEN"]));
+    assert_eq!(place.pipe("credentials add SHOP_TOKEN", &[], "tok-stored").await.code, Some(0));
+    let ran = place.archon("run", &["Which pet is it?"]).await;
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Rex."), "{ran:?}");
+    let request = shop.requests().remove(0);
+    assert_eq!(
+        (request.path.as_str(), request.header("authorization")),
+        ("/v1/pets/7", Some("Bearer tok-stored"))
+    );
+}
+
+#[tokio::test]
+async fn api_without_its_key_is_left_out_with_a_warning_that_doctor_repeats() {
+    let model = MockServer::start([answer("Hello.")]).await;
+    let place = Place::with_server(&model);
+    import(&place, "http://127.0.0.1:9").await;
+    let ran = place.archon("run", &["Hello"]).await;
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Hello."), "{ran:?}");
+    let needs = "API 'shop' needs the variable SHOP_TOKEN, which is not set";
+    assert!(ran.err.contains(&format!("warning: {needs}: it is not used; store it: ")), "{ran:?}");
+    let ran = place.archon("doctor", &["--json"]).await;
+    let of_api = ran.json().into_iter().find(|found| found["check"] == "openapi").unwrap();
+    assert_eq!(of_api["ok"], json!(false));
+    assert!(of_api["found"].as_str().unwrap().starts_with(needs), "{of_api}");
+}
+
+#[tokio::test]
+async fn changed_copy_of_a_document_is_not_used() {
+    let place = Place::new();
+    let summary = import(&place, "http://127.0.0.1:9").await;
+    let copy = summary["copy"].as_str().unwrap();
+    std::fs::write(copy, document("https://elsewhere.example.com")).unwrap();
+    let ran = place.archon("openapi list", &["--json"]).await;
+    let found = ran.json()[0]["found"].as_str().unwrap().to_owned();
+    assert!(found.contains("is not the document that was imported"), "{found}");
+}
+
+#[tokio::test]
+async fn api_of_a_project_is_used_after_a_person_agreed_and_gets_no_stored_key() {
+    let place = Place::new();
+    let text = document("https://pets.example.com");
+    write(&place, "shop.yaml", &text);
+    let summary = import(&place, "http://127.0.0.1:9").await;
+    let digest = summary["digest"].as_str().unwrap().to_owned();
+    assert_eq!(place.archon("openapi remove shop", &[]).await.code, Some(0));
+    let entry = format!(
+        "[openapi.theirs]\ndocument = 'shop.yaml'\ndigest = '{digest}'\nauth = {{ bearer = '${{SHOP_TOKEN}}' }}\n"
+    );
+    write(&place, "archon.toml", &entry);
+    let listed = async || place.archon("openapi list", &["--json"]).await;
+    assert_eq!(listed().await.out, "", "no person has agreed yet");
+    assert_eq!(place.archon("trust", &["--yes"]).await.code, Some(0));
+    #[cfg(feature = "credentials")]
+    assert_eq!(place.pipe("credentials add SHOP_TOKEN", &[], "tok-stored").await.code, Some(0));
+    let item = listed().await.json().remove(0);
+    assert_eq!(item["from"], json!("project"));
+    assert!(item["found"].as_str().unwrap().contains("needs the variable SHOP_TOKEN"), "{item}");
+    let mut command = place.command("openapi list", &["--json"]);
+    let output = command.env("SHOP_TOKEN", "tok").output().await.unwrap();
+    let item: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&item["state"], &item["tools"]), (&json!("ready"), &json!(1)), "{item}");
+}
+
+#[tokio::test]
+async fn import_refuses_what_cannot_work_with_the_way_out() {
+    let place = Place::new();
+    let file = write(&place, "shop.yaml", &document("http://127.0.0.1:9"));
+    let ran = place.archon("openapi import", &[&file]).await;
+    ran.check_refused(2, "no operation of the document can be a tool", "--base-url URL");
+    let ran = place.archon("openapi import", &["no.yaml"]).await;
+    ran.check_refused(2, "the OpenAPI document no.yaml cannot be read", "check the file or the address");
+    let file = write(&place, "broken.yaml", "openapi: 3.1.0\npaths: [\n");
+    let ran = place.archon("openapi import", &[&file]).await;
+    ran.check_refused(2, "broken.yaml:", "correct the document");
+    let ran = place.archon("openapi import", &[&file, "--auth", "client-credentials"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(!place.data().join("openapi").exists(), "no copy is kept of what was refused");
+}

