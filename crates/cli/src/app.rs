@@ -7,6 +7,7 @@ use std::{
 
 use archon::{
     providers::{Catalogue, HttpOptions},
+    skills::AgentFiles,
     store::{InboxKey, JsonlJournal},
     types::{ApprovalSettings, DynApprover},
 };
@@ -45,6 +46,8 @@ pub(crate) struct App {
     pub(crate) catalogue: Arc<OnceLock<Arc<Catalogue>>>,
     /// The MCP servers, once they were started.
     pub(crate) mcp: Arc<Connected>,
+    /// The agents from files. Those that can be used are among the agents of the settings.
+    pub(crate) agent_files: Arc<AgentFiles>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) cassette: Cassette,
     /// The commands in the background, by session. They end with this process.
@@ -83,6 +86,7 @@ impl App {
             opened: Arc::default(),
             catalogue: Arc::default(),
             mcp: Arc::default(),
+            agent_files: Arc::default(),
             cassette: Cassette::default(),
             #[cfg(unix)]
             commands: archon::tools::builtin::BackgroundCommands::default(),

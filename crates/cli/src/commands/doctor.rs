@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::{ModelFlags, ToolFlags};
 use crate::{
+    agent_files,
     app::App,
     choose,
     config::{KEYS, Settings},
@@ -77,6 +78,9 @@ impl DoctorArgs {
         show(models(app));
         for (ok, found) in mcp::findings(app).await {
             show(Finding { check: "mcp", ok, found });
+        }
+        for found in agent_files::warnings(app) {
+            show(Finding { check: "agents", ok: false, found });
         }
         show(Finding::of("tools", toolset::chosen(app).await.map(|picked| picked.names().join(", "))));
         show(sandbox());
