@@ -108,7 +108,7 @@ impl ArchonBuilder {
             child.model = Some(model);
             child.options.price = None;
         }
-        child.agent_id = Some(AgentId::new(&file.name));
+        child.agent_id = Some(AgentId::new(file.name.as_str()));
         (child.run_memory, child.auto_save) = (None, None);
         let options = &mut child.options;
         options.name.clone_from(&file.name);

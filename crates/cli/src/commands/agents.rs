@@ -105,7 +105,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     for file in app.agent_files.untrusted() {
         let path = visible_path(&file.file);
         let item = json!({
-            "name": file.name, "description": file.description, "file": file.file, "agreed": false,
+            "name": file.name, "description": file.description, "file": path, "agreed": false,
         });
         app.item(&item, || {
             format!("{:<16}  not agreed to: {path}; {}", file.name, one_line(&file.description, 80))
@@ -122,14 +122,14 @@ async fn list(app: &App) -> Result<Exit, Failure> {
 async fn show(app: &App, name: &str, agent: &AgentSettings, main: &Tools) -> Result<(), Failure> {
     let tools = assemble::tools_of(app, agent, main).await?;
     let tools: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    let file = agent.file.as_ref().map(|file| file.file.as_path());
+    let file = agent.file.as_ref().map(|file| visible_path(&file.file));
     let item = json!({
         "name": name, "description": agent.description, "file": file, "agreed": true,
         "model": agent.model, "tools": tools, "max_turns": agent.max_turns,
     });
     app.item(&item, || {
         let model = agent.model.as_ref().map(|model| format!(" ({model})")).unwrap_or_default();
-        let place = file.map(|file| format!("; {}", visible_path(file))).unwrap_or_default();
+        let place = file.as_ref().map(|file| format!("; {file}")).unwrap_or_default();
         format!("{name:<16}  {}{model}{place}", one_line(&agent.description, 80))
     });
     let known = main.iter().map(|tool| tool.spec().name.as_str());
