@@ -65,6 +65,7 @@ pages! {
 
 #[cfg(feature = "skills")]
 pages! {
+    HowToAgentFiles: "docs/book/how-to/agent-files.md",
     HowToSkills: "docs/book/how-to/skills.md",
 }
 

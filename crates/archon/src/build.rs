@@ -56,13 +56,15 @@ impl ArchonBuilder {
     ///
     /// # Errors
     /// No model was set or its name is unknown, two tools have the same name, the directory or database of
-    /// the journal cannot be used, or a setting has no effect: [`BuildError::NoEffect`],
-    /// [`BuildError::Needs`].
+    /// the journal cannot be used, a file of an agent names a model or a skill that is not known, or a setting has no
+    /// effect: [`BuildError::NoEffect`], [`BuildError::Needs`].
     pub fn build(mut self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();
         #[cfg(feature = "skills")]
         let skills = self.take_skills();
+        #[cfg(feature = "skills")]
+        self.add_file_agents()?;
         self.defer_tools();
         #[cfg(feature = "hooks")]
         let events = self.take_event_hooks();

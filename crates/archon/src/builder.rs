@@ -72,6 +72,8 @@ pub struct ArchonBuilder {
     pub(crate) hooks: Option<Arc<dyn DynHooks>>,
     #[cfg(feature = "hooks")]
     pub(crate) event_hooks: Option<archon_hooks::EventHooks>,
+    #[cfg(feature = "skills")]
+    pub(crate) file_agents: Option<crate::FileAgents>,
     pub(crate) filters: Vec<Arc<dyn InputFilter>>,
     pub(crate) auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
@@ -385,6 +387,18 @@ impl ArchonBuilder {
     /// ```
     #[cfg(feature = "hooks")]
     pub fn event_hooks(self, hooks: archon_hooks::EventHooks) -> Self { self.event_hooks = Some(hooks) }
+
+    /// Makes tools of the agents of files. Each keeps those tools of this agent that its file names, but no agents; it has
+    /// the model, the limits, the guards and the approver of this agent unless its file says otherwise. [`build`](Self::build)
+    /// fails if a file names a model or a skill that is not known.
+    ///
+    /// ```
+    /// use archon::{Archon, FileAgents, skills::AgentFiles};
+    /// let files = AgentFiles::load([".archon/agents"]);
+    /// let builder = Archon::builder().file_agents(FileAgents::new(&files));
+    /// ```
+    #[cfg(feature = "skills")]
+    pub fn file_agents(self, agents: crate::FileAgents) -> Self { self.file_agents = Some(agents) }
 
     /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
     /// destructive or require confirmation, unless the [engine's options](Self::engine_options) differ.
@@ -709,6 +723,8 @@ impl ArchonBuilder {
             ("guard", !self.guards.is_empty()),
             #[cfg(feature = "skills")]
             ("skills", self.skills.is_some()),
+            #[cfg(feature = "skills")]
+            ("file_agents", self.file_agents.is_some()),
             #[cfg(feature = "tool-search")]
             ("definition_budget", self.definition_budget.is_some()),
             #[cfg(feature = "tool-search")]
@@ -740,7 +756,7 @@ impl ArchonBuilder {
         }
     }
 
-    fn has_named_fallback(&self) -> bool {
+    pub(crate) fn has_named_fallback(&self) -> bool {
         self.fallbacks.iter().any(|fallback| !matches!(fallback, FallbackChoice::Given(_)))
     }
 }

@@ -24,6 +24,10 @@ pub enum BuildError {
         /// The name of the tool.
         tool: String,
     },
+    /// The file of an agent names a model or a skill that is not known.
+    #[cfg(feature = "skills")]
+    #[error(transparent)]
+    AgentFile(#[from] archon_skills::AgentFileProblem),
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -60,6 +64,8 @@ impl BuildError {
                 "give every tool its own name, an object schema as its parameters, and a folder that exists"
             }
             Self::ReservedName { .. } => "give the tool another name",
+            #[cfg(feature = "skills")]
+            Self::AgentFile(_) => "correct the line of the file, or leave the file out",
             Self::Journal(error) => error.advice(),
             Self::NoEffect { setting: "api_keys", .. } => {
                 "give the keys to the providers: `provider_with_keys`"

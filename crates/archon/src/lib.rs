@@ -41,6 +41,7 @@
 //! | check that a log follows from its inputs | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`views::Session::read`] |
 //! | let an agent call another agent | [`SubAgentTool`] |
+//! | let an agent call agents that files describe | `FileAgents`, with the feature `skills` |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
 //! | use the operations of an HTTP API | `ArchonBuilder::with_openapi_file`, with the feature `openapi` |
@@ -114,6 +115,8 @@ mod builder;
 mod claim;
 mod conversation;
 mod error;
+#[cfg(feature = "skills")]
+mod file_agents;
 mod handle;
 mod memory_limit;
 #[cfg(feature = "planner")]
@@ -180,6 +183,8 @@ pub use auto_save::AutoSave;
 pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
 pub use error::BuildError;
+#[cfg(feature = "skills")]
+pub use file_agents::FileAgents;
 pub use handle::RunHandle;
 pub use memory_limit::ProcessMemoryLimit;
 pub use parallel::{Parallel, ParallelReply};

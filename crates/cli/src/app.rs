@@ -7,6 +7,7 @@ use std::{
 
 use archon::{
     providers::{Catalogue, HttpOptions},
+    skills::AgentFiles,
     store::{InboxKey, JsonlJournal},
     types::{ApprovalSettings, DynApprover},
 };
@@ -48,6 +49,8 @@ pub(crate) struct App {
     pub(crate) mcp: Arc<Connected>,
     /// The HTTP APIs, once their documents were read.
     pub(crate) apis: Arc<Loaded>,
+    /// The agents from files. Those that can be used are among the agents of the settings.
+    pub(crate) agent_files: Arc<AgentFiles>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) cassette: Cassette,
     /// The commands in the background, by session. They end with this process.
@@ -87,6 +90,7 @@ impl App {
             catalogue: Arc::default(),
             mcp: Arc::default(),
             apis: Arc::default(),
+            agent_files: Arc::default(),
             cassette: Cassette::default(),
             #[cfg(unix)]
             commands: archon::tools::builtin::BackgroundCommands::default(),

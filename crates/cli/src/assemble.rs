@@ -12,6 +12,7 @@ use archon::{
 };
 
 use crate::{
+    agent_files,
     app::{App, Consent},
     ask::{Asking, Prompt},
     choose,
@@ -151,22 +152,47 @@ fn with_recorded_deferral(builder: ArchonBuilder, _: &RunConfig, _: Option<&Tool
     builder
 }
 
-/// Adds the agents to the tools. An agent has the model of `caller` unless the settings give it another
-/// model.
+/// Adds the agents to the tools. An agent has the model of `caller` unless the settings or its file give it another
+/// model. An agent of a file that cannot be built is left out, with a warning.
 pub(crate) async fn with_agents(app: &App, picked: Picked, caller: &Chosen) -> Result<Tools, Failure> {
     let Picked { mut tools, agents } = picked;
+    let mut built = Tools::new();
     for name in &agents {
-        tools.push(agent(app, name, caller).await?);
+        let described = described(app, name).cloned().unwrap_or_default();
+        match agent(app, name, &described, (caller, &tools)).await {
+            Ok(agent) => built.push(agent),
+            Err(e) if described.file.is_some() => {
+                app.output.warn(format!("{}; the agent is left out", e.line()));
+            }
+            Err(e) => return Err(e),
+        }
     }
+    tools.extend(built);
     Ok(tools)
 }
 
+fn described<'a>(app: &'a App, name: &str) -> Option<&'a AgentSettings> {
+    app.config.settings.agents.as_ref()?.get(name)
+}
+
+/// Returns the tools of an agent whose caller has these tools.
+pub(crate) async fn tools_of(
+    app: &App,
+    described: &AgentSettings,
+    of_caller: &Tools,
+) -> Result<Tools, Failure> {
+    match &described.file {
+        None => toolset::of_agent(described.tools.as_ref(), app).await,
+        Some(file) => Ok(of_caller.iter().filter(|tool| file.has_tool(&tool.spec().name)).cloned().collect()),
+    }
+}
+
 /// Returns an agent of the settings that a person or a program calls, and the agent's description. The agent
-/// has the model of the settings unless it has its own model.
+/// has the model of the settings unless it has its own model, and an agent of a file has tools of those that the
+/// settings choose.
 ///
 /// # Errors
 /// [`Failure`] if the settings have no such agent.
-#[cfg(any(feature = "serve", all(unix, feature = "mcp-serve")))]
 pub(crate) async fn alone(app: &App, name: &str) -> Result<(ArchonBuilder, String), Failure> {
     let agents = app.config.settings.agents.clone().unwrap_or_default();
     let Some(described) = agents.get(name) else {
@@ -181,7 +207,11 @@ pub(crate) async fn alone(app: &App, name: &str) -> Result<(ArchonBuilder, Strin
     let settings = &mut app.config.settings;
     settings.max_turns = described.max_turns.or(settings.max_turns);
     settings.max_duration = described.max_duration.or(settings.max_duration);
-    let builder = builder(&app, name, described, None).await?;
+    let caller = match described.file {
+        None => Tools::new(),
+        Some(_) => toolset::chosen(&app).await?.tools,
+    };
+    let builder = builder(&app, name, described, (None, &caller)).await?;
     Ok((builder, described.description.clone()))
 }
 
@@ -191,10 +221,11 @@ async fn builder(
     app: &App,
     name: &str,
     described: &AgentSettings,
-    caller: Option<&Chosen>,
+    (caller, of_caller): (Option<&Chosen>, &Tools),
 ) -> Result<ArchonBuilder, Failure> {
-    let place = format!("[agents.{name}]");
-    let tools = toolset::of_agent(described.tools.as_ref(), app).await.map_err(|e| e.at(&place))?;
+    let place = agent_files::place_of_model(name, described);
+    let tools = tools_of(app, described, of_caller).await.map_err(|e| e.at(&place))?;
+    agent_files::check_model(app, described)?;
     let chosen = match (&described.model, caller) {
         (Some(model), _) => choose::of_member(app, model, &place).await?,
         (None, Some(caller)) => caller.clone(),
@@ -202,16 +233,20 @@ async fn builder(
     };
     let builder = by_settings(app, chosen, tools).await?.agent_id(name).name(name);
     let builder = with_deferral(builder, &app.config.settings, described.tools.as_ref());
-    Ok(match &described.system {
-        Some(system) => builder.system(system),
-        None => builder,
+    Ok(match (&described.file, &described.system) {
+        (Some(file), _) => builder.system(agent_files::system_prompt(app, file)?),
+        (None, Some(system)) => builder.system(system),
+        (None, None) => builder,
     })
 }
 
-async fn agent(app: &App, name: &str, caller: &Chosen) -> Result<Arc<dyn Tool>, Failure> {
-    let agents = app.config.settings.agents.as_ref();
-    let described = agents.and_then(|agents| agents.get(name)).cloned().unwrap_or_default();
-    let builder = builder(app, name, &described, Some(caller)).await?;
+async fn agent(
+    app: &App,
+    name: &str,
+    described: &AgentSettings,
+    (caller, of_caller): (&Chosen, &Tools),
+) -> Result<Arc<dyn Tool>, Failure> {
+    let builder = builder(app, name, described, (Some(caller), of_caller)).await?;
     let mut tool = SubAgentTool::new(name, builder.build()?);
     if !described.description.is_empty() {
         tool = tool.with_description(&described.description);

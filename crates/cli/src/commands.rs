@@ -12,6 +12,7 @@
 )))]
 #[macro_use]
 mod absent;
+mod agents;
 mod approvals;
 #[cfg(feature = "chat")]
 mod chat;
@@ -109,6 +110,9 @@ pub(crate) enum Command {
     /// Let a team of agents work on a task
     #[command(subcommand)]
     Team(team::TeamCommand),
+    /// List the agents of the settings and of files, or let one of them work on a task
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
     /// List, show, fork or delete runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
@@ -178,6 +182,7 @@ impl Command {
             Self::Plan(args) => args.settings(),
             Self::Resume(args) => args.flags.settings(),
             Self::Team(command) => command.settings(),
+            Self::Agents(command) => command.settings(),
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
@@ -205,6 +210,12 @@ impl Command {
         })
     }
 
+    /// Returns true if the command builds or shows agents, so that it needs those of files.
+    pub(crate) fn has_agents(&self) -> bool {
+        let shows_others = matches!(self, Self::Config(_) | Self::Memory(_) | Self::Models(_));
+        !shows_others && self.settings().is_some()
+    }
+
     /// Returns true if the command works without settings, and so also while a settings file has problems.
     pub(crate) fn is_without_settings(&self) -> bool {
         match self {
@@ -222,6 +233,7 @@ impl Command {
             Self::Run(args) => args.work.agent.cassette(),
             Self::Plan(args) => args.work.agent.cassette(),
             Self::Team(team::TeamCommand::Run { flags, .. }) => flags.work.agent.cassette(),
+            Self::Agents(agents::AgentsCommand::Run(args)) => args.agent.cassette(),
             _ => Ok(Cassette::None),
         }
     }
@@ -241,6 +253,7 @@ impl Command {
             Self::Run(args) => args.run(app).await,
             Self::Plan(args) => args.run(app).await,
             Self::Team(command) => command.run(app).await,
+            Self::Agents(command) => command.run(app).await,
             Self::Runs(command) => command.run(app).await,
             Self::Resume(args) => args.run(app).await,
             Self::Undo(args) => args.run(app).await,

@@ -10,6 +10,7 @@
 //! archon                                      # a conversation; `/help` lists its commands
 //! ```
 
+mod agent_files;
 mod app;
 mod args;
 mod ask;

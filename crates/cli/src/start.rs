@@ -11,6 +11,7 @@ use clap::CommandFactory as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
+    agent_files,
     app::App,
     args::{Args, GlobalArgs},
     commands::{self, Command},
@@ -42,6 +43,7 @@ fn start(command: Command, global: &GlobalArgs, output: Arc<Output>) -> Result<E
     let sources = Sources::system();
     let flags = command.settings();
     let is_by_settings = flags.is_some();
+    let has_agents = command.has_agents();
     let mut flags = flags.unwrap_or_default();
     flags.data_dir = global.data_dir.clone();
     let is_without = command.is_without_settings();
@@ -59,6 +61,9 @@ fn start(command: Command, global: &GlobalArgs, output: Arc<Output>) -> Result<E
     let mut app = App { json, ask_later, http, ..App::new(output, config, sources, data_dir) };
     if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {
         app.output.warn(warning);
+    }
+    if has_agents {
+        agent_files::add(&mut app);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
     let runtime = runtime.map_err(|e| {

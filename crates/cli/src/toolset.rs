@@ -323,24 +323,35 @@ fn server(url: &str) -> Option<String> {
     Some(if has_port { host.to_owned() } else { format!("{host}:{port}") })
 }
 
+/// Returns why an agent cannot have this name, if it cannot.
+pub(crate) fn wrong_name(name: &str, app: &App) -> Result<Option<&'static str>, Failure> {
+    Ok(problem_of_name(name, &all(app)?))
+}
+
+fn problem_of_name(name: &str, tools: &[Arc<dyn Tool>]) -> Option<&'static str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    match () {
+        () if tools.iter().any(|tool| tool.spec().name == name) => Some("a tool has this name"),
+        () if OF_FEATURES.iter().any(|(tool, ..)| *tool == name) => Some("a tool has this name"),
+        () if name.contains("__") || mcp::RESOURCE_TOOLS.contains(&name) => {
+            Some("names with __ and names of MCP resource tools are for tools of MCP servers and APIs")
+        }
+        () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
+            Some("an agent's name must have 1 to 64 letters, digits, _ or -")
+        }
+        () => None,
+    }
+}
+
 /// Returns the agents of the settings, or an error for an agent with the name of a tool or with an invalid
 /// name.
 fn agents(app: &App, tools: &[Arc<dyn Tool>]) -> Result<Vec<String>, Failure> {
     let names = app.config.settings.agents.iter().flat_map(|agents| agents.keys());
-    let checked = |name: &String| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let wrong = match () {
-            () if tools.iter().any(|tool| tool.spec().name == *name) => "a tool has this name",
-            () if OF_FEATURES.iter().any(|(tool, ..)| tool == name) => "a tool has this name",
-            () if name.contains("__") || mcp::RESOURCE_TOOLS.contains(&name.as_str()) => {
-                "names with __ and names of MCP resource tools are for tools of MCP servers and APIs"
-            }
-            () if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) => {
-                "an agent's name must have 1 to 64 letters, digits, _ or -"
-            }
-            () => return Ok(name.clone()),
-        };
-        Err(Failure::usage(format!("[agents.{name}]: {wrong}"), "give the agent another name"))
+    let checked = |name: &String| match problem_of_name(name, tools) {
+        None => Ok(name.clone()),
+        Some(wrong) => {
+            Err(Failure::usage(format!("[agents.{name}]: {wrong}"), "give the agent another name"))
+        }
     };
     names.map(checked).collect()
 }

@@ -61,20 +61,19 @@ impl Reader<'_> {
         })
     }
 
-    /// Parses the YAML; if that fails, with quotes around values that have a colon.
     fn root(&mut self, yaml: &str) -> Option<Node> {
-        let (line, problem) = match yaml::parse(yaml, Dialect::Lenient) {
-            Ok(root) => return Some(root),
-            Err(failed) => failed,
-        };
-        if let Cow::Owned(quoted) = quote_colons(yaml)
-            && let Ok(root) = yaml::parse(&quoted, Dialect::Lenient)
-        {
-            self.warn(line, Kind::Yaml, "a value with a colon must be in quotes; it was read as if it were");
-            return Some(root);
+        match parse_lenient(yaml) {
+            Ok((root, None)) => Some(root),
+            Ok((root, Some(line))) => {
+                self.warn(line, Kind::Yaml, QUOTED);
+                Some(root)
+            }
+            Err((line, problem)) => {
+                let text = format!("the YAML is not valid ({problem}); the skill is left out");
+                self.warn(line, Kind::Yaml, text);
+                None
+            }
         }
-        self.warn(line, Kind::Yaml, format!("the YAML is not valid ({problem}); the skill is left out"));
-        None
     }
 
     fn description(&mut self, root: &Node) -> Option<String> {
@@ -191,6 +190,24 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// The warning about values that were read as if they were in quotes.
+pub(crate) const QUOTED: &str = "a value with a colon must be in quotes; it was read as if it were";
+
+/// Parses the YAML; if that fails, with quotes around values that have a colon. Then there is also the line of the first
+/// problem.
+pub(crate) fn parse_lenient(yaml: &str) -> Result<(Node, Option<usize>), yaml::Failed> {
+    let failed = match yaml::parse(yaml, Dialect::Lenient) {
+        Ok(root) => return Ok((root, None)),
+        Err(failed) => failed,
+    };
+    if let Cow::Owned(quoted) = quote_colons(yaml)
+        && let Ok(root) = yaml::parse(&quoted, Dialect::Lenient)
+    {
+        return Ok((root, Some(failed.0)));
+    }
+    Err(failed)
 }
 
 fn either<'n>(root: &'n Node, name: &str, other: &str) -> Option<(&'n Node, &'n Node)> {

@@ -1,5 +1,5 @@
 //! Agent skills: folders with instructions and files, which an agent loads when a task needs them. The format is that
-//! of <https://agentskills.io>.
+//! of <https://agentskills.io>. And agents from files: Markdown with YAML, each the description of an agent.
 //!
 //! Use this crate alone to load, check and list skills for an agent loop of your own; it needs no agent.
 //!
@@ -9,7 +9,8 @@
 //! - A further active skill never allows a call that was not allowed before.
 //! - Nothing outside of a skill's folder is read, and no symbolic link below the given folders is followed.
 //! - A project's skill is loaded, and its instructions are read, only while its folder has the hash that a person
-//!   trusted.
+//!   trusted. The same holds for a project's agent file.
+//! - An agent file only takes tools away.
 //!
 //! # Example
 //!
@@ -50,8 +51,12 @@
 // | `SkillConversations`, the conversations of an agent | `conversations.rs` |
 // | `ActivateSkill`, the tool of the model | `tool.rs` |
 // | `SkillBound`, the limits of active skills for a run | `bound.rs` |
+// | `AgentFiles` in `AgentFilePlaces`, agents from files | `agents.rs`, `agents/places.rs` |
+// | `AgentFile`, its fields and the tools that it keeps | `agents/file.rs`, `agents/fields.rs`, `agents/tool_names.rs` |
+// | `AgentFileProblem`, a problem with file and line | `agents/problem.rs` |
 
 mod activation;
+mod agents;
 mod allowed_tools;
 mod bound;
 mod conversation;
@@ -78,6 +83,7 @@ pub use activation::{
     ACTIVATE_SKILL, SkillActivationRequest, SkillActivationResult, SkillActivator, SkillMessage,
     SkillMessageKind, SkillModifier, SkillVisibility,
 };
+pub use agents::{AgentFile, AgentFilePlaces, AgentFileProblem, AgentFiles};
 pub use allowed_tools::{AllowedTools, RuleMatcher};
 pub use bound::SkillBound;
 pub use conversation::{ActiveSkill, SkillConversation, SkillMetrics};

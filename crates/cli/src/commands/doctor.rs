@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::{ModelFlags, ToolFlags};
 use crate::{
+    agent_files,
     app::App,
     choose,
     config::{KEYS, Settings},
@@ -80,6 +81,9 @@ impl DoctorArgs {
         }
         for (ok, found) in openapi::findings(app) {
             show(Finding { check: "openapi", ok, found });
+        }
+        for found in agent_files::warnings(app) {
+            show(Finding { check: "agents", ok: false, found });
         }
         show(Finding::of("tools", toolset::chosen(app).await.map(|picked| picked.names().join(", "))));
         show(sandbox());

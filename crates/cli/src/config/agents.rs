@@ -1,7 +1,8 @@
 //! Agents in settings.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
+use archon::skills::AgentFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,6 +25,10 @@ pub(crate) struct AgentSettings {
     pub(crate) max_turns: Option<u32>,
     /// The maximum time that the agent may work on one call; by default `"2m"`.
     pub(crate) max_duration: Option<Span>,
+    /// The file that describes the agent, for an agent that is not from settings. Its tools are those of its caller
+    /// that the file names.
+    #[serde(skip)]
+    pub(crate) file: Option<Arc<AgentFile>>,
 }
 
 /// Agents by their names.

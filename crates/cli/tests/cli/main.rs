@@ -9,6 +9,7 @@
 )]
 
 mod absent;
+mod agents;
 mod approvals;
 mod cancel;
 mod cassettes;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
+mod agents;
 mod folders;
 mod load;
 mod places;

@@ -46,7 +46,9 @@ impl Agents {
             let what = "`archon serve --mcp` is not in this build";
             return Err(Failure::usage(what, "build with `--features mcp-serve`, on Linux or macOS"));
         }
-        let known = app.config.settings.agents.iter().flat_map(|agents| agents.keys().cloned());
+        // Agents of files are served only by name: a person has them for other programs, too.
+        let known = app.config.settings.agents.iter().flatten().filter(|(_, agent)| agent.file.is_none());
+        let known = known.map(|(name, _)| name.clone());
         let names: Vec<String> = settings.agents.clone().unwrap_or_else(|| known.collect());
         if names.iter().any(|name| name == AGENT) {
             let what = format!("[agents.{AGENT}]: the default agent of the server has this name");

@@ -1,0 +1,106 @@
+//! Agents from files: listed, run alone, called by the main agent, and refused before a person has agreed.
+
+use std::{fs, path::Path};
+
+use archon_testkit::MockServer;
+
+use crate::setup::{Place, Ran, answer, asks_for};
+
+fn write(folder: &Path, name: &str, fields: &str) -> String {
+    let text = format!("---\nname: {name}\ndescription: Does {name}.\n{fields}---\nYou do {name}.\n");
+    fs::create_dir_all(folder).expect("a folder");
+    fs::write(folder.join(format!("{name}.md")), &text).expect("it is written");
+    text
+}
+
+/// Runs a command in a project below the home folder.
+async fn in_project(place: &Place, line: &str, more: &[&str]) -> Ran {
+    let mut command = place.command(line, more);
+    command.current_dir(place.path("shop")).output().await.expect("the program runs").into()
+}
+
+/// Agrees to a file with this text, as `archon trust` does.
+fn agree(place: &Place, file: &Path, text: &str) {
+    let digest: String =
+        hmac_sha256::Hash::hash(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let file = file.canonicalize().expect("the file is there");
+    fs::create_dir_all(place.data()).expect("a folder");
+    let agreements = format!("[files]\n{:?} = {digest:?}\n", file.display().to_string());
+    fs::write(place.data().join("trusted.toml"), agreements).expect("it is written");
+}
+
+#[tokio::test]
+async fn agents_list_shows_the_files_with_narrowed_tools_and_doctor_repeats_the_broken_ones() {
+    let place = Place::new();
+    write(&place.path(".claude/agents"), "reviewer", "tools: Read, Grep, Write\nmax_turns: 4\n");
+    // Calls of agents are allowed by name.
+    write(&place.path(".archon/agents"), "write_file", "");
+    fs::write(place.path(".archon/agents/notes.md"), "# Notes\n").expect("it is written");
+    let listed = place.archon("agents list --json", &[]).await;
+    let items = listed.json();
+    let [item] = items.as_slice() else { panic!("{listed:?}") };
+    assert_eq!((item["name"].as_str(), item["agreed"].as_bool()), (Some("reviewer"), Some(true)));
+    assert_eq!(item["tools"], serde_json::json!(["read_file", "search"]));
+    assert_eq!(item["max_turns"], 4);
+    let broken = "notes.md:1: the file must begin with a line `---` and YAML; the file is left out";
+    let of_tool = "write_file.md:2: the name `write_file`: a tool has this name";
+    assert!(listed.err.contains(broken) && listed.err.contains(of_tool), "{listed:?}");
+    let doctor = place.archon("doctor", &[]).await;
+    assert!(doctor.out.contains(broken) && doctor.out.contains(of_tool), "{doctor:?}");
+    let shown = place.archon("agents list", &[]).await;
+    assert!(shown.out.starts_with("reviewer          Does reviewer."), "{shown:?}");
+    assert!(shown.err.contains("reviewer.md:4: the main agent has no tool `Write`"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn agents_of_a_projects_files_hold_after_an_agreement_to_their_content_only() {
+    let server = MockServer::start([answer("All well.")]).await;
+    let place = Place::new();
+    let text = write(&place.path("shop/.claude/agents"), "reviewer", "");
+    let file = place.path("shop/.claude/agents/reviewer.md");
+    let url = format!("{}/v1", server.url());
+    let run = ["--base-url", &url, "--model", "mock", "reviewer", "Look."];
+
+    let listed = in_project(&place, "agents list --json", &[]).await;
+    assert_eq!(listed.json()[0]["agreed"], false, "{listed:?}");
+    assert!(listed.err.contains("no person has agreed to these files with agents"), "{listed:?}");
+    let refused = in_project(&place, "agents run", &run).await;
+    assert!(
+        refused.code == Some(2) && refused.err.contains("error: no person has agreed to "),
+        "{refused:?}"
+    );
+    assert!(server.requests().is_empty());
+
+    agree(&place, &file, &text);
+    let ran = in_project(&place, "agents run", &run).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "All well.\n"), "{ran:?}");
+    assert!(!ran.err.contains("warning"), "{ran:?}");
+    let asked = server.requests()[0].body.to_string();
+    assert!(asked.contains("You do reviewer.") && asked.contains("Look."), "{asked}");
+
+    fs::write(&file, text.replace("You do", "You always do")).expect("it is written");
+    let refused = in_project(&place, "agents run", &run).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn run_calls_an_agent_of_a_file_and_leaves_one_with_an_unknown_model_out() {
+    let server = MockServer::start([
+        asks_for("reviewer", r#"{"task": "Look."}"#),
+        answer("All well."),
+        answer("Done."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    write(&place.path(".archon/agents"), "reviewer", "tools: Read\n");
+    write(&place.path(".archon/agents"), "scribe", "model: sonnet\n");
+    let ran = place.archon("run", &["Let it be reviewed."]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{ran:?}");
+    let warning = "scribe.md:4: there is no model `sonnet`; write inherit, or PROVIDER:MODEL";
+    assert!(ran.err.contains(warning) && ran.err.contains("; the agent is left out"), "{ran:?}");
+    let asked: Vec<_> = server.requests().iter().map(|request| request.body.to_string()).collect();
+    assert!(asked[0].contains("Does reviewer.") && !asked[0].contains("Does scribe."), "{}", asked[0]);
+    assert!(asked[1].contains("You do reviewer.") && asked[1].contains("\"read_file\""), "{}", asked[1]);
+    assert!(!asked[1].contains("\"search\"") && !asked[1].contains("Does reviewer."), "{}", asked[1]);
+}

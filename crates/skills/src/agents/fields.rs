@@ -1,0 +1,220 @@
+//! The fields of an agent file, read leniently where a doubt gives the agent nothing more.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::AgentFileProblem;
+use crate::{
+    fields::{QUOTED, parse_lenient},
+    yaml::{Node, Value},
+};
+
+/// The most characters of a name.
+const NAME: usize = 64;
+
+/// The fields of other programs that change nothing of what the agent may do.
+const WITHOUT_EFFECT: [&str; 2] = ["color", "version"];
+
+/// The fields and their spellings.
+const FIELDS: [(&str, &[&str]); 7] = [
+    ("name", &["name"]),
+    ("description", &["description"]),
+    ("tools", &["tools"]),
+    ("disallowed_tools", &["disallowed_tools", "disallowedTools", "disallowed-tools"]),
+    ("model", &["model"]),
+    ("skills", &["skills"]),
+    ("max_turns", &["max_turns", "maxTurns", "max-turns"]),
+];
+
+pub(super) struct AgentFields {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) tools: Option<Vec<String>>,
+    pub(super) denied_tools: Vec<String>,
+    pub(super) model: Option<String>,
+    pub(super) skills: Vec<String>,
+    pub(super) max_turns: Option<u32>,
+    pub(super) lines: BTreeMap<&'static str, usize>,
+}
+
+/// Reads the fields. The problems are warnings if there are fields; else the last one is the reason.
+pub(super) fn read(yaml: &str, file: &Path) -> (Option<AgentFields>, Vec<AgentFileProblem>) {
+    let mut reader = Reader { file, problems: Vec::new() };
+    let fields = reader.fields(yaml);
+    (fields, reader.problems)
+}
+
+struct Reader<'f> {
+    file: &'f Path,
+    problems: Vec<AgentFileProblem>,
+}
+
+impl Reader<'_> {
+    fn warn(&mut self, line: usize, text: impl Into<String>) {
+        self.problems.push(AgentFileProblem::new(self.file, line, text));
+    }
+
+    fn leave_out<T>(&mut self, line: usize, problem: &str) -> Option<T> {
+        self.warn(line, format!("{problem}; the file is left out"));
+        None
+    }
+
+    fn fields(&mut self, yaml: &str) -> Option<AgentFields> {
+        let root = match parse_lenient(yaml) {
+            Ok((root, None)) => root,
+            Ok((root, Some(line))) => {
+                self.warn(line, QUOTED);
+                root
+            }
+            Err((line, problem)) => {
+                return self.leave_out(line, &format!("the YAML is not valid ({problem})"));
+            }
+        };
+        let Value::Map(entries) = &root.value else {
+            return self.leave_out(root.line, "the YAML must be a mapping such as `name: x`");
+        };
+        self.warn_of_unknown(entries);
+        let lines = FIELDS.iter().filter_map(|(field, _)| Some((*field, entry(&root, field)?.0)));
+        Some(AgentFields {
+            lines: lines.collect(),
+            name: self.name(&root)?,
+            description: self.description(&root)?,
+            tools: self.tools(&root)?,
+            denied_tools: self.names(&root, "disallowed_tools")?.unwrap_or_default(),
+            model: self.model(&root)?,
+            skills: self.names(&root, "skills")?.unwrap_or_default(),
+            max_turns: self.max_turns(&root)?,
+        })
+    }
+
+    fn warn_of_unknown(&mut self, entries: &[(Node, Node)]) {
+        let is_known = |name: &str| {
+            WITHOUT_EFFECT.contains(&name) || FIELDS.iter().any(|(_, spellings)| spellings.contains(&name))
+        };
+        for (key, _) in entries {
+            let name = key.text().unwrap_or_default();
+            if !is_known(name) {
+                let known: Vec<&str> = FIELDS.iter().map(|(field, _)| *field).collect();
+                let known = known.join(", ");
+                self.warn(key.line, format!("the field `{name}` has no effect; the fields are: {known}"));
+            }
+        }
+    }
+
+    fn name(&mut self, root: &Node) -> Option<String> {
+        let (line, name) = self.text(root, "name")?;
+        let name = match name {
+            Some(name) => name,
+            None => {
+                let stem = self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                self.warn(line, format!("the field `name` has no text; the file's name `{stem}` is used"));
+                stem
+            }
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        // Tools of MCP servers have names with two underscores.
+        if name.is_empty() || name.len() > NAME || !name.chars().all(is_plain) || name.contains("__") {
+            let problem =
+                format!("the name `{name}` must have 1 to {NAME} letters, digits, `_` or `-`, and not `__`");
+            return self.leave_out(line, &problem);
+        }
+        Some(name)
+    }
+
+    fn description(&mut self, root: &Node) -> Option<String> {
+        match self.text(root, "description")? {
+            (_, Some(description)) => Some(description),
+            (line, None) => self.leave_out(line, "the field `description` has no text"),
+        }
+    }
+
+    /// Returns the tools that the agent keeps, or `None` within for all. A list that is not understood leaves the file
+    /// out, because without it the agent could do more than its author meant.
+    fn tools(&mut self, root: &Node) -> Option<Option<Vec<String>>> {
+        let Some(mut names) = self.names(root, "tools")? else { return Some(None) };
+        let is_written = !names.is_empty();
+        // An agent of a file calls no other agents.
+        names.retain(|name| !is_of_agents(name));
+        if !is_written {
+            let line = entry(root, "tools").map_or(1, |(line, _)| line);
+            self.warn(
+                line,
+                "the field `tools` is empty, so the agent has no tools; remove the field for all",
+            );
+        }
+        Some(Some(names))
+    }
+
+    fn model(&mut self, root: &Node) -> Option<Option<String>> {
+        let (_, model) = self.text(root, "model")?;
+        Some(model.filter(|model| model != "inherit"))
+    }
+
+    fn max_turns(&mut self, root: &Node) -> Option<Option<u32>> {
+        let (line, text) = self.text(root, "max_turns")?;
+        let Some(text) = text else { return Some(None) };
+        match text.parse() {
+            Ok(turns) if turns > 0 => Some(Some(turns)),
+            _ => self.leave_out(line, "the field `max_turns` must be a whole number from 1"),
+        }
+    }
+
+    /// Returns the text of a field, if it has one, and its line.
+    fn text(&mut self, root: &Node, field: &'static str) -> Option<(usize, Option<String>)> {
+        let Some((line, value)) = entry(root, field) else { return Some((1, None)) };
+        match value.text() {
+            Some(text) => Some((line, Some(text.trim().to_owned()).filter(|text| !text.is_empty()))),
+            None => self.leave_out(line, &format!("the field `{field}` must be a text")),
+        }
+    }
+
+    /// Returns the names of a field, if it is there: a list, or a text with commas.
+    fn names(&mut self, root: &Node, field: &'static str) -> Option<Option<Vec<String>>> {
+        let Some((line, value)) = entry(root, field) else { return Some(None) };
+        let texts: Option<Vec<&str>> = match &value.value {
+            Value::Text(text) => Some(parts(text)),
+            Value::List(items) => items.iter().map(Node::text).collect(),
+            Value::Map(_) => None,
+        };
+        let Some(texts) = texts else {
+            return self
+                .leave_out(line, &format!("the field `{field}` must be names, with commas or as a list"));
+        };
+        let names = texts.into_iter().map(|text| text.trim().to_owned()).filter(|name| !name.is_empty());
+        let names: Vec<String> = names.collect();
+        if let Some(name) = names.iter().find(|name| is_pattern(name)) {
+            let problem = format!("`{name}` in the field `{field}` is not one name; write names with commas");
+            return self.leave_out(line, &problem);
+        }
+        Some(Some(names))
+    }
+}
+
+/// Divides a text at the commas that are not in brackets.
+fn parts(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let is_separator = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && c == ','
+    };
+    text.split(is_separator).collect()
+}
+
+/// Returns true for the tools with which other programs call agents.
+fn is_of_agents(name: &str) -> bool {
+    matches!(name.split('(').next(), Some("Agent" | "Task"))
+}
+
+/// Returns true for a rule about some calls of a tool, such as `Bash(git:*)`, and for several names.
+fn is_pattern(name: &str) -> bool {
+    !is_of_agents(name) && name.contains(|c: char| c == '(' || c == ')' || c.is_whitespace())
+}
+
+/// Returns the line and the value of a field, in any of its spellings.
+fn entry<'n>(root: &'n Node, field: &str) -> Option<(usize, &'n Node)> {
+    let (_, spellings) = FIELDS.iter().find(|(name, _)| *name == field)?;
+    spellings.iter().find_map(|spelling| root.entry(spelling)).map(|(key, value)| (key.line, value))
+}
