@@ -32,9 +32,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 pub(crate) use agents::AgentSettings;
 use agents::Agents;
-pub(crate) use agreed::Agreements;
-#[cfg(all(unix, feature = "mcp"))]
-pub(crate) use agreed::sha256;
+pub(crate) use agreed::{AgreedTable, Agreements, sha256};
 pub(crate) use chat::ChatSettings;
 #[cfg(feature = "chat")]
 pub(crate) use chat::{EditingKeys, Notify};
@@ -129,6 +127,9 @@ settings! {
     agents: Agents,
     /// MCP servers, whose tools the agent gets. Not in a project's settings: its servers are in `.mcp.json`.
     mcp: Servers,
+    /// Runs the commands of a project's hooks in a sandbox, in which they read the project and change nothing; by
+    /// default they have your rights. Your own hooks always have your rights. Not in a project's settings.
+    sandbox_hooks: bool,
     /// The address of a service for `web_search` with the protocol of Brave Search; by default Brave Search
     /// itself. Not in a project's settings.
     search_url: String,

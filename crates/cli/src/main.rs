@@ -10,6 +10,7 @@
 //! archon                                      # a conversation; `/help` lists its commands
 //! ```
 
+mod agents_file;
 mod app;
 mod args;
 mod ask;
@@ -28,6 +29,7 @@ mod credentials;
 mod drive;
 mod exit;
 mod failure;
+mod hooks;
 mod interrupt;
 mod lists;
 mod local;
@@ -42,12 +44,14 @@ mod permissions;
 mod person;
 mod piped;
 mod planning;
+mod project_parts;
 mod provenance;
 mod question;
 mod recorded;
 mod render;
 mod secret_input;
 mod servers;
+mod skills;
 mod start;
 mod text;
 #[cfg(all(feature = "embedder", feature = "mcp"))]

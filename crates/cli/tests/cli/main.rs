@@ -30,6 +30,8 @@ mod faults;
 mod frozen;
 #[cfg(target_os = "linux")]
 mod history;
+#[cfg(all(unix, feature = "hooks"))]
+mod hooks;
 mod hostile;
 #[cfg(all(feature = "setup", feature = "credentials"))]
 mod init;
@@ -45,6 +47,7 @@ mod memories;
 mod new;
 mod plans;
 mod prices;
+mod project_instructions;
 mod resumes;
 mod runs;
 mod screen;
@@ -53,6 +56,8 @@ mod serve;
 mod services;
 mod settings;
 mod setup;
+#[cfg(feature = "skills")]
+mod skills;
 mod structured_output;
 mod teams;
 mod terminal;
