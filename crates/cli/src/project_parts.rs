@@ -71,6 +71,7 @@ pub(crate) fn folder(app: &App) -> Option<PathBuf> {
 }
 
 /// Returns the home folder of the person, without symbolic links.
+#[cfg(any(feature = "hooks", feature = "skills"))]
 pub(crate) fn home(app: &App) -> Option<PathBuf> {
     Path::new(app.sources.env.get("HOME")?).canonicalize().ok()
 }

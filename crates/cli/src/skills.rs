@@ -5,19 +5,26 @@
 
 #[cfg(not(feature = "skills"))]
 mod absent;
+#[cfg(all(feature = "chat", feature = "skills"))]
+mod by_person;
 #[cfg(feature = "skills")]
 mod found;
 #[cfg(feature = "skills")]
 mod of_agent;
 
 #[cfg(not(feature = "skills"))]
-pub(crate) use absent::{Skills, findings, offered, waiting, warnings, with_skill_tool, with_skills};
+pub(crate) use absent::{Skills, findings, waiting, with_skill_tool, with_skills};
+#[cfg(all(feature = "chat", not(feature = "skills")))]
+pub(crate) use absent::{offered, warnings};
+#[cfg(all(feature = "chat", feature = "skills"))]
+pub(crate) use by_person::offered;
 #[cfg(feature = "skills")]
-pub(crate) use found::{discover, findings, offered, waiting, warnings};
+pub(crate) use found::{discover, findings, waiting, warnings};
 #[cfg(feature = "skills")]
 pub(crate) use of_agent::{Skills, with_skill_tool, with_skills};
 
 /// A skill that a person can activate.
+#[cfg(feature = "chat")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedSkill {
     /// The name, without the `/`.
@@ -27,6 +34,7 @@ pub(crate) struct OfferedSkill {
 }
 
 /// The activation of a skill by a person: `/NAME WORDS`.
+#[cfg(feature = "chat")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SkillCall {
     /// The name of the skill.

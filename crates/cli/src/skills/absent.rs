@@ -1,12 +1,14 @@
 //! The replacement without the feature `skills`: there are no skills.
 
-use archon::{
-    ArchonBuilder,
-    types::{RunId, SessionId},
-};
+use archon::ArchonBuilder;
+#[cfg(feature = "chat")]
+use archon::types::{RunId, SessionId};
 
+#[cfg(feature = "chat")]
 use super::{OfferedSkill, SkillCall};
-use crate::{app::App, failure::Failure, project_parts::ProjectPart};
+#[cfg(feature = "chat")]
+use crate::failure::Failure;
+use crate::{app::App, project_parts::ProjectPart};
 
 /// The skills of an agent: none.
 #[derive(Clone, Default)]
@@ -21,7 +23,10 @@ impl Skills {
     pub(crate) fn has_tool(&self, _: &str) -> bool {
         false
     }
+}
 
+#[cfg(feature = "chat")]
+impl Skills {
     /// Fails: there are no skills.
     pub(crate) fn activate(&self, _: &SessionId, call: &SkillCall) -> Result<String, Failure> {
         Err(Failure::usage(format!("there is no skill {:?}", call.name), "build with `--features skills`"))
@@ -39,10 +44,12 @@ pub(crate) fn with_skill_tool(builder: ArchonBuilder, _: &Skills) -> ArchonBuild
     builder
 }
 
+#[cfg(feature = "chat")]
 pub(crate) fn offered(_: &App) -> Vec<OfferedSkill> {
     Vec::new()
 }
 
+#[cfg(feature = "chat")]
 pub(crate) fn warnings(_: &App) -> Vec<String> {
     Vec::new()
 }

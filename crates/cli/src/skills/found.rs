@@ -4,16 +4,16 @@ use std::path::Path;
 
 use archon::skills::{SkillPlaces, SkillProblemKind, SkillSet, UntrustedSkill};
 
-use super::OfferedSkill;
 use crate::{
     app::App,
     config::AgreedTable,
     project_parts::{Agreement, ProjectPart, folder, home, trust_command},
-    text::{one_line, visible_line, visible_path},
+    text::{visible_line, visible_path},
 };
 
 /// The maximum number of shown characters of a description.
-const SHOWN: usize = 100;
+#[cfg(feature = "chat")]
+pub(super) const SHOWN: usize = 100;
 
 /// Finds the skills of the person and those of the project that a person agreed to. In the home folder, all skills are
 /// the person's own.
@@ -30,15 +30,6 @@ pub(crate) fn discover(app: &App) -> SkillSet {
     let is_agreed =
         |folder: &Path, hash: &str| Agreement::to(app, AgreedTable::Skills, folder, hash) == Agreement::Holds;
     SkillSet::discover(&places, &is_agreed)
-}
-
-/// Returns the skills that a person can activate, in the order of their names.
-pub(crate) fn offered(app: &App) -> Vec<OfferedSkill> {
-    let offer = |skill: &std::sync::Arc<archon::skills::Skill>| OfferedSkill {
-        name: skill.name.clone(),
-        about: one_line(&skill.description, SHOWN),
-    };
-    discover(app).iter().map(offer).collect()
 }
 
 /// Returns the problems of skills, one line each: the file, the line, the problem and what to do.

@@ -5,20 +5,17 @@ use std::sync::Arc;
 
 use archon::{
     ArchonBuilder,
-    skills::{
-        ACTIVATE_SKILL, ActivateSkill, RuleMatcher, SkillActivationRequest, SkillActivator,
-        SkillConversations,
-    },
+    skills::{ACTIVATE_SKILL, ActivateSkill, RuleMatcher, SkillConversations},
     tools::{FnGuard, GuardedCall, Permissions},
-    types::{RunId, SessionId, Subject},
+    types::{RunId, Subject},
 };
 
-use super::{SkillCall, found};
-use crate::{app::App, failure::Failure};
+use super::found;
+use crate::app::App;
 
 /// The skills of an agent and of its conversations.
 #[derive(Clone)]
-pub(crate) struct Skills(Arc<SkillConversations>);
+pub(crate) struct Skills(pub(super) Arc<SkillConversations>);
 
 /// Compares calls with the rules of a skill as with those of the settings.
 struct Rules;
@@ -43,42 +40,6 @@ impl Skills {
         name == ACTIVATE_SKILL && self.0.skills().visible().next().is_some()
     }
 
-    /// Activates a skill for a person, and returns the text that the model reads. Until [`Self::move_to_run`], its limits
-    /// hold for all runs of the session, because the next one may begin at any time.
-    ///
-    /// # Errors
-    /// [`Failure`] if there is no such skill, or it cannot be read or has changed.
-    pub(crate) fn activate(&self, session: &SessionId, call: &SkillCall) -> Result<String, Failure> {
-        let conversation = self.0.of(session);
-        // Instructions of an earlier message may have been compacted since.
-        conversation.forget_instructions(&call.name);
-        let request = SkillActivationRequest::new(&call.name)
-            .with_activator(SkillActivator::Person)
-            .with_conversation_id(session.to_string())
-            .with_user_request(&call.words)
-            .with_run(any_run());
-        let result = conversation.activate(&request);
-        match result.error {
-            None => Ok(result.text_for_model()),
-            Some(e) => {
-                let advice =
-                    "list the skills with /skills, and agree to changed ones with `archon skills trust`";
-                Err(Failure::failed(e.to_string(), advice))
-            }
-        }
-    }
-
-    /// Lets the skills that a person activated be those of this run; of no run if the message was not sent.
-    pub(crate) fn move_to_run(&self, session: &SessionId, run: Option<&RunId>) {
-        let (conversation, waiting) = (self.0.of(session), any_run());
-        for active in conversation.active(&waiting) {
-            if let Some(run) = run {
-                conversation.restore(&SkillActivationRequest::new(&active.skill.name).with_run(run.clone()));
-            }
-        }
-        conversation.end_run(&waiting);
-    }
-
     /// Refuses a call that an active skill does not allow.
     fn check(&self, call: &GuardedCall<'_>) -> Result<(), String> {
         let conversation = self.0.of(&call.run.session);
@@ -91,7 +52,7 @@ impl Skills {
 }
 
 /// Returns the id of the run of skills whose run has not begun.
-fn any_run() -> RunId {
+pub(super) fn any_run() -> RunId {
     RunId::new("")
 }
 
