@@ -62,9 +62,7 @@ impl ArchonBuilder {
         self.check()?;
         let mut parts = self.clone();
         #[cfg(feature = "skills")]
-        let skills = self.take_skills();
-        #[cfg(feature = "skills")]
-        self.add_file_agents()?;
+        let skills = self.add_file_agents().map(|()| self.take_skills())?;
         self.defer_tools();
         #[cfg(feature = "hooks")]
         let events = self.take_event_hooks();

@@ -108,6 +108,9 @@ impl ArchonBuilder {
             child.model = Some(model);
             child.options.price = None;
         }
+        if !file.has_tool("activate_skill") {
+            child.skills = None;
+        }
         child.agent_id = Some(AgentId::new(file.name.as_str()));
         (child.run_memory, child.auto_save) = (None, None);
         let options = &mut child.options;

@@ -14,12 +14,16 @@ use crate::{
     assemble::AGENT,
     choose,
     command_line::in_data_dir,
-    config::{AgentSettings, Agreements},
+    config::{AgentSettings, AgreedTable},
     exit::Exit,
     failure::Failure,
     local,
-    text::{visible_line, visible_path},
+    project_parts::{Agreement, ProjectPart},
+    text::{one_line, visible_line, visible_path},
 };
+
+/// The most characters of a text of a file that are shown before an agreement.
+const MOST_SHOWN: usize = 400;
 
 /// Loads the files, adds their agents to those of the settings, and warns of the files that are left out.
 pub(crate) fn add(app: &mut App) {
@@ -47,10 +51,20 @@ fn load(app: &App) -> AgentFiles {
     AgentFiles::discover(&places, &|file, digest| is_agreed(app, file, digest))
 }
 
-/// Returns true if a person agreed to the file with this content. The one place that knows of agreements to agent files.
 fn is_agreed(app: &App, file: &Path, digest: &str) -> bool {
-    let agreed = Agreements::in_folder(&app.data_dir).all().unwrap_or_default();
-    file.to_str().is_some_and(|file| agreed.get(file).is_some_and(|agreed| agreed == digest))
+    Agreement::to(app, AgreedTable::Files, file, digest) == Agreement::Holds
+}
+
+/// Returns the files of the project that wait for an agreement.
+pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
+    let part = |file: &Arc<AgentFile>| ProjectPart {
+        table: AgreedTable::Files,
+        path: file.file.clone(),
+        hash: file.digest.clone(),
+        about: format!("the agent {} in {}:", visible_line(&file.name), visible_path(&file.file)),
+        lines: [&file.description, &file.instructions].map(|text| one_line(text, MOST_SHOWN)).into(),
+    };
+    load(app).untrusted().iter().map(part).collect()
 }
 
 /// Returns the problems of the files, each as one line with the file and its line.

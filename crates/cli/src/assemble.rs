@@ -20,8 +20,11 @@ use crate::{
     config::{AgentSettings, EmbedderChoice, Settings, ToolSelection},
     exit::Exit,
     failure::Failure,
+    hooks::with_hooks,
+    instructions_file::with_instructions,
     mcp, memory, permissions,
     servers::Tools,
+    skills::{Skills, with_skill_tool, with_skills},
     text::visible_path,
     toolset::{self, Picked},
 };
@@ -37,14 +40,14 @@ pub(crate) async fn chosen(
 ) -> Result<Archon, Failure> {
     let picked = toolset::chosen(app).await?;
     let chosen = choose::model(app, None).await?;
-    Ok(with(app, picked, chosen, memory, last).await?.build()?)
+    Ok(with(app, picked, (chosen, &Skills::load(app)), memory, last).await?.build()?)
 }
 
-/// Does the same as [`chosen`] with these tools and this model, and does not build the agent yet.
+/// Does the same as [`chosen`] with these tools, this model and these skills, and does not build the agent yet.
 pub(crate) async fn with(
     app: &App,
     mut picked: Picked,
-    chosen: Chosen,
+    (chosen, skills): (Chosen, &Skills),
     memory: Option<Memory>,
     last: Option<&RunConfig>,
 ) -> Result<ArchonBuilder, Failure> {
@@ -57,7 +60,11 @@ pub(crate) async fn with(
     if let Some(last) = last {
         builder = with_recorded_deferral(builder, last, selection);
     }
-    Ok(with_memory(builder, memory))
+    // A person who wants no tools also wants none that loads skills.
+    if !matches!(selection, Some(ToolSelection::None)) {
+        builder = with_skills(builder, skills, app.config.settings.system.as_deref());
+    }
+    Ok(with_memory(with_instructions(app, builder), memory))
 }
 
 /// Removes the tools of resources if the session's last run deferred no tools and did not have them. Otherwise a
@@ -267,10 +274,12 @@ pub(crate) async fn from_config(
     leave_out: &[String],
 ) -> Result<ArchonBuilder, Failure> {
     let app = &in_its_folder(app, config)?;
+    let skills = recorded_skills(app, config);
     let picked = match app.config.is_flag("tools") {
         true => toolset::chosen(app).await?,
         false => {
-            let names = config.tool_names();
+            let has_tool = |name: &str| skills.as_ref().is_some_and(|skills| skills.has_tool(name));
+            let names = config.tool_names().filter(|name| !has_tool(name));
             toolset::recorded(names.filter(|name| leave_out.iter().all(|other| other != name)), app).await?
         }
     };
@@ -291,8 +300,23 @@ pub(crate) async fn from_config(
         true => with_deferral(builder, &app.config.settings, app.config.settings.tools.as_ref()),
         false => with_recorded_deferral(builder, config, None),
     };
+    if let Some(skills) = &skills {
+        builder = with_skill_tool(builder, skills);
+    }
+    if config.project_files.is_empty() && !asks_no_model(config) {
+        builder = with_instructions(app, builder);
+    }
     with_surroundings(app, builder, config).await
 }
+
+/// Returns the skills of a run that exists; `None` for a run that began without the tool that activates them.
+fn recorded_skills(app: &App, config: &RunConfig) -> Option<Skills> {
+    let skills = config.tool(ACTIVATE_SKILL).is_some().then(|| Skills::load(app));
+    skills.filter(|skills| skills.has_tool(ACTIVATE_SKILL))
+}
+
+/// The tool that activates skills, which is not one of those that a person chooses by name.
+const ACTIVATE_SKILL: &str = "activate_skill";
 
 /// Returns true for a run whose calls come from a person or a client, so that it says nothing about the agents of the
 /// session.
@@ -431,6 +455,7 @@ fn assemble(
     if let Some(folder) = folder.as_deref().filter(|_| has_effects) {
         builder = crate::undo::with_snapshots(app, builder, folder);
     }
+    builder = with_hooks(app, builder)?;
     Ok(match folder {
         Some(folder) => builder.workspace(folder),
         None => builder,

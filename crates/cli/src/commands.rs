@@ -8,6 +8,7 @@
     feature = "openapi",
     feature = "serve",
     feature = "setup",
+    feature = "skills",
     feature = "undo"
 )))]
 #[macro_use]
@@ -61,6 +62,10 @@ mod serve;
 #[cfg(not(feature = "serve"))]
 absent! { mod serve: ServeArgs, "archon serve", "build with `--features serve`" }
 mod sessions;
+#[cfg(feature = "skills")]
+mod skills;
+#[cfg(not(feature = "skills"))]
+absent! { mod skills: SkillsArgs, "archon skills", "build with `--features skills`" }
 mod structured_output;
 mod task;
 mod team;
@@ -136,6 +141,8 @@ pub(crate) enum Command {
     /// Show the tools, or call one without a model
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// List, check and agree to skills: instructions that the agent loads when a task needs them
+    Skills(skills::SkillsArgs),
     /// Add, list and test MCP servers, whose tools the agent gets, and agree to their tools
     Mcp(mcp::McpArgs),
     /// Import OpenAPI documents, whose operations the agent gets as tools; list and remove them
@@ -155,7 +162,7 @@ pub(crate) enum Command {
     /// Show, check and change settings
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Agree to the settings of a project's archon.toml, or take that back
+    /// Agree to the settings, hooks, skills and instructions of a project, or take that back
     Trust(trust::TrustArgs),
     /// Write a small Rust project with an agent into a new folder
     New(new::NewArgs),
@@ -201,6 +208,7 @@ impl Command {
             | Self::Sessions(_)
             | Self::Model(_)
             | Self::Credentials(_)
+            | Self::Skills(_)
             | Self::Trust(_)
             | Self::Init(_)
             | Self::New(_)
@@ -271,6 +279,7 @@ impl Command {
             Self::Credentials(command) => command.run(app).await,
             Self::Init(args) => args.run(app).await,
             Self::Config(command) => command.run(app),
+            Self::Skills(args) => args.run(app).await,
             Self::Trust(args) => args.run(app),
             Self::New(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,

@@ -33,9 +33,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 pub(crate) use agents::AgentSettings;
 use agents::Agents;
-pub(crate) use agreed::Agreements;
-#[cfg(any(feature = "openapi", all(unix, feature = "mcp")))]
-pub(crate) use agreed::sha256;
+pub(crate) use agreed::{AgreedTable, Agreements, sha256};
 pub(crate) use apis::Apis;
 #[cfg(feature = "openapi")]
 pub(crate) use apis::{ApiAuthForm, ApiSettings, is_address};
@@ -136,6 +134,9 @@ settings! {
     /// HTTP APIs, whose operations the agent gets as tools. A layer adds to those below. To an API of a project's settings no
     /// stored key is sent.
     openapi: Apis,
+    /// Runs the commands of a project's hooks in a sandbox, in which they read the project and change nothing; by
+    /// default they have your rights. Your own hooks always have your rights. Not in a project's settings.
+    sandbox_hooks: bool,
     /// The address of a service for `web_search` with the protocol of Brave Search; by default Brave Search
     /// itself. Not in a project's settings.
     search_url: String,

@@ -98,13 +98,13 @@ async fn load_keys(app: &mut App) {
 /// Ctrl-C.
 const WORKERS: usize = 2;
 
-/// Writes the log by `output`: by default only errors, and warnings of memories and stores; the output shows the
+/// Writes the log by `output`: by default only errors, and warnings of hooks, memories and stores; the output shows the
 /// rest.
 fn keep_log(args: &GlobalArgs, output: Arc<Output>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match args.verbose {
             // What `rmcp` logs as an error stands in the error of the server, with what to do.
-            0 => "error,rmcp=off,archon::agent_memory=warn,archon_memory=warn,archon_store=warn",
+            0 => "error,rmcp=off,archon::agent_memory=warn,archon::hooks=warn,archon_memory=warn,archon_store=warn",
             1 => "warn,archon=info,archon_react_loop=info,archon_planner=info,archon_tools=info,archon_providers=info,archon_store=info",
             2 => "info,archon=debug,archon_react_loop=debug,archon_planner=debug,archon_tools=debug,archon_providers=debug,archon_store=debug",
             _ => "trace",

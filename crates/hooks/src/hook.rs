@@ -73,13 +73,23 @@ impl OneHook {
     pub(crate) fn label(&self) -> String {
         match &self.action {
             Action::Command(line) => format!("the hook `{line}` ({})", self.place),
-            Action::Endpoint { url, .. } => {
-                // An address may hold a key.
-                let host = url.host_str().unwrap_or_default();
-                format!("the hook at {}://{host}{} ({})", url.scheme(), url.path(), self.place)
-            }
+            Action::Endpoint { url, .. } => format!("the hook at {} ({})", without_key(url), self.place),
         }
     }
+
+    /// Returns the event, the matcher, and the command or the address.
+    pub(crate) fn description(&self) -> String {
+        let action = match &self.action {
+            Action::Command(line) => line.clone(),
+            Action::Endpoint { url, .. } => format!("POST {}", without_key(url)),
+        };
+        format!("{} {}: {action}", self.event.name(), self.matcher.text())
+    }
+}
+
+/// Returns an address without its user, its query and its fragment, which may hold a key.
+fn without_key(url: &reqwest::Url) -> String {
+    format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
 impl fmt::Display for HookProblem {

@@ -49,6 +49,15 @@ impl Matcher {
         }
     }
 
+    /// Returns the matcher as a file has it.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::All => "*".to_owned(),
+            Self::Names(names) => names.join("|"),
+            Self::Pattern(pattern) => pattern.as_str().to_owned(),
+        }
+    }
+
     /// Returns whether the matcher has this tool, by its own name or by its name elsewhere. An event without a
     /// subject matches always.
     pub(crate) fn has(&self, subject: Option<&str>) -> bool {

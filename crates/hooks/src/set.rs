@@ -88,6 +88,20 @@ impl HookSet {
         self
     }
 
+    /// Returns one text for each hook, in order, to show to a person before a file is trusted: the event, the matcher,
+    /// and the command or the address.
+    ///
+    /// ```
+    /// use archon_hooks::HookSet;
+    ///
+    /// let text = r#"{ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "./done.sh" }] }] } }"#;
+    /// let (hooks, _) = HookSet::of_person("/srv/app/.archon/hooks.json".as_ref(), text);
+    /// assert_eq!(hooks.descriptions(), ["Stop *: ./done.sh"]);
+    /// ```
+    pub fn descriptions(&self) -> Vec<String> {
+        self.hooks.iter().map(OneHook::description).collect()
+    }
+
     /// Returns the number of hooks.
     pub fn len(&self) -> usize {
         self.hooks.len()

@@ -17,6 +17,7 @@ use crate::{
     failure::Failure,
     memory,
     person::Person,
+    skills::Skills,
     toolset,
 };
 
@@ -35,6 +36,8 @@ pub(crate) struct Agents {
     pub(crate) person: Person,
     /// The reason why this machine runs no lines.
     pub(crate) line_problem: Option<Failure>,
+    /// The skills, which the person activates, too.
+    pub(crate) skills: Skills,
     /// The model, in the words that people use for it.
     pub(crate) model: String,
 }
@@ -57,7 +60,8 @@ impl Agents {
         let picked = toolset::of_conversation(app).await?;
         let chosen = choose::model(app, None).await?;
         let model = chosen.model.clone();
-        let builder = assemble::with(app, picked, chosen, memory, last).await?;
+        let skills = Skills::load(app);
+        let builder = assemble::with(app, picked, (chosen, &skills), memory, last).await?;
         let own = builder.limits(limits(&app.config.settings)).build()?.run_agent();
         let (mut runs, person) = (app.open_runs()?.with_agent(own.clone()), Person::default());
         let line_problem = match shell_line::agent(app, &person, own).await {
@@ -68,7 +72,7 @@ impl Agents {
             // Shown to a person who runs a line.
             Err(failure) => Some(failure),
         };
-        Ok(Self { runs, person, line_problem, model })
+        Ok(Self { runs, person, line_problem, skills, model })
     }
 }
 

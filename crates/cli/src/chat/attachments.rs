@@ -12,7 +12,7 @@ use archon::{
 use archon_terminal::{AttachedFile, Draft};
 use data_encoding::BASE64;
 
-use crate::{app::App, output::Look, text::visible, tool_workspace::tool_workspace};
+use crate::{app::App, output::Look, skills::SkillCall, text::visible, tool_workspace::tool_workspace};
 
 /// The maximum size of a file whose text is attached, in bytes.
 const MOST_TEXT: u64 = 100 * 1_024;
@@ -33,6 +33,8 @@ pub(crate) struct PersonMessage {
     pub(crate) text: String,
     /// The words of the person, in which files are named.
     pub(crate) own_words: String,
+    /// The skill that the message activates.
+    pub(crate) skill: Option<SkillCall>,
 }
 
 /// The files of a message, and what a person should know about those that are not attached.

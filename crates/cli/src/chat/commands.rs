@@ -28,7 +28,12 @@ use super::{
     custom_commands::{self, CustomCommand},
     events::Request,
 };
-use crate::{app::App, failure::Failure, lists::memories};
+use crate::{
+    app::App,
+    failure::Failure,
+    lists::memories,
+    skills::{self, OfferedSkill, SkillCall},
+};
 
 /// A command.
 struct Command {
@@ -67,6 +72,7 @@ enum Work {
     Ps,
     Resume,
     Review,
+    Skills,
     Status,
     #[cfg(unix)]
     Stop,
@@ -155,6 +161,7 @@ const COMMANDS: &[Command] = &[
     command("mcp", &[], "", "List the MCP servers", Work::Mcp),
     command("agents", &[], "", "List the agents that the agent may call", Work::Agents),
     command("tools", &[], "", "List the tools of this conversation", Work::Tools),
+    command("skills", &[], "", "List the skills: /NAME activates one", Work::Skills),
     #[cfg(unix)]
     command("ps", &[], "", "List the commands that run in the background", Work::Ps),
     #[cfg(unix)]
@@ -195,6 +202,8 @@ pub(crate) enum Step {
     Done,
     /// Sends this message to the agent.
     Message(String),
+    /// Sends the draft to the agent with a skill.
+    Skill(SkillCall),
     /// Runs this line of the shell.
     Line(String),
     /// Uses this theme.
@@ -231,9 +240,13 @@ fn run(body: &str, situation: &Situation<'_>) -> Step {
         };
     }
     let own = custom_commands::find(situation.app);
-    match own.commands.iter().find(|own| own.name == name) {
-        Some(own) => Step::Message(own.message(arguments)),
-        None => Step::Refuse(unknown(name, &own.commands)),
+    if let Some(own) = own.commands.iter().find(|own| own.name == name) {
+        return Step::Message(own.message(arguments));
+    }
+    let skills = skills::offered(situation.app);
+    match skills.iter().any(|skill| skill.name == name) {
+        true => Step::Skill(SkillCall { name: name.to_owned(), words: arguments.to_owned() }),
+        false => Step::Refuse(unknown(name, &own.commands, &skills)),
     }
 }
 
@@ -258,7 +271,14 @@ fn remember(text: &str, situation: &Situation<'_>) -> Step {
 
 fn begin(work: Work, arguments: &str, situation: &Situation<'_>) -> Step {
     match work {
-        Work::Help => help::print(situation.app, &custom_commands::find(situation.app)),
+        Work::Help => {
+            help::print(
+                situation.app,
+                &custom_commands::find(situation.app),
+                &skills::offered(situation.app),
+            );
+        }
+        Work::Skills => rosters::skills(situation.app),
         Work::Cost => reports::cost(situation),
         Work::Context => reports::context(situation),
         Work::Status => reports::status(situation),
@@ -301,10 +321,11 @@ fn refused(result: Result<(), String>) -> Step {
 }
 
 /// Returns what is wrong with the name of a command, and what to do.
-fn unknown(name: &str, own: &[CustomCommand]) -> String {
+fn unknown(name: &str, own: &[CustomCommand], skills: &[OfferedSkill]) -> String {
     let names =
         COMMANDS.iter().flat_map(|known| std::iter::once(known.name).chain(known.aliases.iter().copied()));
-    let meant = nearest(name, names.chain(own.iter().map(|own| own.name.as_str())));
+    let names = names.chain(own.iter().map(|own| own.name.as_str()));
+    let meant = nearest(name, names.chain(skills.iter().map(|skill| skill.name.as_str())));
     let meant = meant.map(|meant| format!(" Did you mean /{meant}?")).unwrap_or_default();
     format!(
         "there is no such command: /{name}.{meant} /help lists all. With a space before it, the line is a message."
@@ -312,7 +333,7 @@ fn unknown(name: &str, own: &[CustomCommand]) -> String {
 }
 
 /// Returns the names of all commands with their arguments and effects, for the help and for completion.
-pub(crate) fn entries(own: &[CustomCommand]) -> Vec<Entry> {
+pub(crate) fn entries(own: &[CustomCommand], skills: &[OfferedSkill]) -> Vec<Entry> {
     let built_in = COMMANDS.iter().map(|known| Entry {
         name: known.name.to_owned(),
         arguments: known.arguments.to_owned(),
@@ -323,16 +344,25 @@ pub(crate) fn entries(own: &[CustomCommand]) -> Vec<Entry> {
         arguments: own.arguments.clone(),
         about: own.about.clone(),
     });
-    built_in.chain(own).collect()
+    let taken: Vec<Entry> = built_in.chain(own).collect();
+    let is_free = |skill: &&OfferedSkill| taken.iter().all(|entry| entry.name != skill.name);
+    let skills = skills.iter().filter(is_free).map(|skill| Entry {
+        name: skill.name.clone(),
+        arguments: "[WORDS]".to_owned(),
+        about: skill.about.clone(),
+    });
+    let skills: Vec<Entry> = skills.collect();
+    taken.into_iter().chain(skills).collect()
 }
 
-/// Returns the commands and the person's own ones, for the list behind a `/`.
+/// Returns the commands, the person's own ones and the skills, for the list behind a `/`.
 pub(crate) fn candidates(app: &App) -> Vec<CompletionCandidate> {
     let candidate = |Entry { name, arguments, about }| {
         let label = format!("/{name} {arguments}");
         CompletionCandidate::new(format!("/{name}"), label.trim_end(), about)
     };
-    entries(&custom_commands::find(app).commands).into_iter().map(candidate).collect()
+    let own = custom_commands::find(app);
+    entries(&own.commands, &skills::offered(app)).into_iter().map(candidate).collect()
 }
 
 impl Situation<'_> {
@@ -439,7 +469,7 @@ mod tests {
     fn commands_are_on_the_page_of_the_book() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/how-to/chat.md");
         let page = std::fs::read_to_string(page).unwrap();
-        for entry in entries(&[]) {
+        for entry in entries(&[], &[]) {
             let arguments = entry.arguments.replace('|', "\\|");
             let name = format!("/{} {arguments}", entry.name);
             let row = format!("| `{}` | {} |", name.trim_end(), entry.about);

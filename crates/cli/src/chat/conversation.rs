@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 pub(crate) use self::{
     changes::{agent_in_use, fork, with_model, works_elsewhere},
     opened_session::Which,
-    sending::{request_of, start},
+    sending::{request_of, start, start_message},
 };
 
 use self::opened_session::{Beginning, Found};
@@ -30,7 +30,7 @@ use super::{
     agent::Agents,
     events::{Request, Update},
 };
-use crate::{app::App, failure::Failure, person::Person};
+use crate::{app::App, failure::Failure, person::Person, skills::Skills};
 
 /// The start of a conversation: a new one, or the continuation of an earlier one.
 #[derive(Clone, Debug)]
@@ -57,6 +57,7 @@ pub(crate) struct Conversation {
     memory: Option<Collection>,
     /// The provider of the lines that the person runs.
     person: Person,
+    skills: Skills,
     lines: Lines,
     session: Option<SessionId>,
     mode: SessionMode,
@@ -121,7 +122,7 @@ impl Conversation {
         beginning: Beginning,
         updates: UnboundedSender<Update>,
     ) -> Result<(Self, String), Failure> {
-        let Agents { runs, person, line_problem, model } =
+        let Agents { runs, person, line_problem, skills, model } =
             Agents::build(app, memory.as_ref(), beginning.last.as_ref()).await?;
         let conversation = Self {
             runs,
@@ -129,6 +130,7 @@ impl Conversation {
             app: app.clone(),
             memory,
             person,
+            skills,
             lines: Lines { problem: line_problem, run: None },
             session: beginning.session,
             mode: SessionMode::default(),

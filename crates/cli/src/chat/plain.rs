@@ -16,7 +16,7 @@ use archon::types::{
 use super::{
     agent::Agents,
     attachments::PersonMessage,
-    conversation::{Opening, Which, request_of, start},
+    conversation::{Opening, Which, request_of, start_message},
     history_of_session::{self, History},
     way_back::{Earlier, STAYS},
 };
@@ -46,7 +46,8 @@ pub(crate) async fn converse(app: &App, opening: Opening) -> Result<(Exit, Optio
             }
             continue;
         }
-        exit = failed_exit(app, talk.send(line.to_owned(), line).await).unwrap_or(exit);
+        let message = PersonMessage { text: line.to_owned(), own_words: line.to_owned(), skill: None };
+        exit = failed_exit(app, talk.send(&message).await).unwrap_or(exit);
     }
     Ok((if is_by_hand { Exit::Finished } else { exit }, talk.session))
 }
@@ -90,13 +91,13 @@ impl PlainTalk {
         }
     }
 
-    /// Sends a message and shows its run. Files are named in the words `own_words`.
-    async fn send(&mut self, text: String, own_words: &str) -> Result<Exit, Failure> {
-        let message = PersonMessage { text, own_words: own_words.to_owned() };
-        let mut request = request_of(&self.app, &message).await.when_busy(WhenBusy::Queue);
+    /// Sends a message and shows its run.
+    async fn send(&mut self, message: &PersonMessage) -> Result<Exit, Failure> {
+        let of = (&self.agents.skills, self.session.as_ref());
+        let mut request = request_of(&self.app, of, message).await?.when_busy(WhenBusy::Queue);
         request.settings.mode = self.mode;
         request.instead_of = self.earlier.as_ref().map(|earlier| earlier.place.clone());
-        let started = start(&self.agents.runs, self.session.as_ref(), request).await?;
+        let started = start_message(&self.agents.runs, of, request).await?;
         (self.mode, self.earlier) = (None, None);
         self.show(started).await
     }

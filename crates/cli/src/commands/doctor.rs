@@ -18,7 +18,7 @@ use crate::{
     config::{KEYS, Settings},
     exit::Exit,
     failure::Failure,
-    local, mcp, openapi,
+    hooks, instructions_file, local, mcp, openapi, skills,
     text::one_line,
     toolset,
 };
@@ -85,6 +85,7 @@ impl DoctorArgs {
         for found in agent_files::warnings(app) {
             show(Finding { check: "agents", ok: false, found });
         }
+        project(app).into_iter().for_each(show);
         show(Finding::of("tools", toolset::chosen(app).await.map(|picked| picked.names().join(", "))));
         show(sandbox());
         app.output.wait("choosing a model");
@@ -127,6 +128,17 @@ fn settings(app: &App) -> Vec<Finding> {
     let files: Vec<_> =
         files.map(|f| format!("{} {}", if f.exists() { "read" } else { "no" }, f.display())).collect();
     [files, found].concat().into_iter().map(|found| Finding { check: "settings", ok: true, found }).collect()
+}
+
+/// Describes the hooks, skills and instructions that people and projects have, with each problem.
+fn project(app: &App) -> Vec<Finding> {
+    let of = |check, found: Vec<(bool, String)>| {
+        found.into_iter().map(move |(ok, found)| Finding { check, ok, found })
+    };
+    let hooks = of("hooks", hooks::findings(app));
+    let skills = of("skills", skills::findings(app));
+    let instructions = of("project", instructions_file::finding(app).into_iter().collect());
+    hooks.chain(skills).chain(instructions).collect()
 }
 
 async fn data_directory(app: &App) -> Finding {

@@ -1,4 +1,4 @@
-//! Agreements to projects' settings files and to projects' MCP servers, each by path and content.
+//! Agreements to projects' files, skills, hooks and MCP servers, each by path and content.
 //!
 //! The agreements are stored in `trusted.toml` in the data folder. An agreement holds for exactly the text
 //! that a person saw: a file or a server that was changed since, or has another path, needs a new agreement.
@@ -26,6 +26,33 @@ struct Document {
     /// agreed entries.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     servers: BTreeMap<String, BTreeMap<String, String>>,
+    /// The paths of files with hooks, each with the SHA-256 of the file and of the scripts that it names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    hooks: BTreeMap<String, String>,
+    /// The folders of skills, each with the SHA-256 of its files.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    skills: BTreeMap<String, String>,
+}
+
+/// The tables of agreements that have a path and a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgreedTable {
+    /// Files by their texts: settings and instructions.
+    Files,
+    /// Files with hooks.
+    Hooks,
+    /// Folders of skills.
+    Skills,
+}
+
+impl Document {
+    fn table(&mut self, table: AgreedTable) -> &mut BTreeMap<String, String> {
+        match table {
+            AgreedTable::Files => &mut self.files,
+            AgreedTable::Hooks => &mut self.hooks,
+            AgreedTable::Skills => &mut self.skills,
+        }
+    }
 }
 
 impl Agreements {
@@ -35,31 +62,45 @@ impl Agreements {
 
     /// Returns true if a person agreed to this file with this text.
     pub(crate) fn hold(&self, file: &Path, text: &str) -> Result<bool, Failure> {
-        let Ok(name) = name(file) else { return Ok(false) };
-        Ok(self.read()?.files.get(&name).is_some_and(|agreed| *agreed == sha256(text)))
+        Ok(self.hash(AgreedTable::Files, file)?.is_some_and(|agreed| agreed == sha256(text)))
     }
 
     pub(crate) fn add(&self, file: &Path, text: &str) -> Result<(), Failure> {
+        self.add_hash(AgreedTable::Files, file, sha256(text))
+    }
+
+    /// Returns the hash with which a person agreed to this path; `None` without an agreement.
+    pub(crate) fn hash(&self, table: AgreedTable, path: &Path) -> Result<Option<String>, Failure> {
+        let Ok(name) = name(path) else { return Ok(None) };
+        Ok(self.read()?.table(table).remove(&name))
+    }
+
+    pub(crate) fn add_hash(&self, table: AgreedTable, path: &Path, hash: String) -> Result<(), Failure> {
         let mut document = self.read()?;
-        document.files.insert(name(file)?, sha256(text));
+        document.table(table).insert(name(path)?, hash);
         self.write(&document)
     }
 
     /// Removes an agreement; returns false if there was none.
     pub(crate) fn remove(&self, file: &Path) -> Result<bool, Failure> {
         let mut document = self.read()?;
-        // Also by the printed path, since the folder may not exist any more.
-        let named = document.files.remove(&name(file)?);
-        let was_there = named.or_else(|| document.files.remove(file.to_str()?)).is_some();
+        let name = name(file)?;
+        let mut was_there = false;
+        for table in [AgreedTable::Files, AgreedTable::Hooks, AgreedTable::Skills] {
+            let agreed = document.table(table);
+            // Also by the printed path, since the folder may not exist any more.
+            let removed = agreed.remove(&name).or_else(|| agreed.remove(file.to_str()?));
+            was_there |= removed.is_some();
+        }
         if was_there {
             self.write(&document)?;
         }
         Ok(was_there)
     }
 
-    /// Returns the agreed files, each with the SHA-256 of its agreed text.
-    pub(crate) fn all(&self) -> Result<BTreeMap<String, String>, Failure> {
-        Ok(self.read()?.files)
+    /// Returns the agreed paths of a table, each with its agreed SHA-256.
+    pub(crate) fn all(&self, table: AgreedTable) -> Result<BTreeMap<String, String>, Failure> {
+        Ok(std::mem::take(self.read()?.table(table)))
     }
 
     /// Returns the agreed servers by their files, each with the SHA-256 of its agreed entry.
@@ -120,7 +161,7 @@ impl Agreements {
     }
 }
 
-const ABOUT: &str = "# Settings files of projects that were agreed to with `archon trust`, servers that were agreed to with\n\
+const ABOUT: &str = "# Files, hooks and skills of projects that were agreed to with `archon trust`, servers that were agreed to with\n\
                      # `archon mcp approve`, and the SHA-256 of each.";
 
 /// Returns the file's path, with its folder resolved without symbolic links.

@@ -98,6 +98,7 @@ pub(super) const FORBIDDEN: &[(&str, &str)] = &[
     ("data_dir", "a project may not choose the folder of the logs"),
     ("search_url", "a project may not choose the service that receives your searches"),
     ("mcp", "a project's servers are in .mcp.json, and each needs your agreement"),
+    ("sandbox_hooks", "a project may not choose the rights of its own commands"),
     ("models", "a project may not change prices and properties of models"),
     ("local_servers", "a project may not choose the local servers"),
     ("keys", "a project may not change your keys"),

@@ -183,3 +183,10 @@ async fn undo_and_redo_without_the_feature_are_refused_with_its_name() {
         );
     }
 }
+
+#[cfg(not(feature = "skills"))]
+#[tokio::test]
+async fn skills_without_the_feature_are_refused_with_its_name() {
+    let refused = Place::new().archon("skills list", &[]).await;
+    refused.check_refused(2, "`archon skills` is not in this build", "build with `--features skills`");
+}

@@ -19,6 +19,8 @@ mod poor_terminals;
 mod random_kills;
 mod resize;
 mod rows;
+#[cfg(feature = "skills")]
+mod skills;
 mod steering;
 mod taking_back;
 #[cfg(feature = "setup")]

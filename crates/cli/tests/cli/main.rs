@@ -31,6 +31,8 @@ mod faults;
 mod frozen;
 #[cfg(target_os = "linux")]
 mod history;
+#[cfg(all(unix, feature = "hooks"))]
+mod hooks;
 mod hostile;
 #[cfg(all(feature = "setup", feature = "credentials"))]
 mod init;
@@ -48,6 +50,7 @@ mod new;
 mod openapi;
 mod plans;
 mod prices;
+mod project_instructions;
 mod resumes;
 mod runs;
 mod screen;
@@ -56,6 +59,8 @@ mod serve;
 mod services;
 mod settings;
 mod setup;
+#[cfg(feature = "skills")]
+mod skills;
 mod structured_output;
 mod teams;
 mod terminal;

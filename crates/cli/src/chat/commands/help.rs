@@ -1,7 +1,7 @@
 //! `/help`: the commands, the signs of drafts, keys, and the person's own commands.
 
 use super::entries;
-use crate::{app::App, chat::custom_commands::Found, output::Look, text::visible_path};
+use crate::{app::App, chat::custom_commands::Found, output::Look, skills::OfferedSkill, text::visible_path};
 
 /// A command in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ const KEYS: &[(&str, &str)] = &[
 const FIRST: usize = 28;
 
 /// Prints the help.
-pub(super) fn print(app: &App, own: &Found) {
-    for entry in entries(&own.commands) {
+pub(super) fn print(app: &App, own: &Found, skills: &[OfferedSkill]) {
+    for entry in entries(&own.commands, skills) {
         let name = format!("/{} {}", entry.name, entry.arguments);
         app.note(row(name.trim_end(), &entry.about));
     }

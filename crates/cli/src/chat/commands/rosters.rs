@@ -1,7 +1,7 @@
-//! `/model`, `/agents`, `/tools`, `/mcp` and `/memory` without a change: what there is.
+//! `/model`, `/agents`, `/tools`, `/skills`, `/mcp` and `/memory` without a change: what there is.
 
 use super::Situation;
-use crate::{app::App, failure::Failure, lists, text::one_line, toolset};
+use crate::{app::App, failure::Failure, lists, output::Look, skills, text::one_line, toolset};
 
 /// The maximum number of memories of a list, and of those that are found.
 const LISTED: usize = 20;
@@ -27,6 +27,19 @@ pub(super) fn agents(app: &App) {
         app.note(format!("{name:<16}  {}{model}", one_line(&agent.description, SHOWN)));
     }
     app.note_if(agents.is_empty(), "the settings describe no agents: write one under [agents.NAME]");
+}
+
+/// Lists the skills that the person can activate, and what is wrong with the others.
+pub(super) fn skills(app: &App) {
+    let offered = skills::offered(app);
+    for skill in &offered {
+        app.note(format!("/{:<16}  {}", skill.name, skill.about));
+    }
+    skills::warnings(app).iter().for_each(|warning| app.output.note(Look::Warning, warning));
+    match offered.is_empty() {
+        true => app.note("there are no skills: put a folder with a SKILL.md into ~/.agents/skills"),
+        false => app.hint("/NAME activates a skill, and what follows the name is for it"),
+    }
 }
 
 pub(super) fn tools(situation: &Situation<'_>) {

@@ -10,7 +10,7 @@ use archon::{
 use super::{
     Conversation,
     opened_session::{Beginning, Found, Which},
-    sending::{request_of, start},
+    sending::{request_of, start, start_message},
 };
 use crate::{
     app::App,
@@ -63,8 +63,9 @@ impl Conversation {
     ) -> Result<(), Failure> {
         self.check_idle()?;
         self.check_no_question()?;
-        let request = request_of(&self.app, message).await.instead_of(earlier.place.clone());
-        let started = start(&self.runs, self.session.as_ref(), request).await?;
+        let request = request_of(&self.app, (&self.skills, self.session.as_ref()), message).await?;
+        let request = request.instead_of(earlier.place.clone());
+        let started = start_message(&self.runs, (&self.skills, self.session.as_ref()), request).await?;
         Ok(self.follow(started).await?)
     }
 
@@ -107,6 +108,7 @@ impl Conversation {
         let (next, model) =
             Self::build(&app, self.memory.clone(), Beginning::of(&found), self.updates.clone()).await?;
         (self.runs, self.app, self.person) = (next.runs, next.app, next.person);
+        self.skills = next.skills;
         self.lines.problem = next.lines.problem;
         self.update(Update::Ready { model });
         Ok(())

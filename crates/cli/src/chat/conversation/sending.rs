@@ -1,10 +1,10 @@
 //! Messages of the person: to the run at work, or as the beginning of the next run.
 
 use archon::{
-    Runs,
+    RandomIds, Runs,
     types::{
-        AnswerRuns, Content, Event, Message, RunError, RunHead, RunStatus, SessionId, SessionMode, StartRun,
-        StartRuns, Started, StartedRun, Timestamp, UserMessage, WhenBusy,
+        AnswerRuns, Content, Event, Ids as _, Message, RunError, RunHead, RunStatus, SessionId, SessionMode,
+        StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, WhenBusy,
     },
 };
 
@@ -17,15 +17,48 @@ use crate::{
         events::Update,
         history_of_session::newest,
     },
+    failure::Failure,
+    skills::Skills,
 };
 
-/// Returns the request for a message with the files that it names.
-pub(crate) async fn request_of(app: &App, message: &PersonMessage) -> StartRun {
+/// Returns the request for a message with the files that it names and the skill that it activates. The activation is
+/// one of this session, or of a new one, which the request then names.
+///
+/// # Errors
+/// [`Failure`] if the skill cannot be activated.
+pub(crate) async fn request_of(
+    app: &App,
+    (skills, session): (&Skills, Option<&SessionId>),
+    message: &PersonMessage,
+) -> Result<StartRun, Failure> {
     let mut user = UserMessage::new(vec![Content::text(message.text.as_str())], Timestamp::default());
     for (path, block) in attachments::of(app, message).await {
         user.attach(path, block);
     }
-    StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT)
+    let Some(call) = &message.skill else {
+        return Ok(StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT));
+    };
+    let session = session.cloned().unwrap_or_else(|| SessionId::new(RandomIds.fresh("session")));
+    let instructions = skills.activate(&session, call)?;
+    user.attach(format!("the skill {}", call.name), Content::text(instructions));
+    Ok(StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT).session(session))
+}
+
+/// Sends the request of a message, as [`start`] does. The skill that the message activates is then one of its run.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) async fn start_message(
+    runs: &Runs,
+    (skills, session): (&Skills, Option<&SessionId>),
+    request: StartRun,
+) -> Result<StartedRun, RunError> {
+    let of = request.session.clone();
+    let started = start(runs, session, request).await;
+    if let Some(of) = of {
+        skills.move_to_run(&of, started.as_ref().ok().map(|started| &started.run));
+    }
+    started
 }
 
 /// Sends a request to a session: to its run at work, or as a new run; without a session to a new one. A run that was
@@ -50,17 +83,14 @@ pub(crate) async fn start(
 }
 
 impl Conversation {
-    pub(super) async fn send(
-        &mut self,
-        message: &PersonMessage,
-        when_busy: WhenBusy,
-    ) -> Result<(), RunError> {
-        let mut request = request_of(&self.app, message).await.when_busy(when_busy);
+    pub(super) async fn send(&mut self, message: &PersonMessage, when_busy: WhenBusy) -> Result<(), Failure> {
+        let of = (&self.skills, self.session.as_ref());
+        let mut request = request_of(&self.app, of, message).await?.when_busy(when_busy);
         // A session without a run has no mode yet.
         request.settings.mode =
             Some(self.mode).filter(|mode| self.run.is_none() && *mode != SessionMode::default());
-        let started = start(&self.runs, self.session.as_ref(), request).await?;
-        self.follow(started).await
+        let started = start_message(&self.runs, of, request).await?;
+        Ok(self.follow(started).await?)
     }
 
     /// Follows a run that a message of the person has started or joined.

@@ -12,6 +12,7 @@ use super::PlainTalk;
 use crate::{
     app::App,
     chat::{
+        attachments::PersonMessage,
         commands::{self, Situation, Step},
         conversation::{Which, agent_in_use, fork, start, with_model, works_elsewhere},
         events::Request,
@@ -31,9 +32,12 @@ impl PlainTalk {
             DraftKind::Message => Step::Message(draft.text),
             _ => self.run_command(&draft).await,
         };
+        // Files are named in the line itself.
+        let message = |text, skill| PersonMessage { text, own_words: line.to_owned(), skill };
         let done = match step {
             Step::Done => Ok(()),
-            Step::Message(text) => self.send(text, line).await.map(|_| ()),
+            Step::Message(text) => self.send(&message(text, None)).await.map(|_| ()),
+            Step::Skill(call) => self.send(&message(line.to_owned(), Some(call))).await.map(|_| ()),
             Step::Line(line) => self.run_line(&line).await,
             Step::Theme(_) => {
                 self.app.note("plain lines have no theme: the screen of later conversations has it");

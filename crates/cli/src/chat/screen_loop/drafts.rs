@@ -39,7 +39,11 @@ impl Talk {
             }
             // The text of a command's file names no files, and its arguments do.
             Step::Message(text) => {
-                self.message(PersonMessage { text, own_words: own_words(&draft) }, when_busy)
+                self.message(PersonMessage { text, own_words: own_words(&draft), skill: None }, when_busy)
+            }
+            Step::Skill(call) => {
+                let (text, own_words) = (draft.text.clone(), own_words(&draft));
+                self.message(PersonMessage { text, own_words, skill: Some(call) }, when_busy)
             }
             Step::Line(line) => {
                 self.close_command_question();
