@@ -43,6 +43,28 @@ impl Archon {
     }
 }
 
+/// The parts of a builder that go around its toolbox.
+struct Extensions {
+    #[cfg(feature = "skills")]
+    skills: Option<Arc<archon_skills::SkillConversations>>,
+    #[cfg(feature = "hooks")]
+    events: Option<archon_hooks::EventHooks>,
+}
+
+impl Extensions {
+    /// Returns the toolbox within the limits of active skills, with hooks around its calls.
+    fn around(self, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
+        #[cfg(feature = "skills")]
+        let toolbox = crate::skill_toolbox::within_skills(toolbox, self.skills);
+        #[cfg(feature = "hooks")]
+        let toolbox: Arc<dyn Toolbox> = match self.events {
+            Some(events) => Arc::new(events.toolbox(toolbox)),
+            None => toolbox,
+        };
+        toolbox
+    }
+}
+
 impl ArchonBuilder {
     /// Builds the agent.
     ///
@@ -62,10 +84,8 @@ impl ArchonBuilder {
         self.check()?;
         let mut parts = self.clone();
         #[cfg(feature = "skills")]
-        let skills = self.add_file_agents().map(|()| self.take_skills())?;
-        self.defer_tools();
-        #[cfg(feature = "hooks")]
-        let events = self.take_event_hooks();
+        self.add_file_agents()?;
+        let extensions = self.take_extensions();
         let http = &self.http.unwrap_or_default();
         let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
@@ -76,13 +96,7 @@ impl ArchonBuilder {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools, self.engine.unwrap_or_default(), self.guards)?,
         };
-        #[cfg(feature = "skills")]
-        let toolbox = crate::skill_toolbox::within_skills(toolbox, skills);
-        #[cfg(feature = "hooks")]
-        let toolbox: Arc<dyn Toolbox> = match events {
-            Some(events) => Arc::new(events.toolbox(toolbox)),
-            None => toolbox,
-        };
+        let toolbox = extensions.around(toolbox);
         let journal = journal_of(self.journal.as_ref())?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
@@ -121,6 +135,19 @@ impl ArchonBuilder {
             memory_limit: self.memory_limit,
             credentials: self.credentials,
         })
+    }
+
+    /// Takes the parts that go around the toolbox, after adding their tools, and defers tools.
+    fn take_extensions(&mut self) -> Extensions {
+        #[cfg(feature = "skills")]
+        let skills = self.take_skills();
+        self.defer_tools();
+        Extensions {
+            #[cfg(feature = "skills")]
+            skills,
+            #[cfg(feature = "hooks")]
+            events: self.take_event_hooks(),
+        }
     }
 
     /// Defers tools if their definitions have more tokens than the budget, and adds the tools that search and

@@ -18,10 +18,16 @@ use archon_types::Embedder;
 
 use crate::{AutoSave, BuildError, ProcessMemoryLimit};
 
+#[cfg(feature = "skills")]
+mod file_agents;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod runs;
+#[cfg(feature = "skills")]
+mod skills;
 
+#[cfg(feature = "skills")]
+pub use file_agents::FileAgents;
 pub(crate) use runs::Runs;
 
 /// Collects the parts of an agent. Only the model is required.
@@ -73,7 +79,7 @@ pub struct ArchonBuilder {
     #[cfg(feature = "hooks")]
     pub(crate) event_hooks: Option<archon_hooks::EventHooks>,
     #[cfg(feature = "skills")]
-    pub(crate) file_agents: Option<crate::FileAgents>,
+    pub(crate) file_agents: Option<FileAgents>,
     pub(crate) filters: Vec<Arc<dyn InputFilter>>,
     pub(crate) auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
@@ -388,18 +394,6 @@ impl ArchonBuilder {
     #[cfg(feature = "hooks")]
     pub fn event_hooks(self, hooks: archon_hooks::EventHooks) -> Self { self.event_hooks = Some(hooks) }
 
-    /// Makes tools of the agents of files. Each keeps those tools of this agent that its file names, but no agents; it has
-    /// the model, the limits, the guards and the approver of this agent unless its file says otherwise. [`build`](Self::build)
-    /// fails if a file names a model or a skill that is not known.
-    ///
-    /// ```
-    /// use archon::{Archon, FileAgents, skills::AgentFiles};
-    /// let files = AgentFiles::load([".archon/agents"]);
-    /// let builder = Archon::builder().file_agents(FileAgents::new(&files));
-    /// ```
-    #[cfg(feature = "skills")]
-    pub fn file_agents(self, agents: crate::FileAgents) -> Self { self.file_agents = Some(agents) }
-
     /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
     /// destructive or require confirmation, unless the [engine's options](Self::engine_options) differ.
     /// Without an approver such calls are refused. An approver that returns
@@ -486,20 +480,6 @@ impl ArchonBuilder {
     pub fn memory(self, memory: impl Into<archon_memory::AgentMemory>) -> Self {
         self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())))
     }
-
-    /// Sets the skills. The model reads their names and descriptions behind the system text, and loads the
-    /// instructions of one with the tool `activate_skill`; they stay in the context window. While a skill with
-    /// `allowed-tools` is active in a run, other calls of the run and of its child runs are denied. Without skills
-    /// that a model may activate, nothing changes.
-    ///
-    /// The instructions are trusted as the person's own, so load only folders that a person trusts.
-    ///
-    /// ```
-    /// use archon::{Archon, skills::SkillSet};
-    /// let builder = Archon::builder().skills(SkillSet::load(["company/skills"]));
-    /// ```
-    #[cfg(feature = "skills")]
-    pub fn skills(self, skills: archon_skills::SkillSet) -> Self { self.skills = Some(Arc::new(skills)) }
 }
 }
 

@@ -115,8 +115,6 @@ mod builder;
 mod claim;
 mod conversation;
 mod error;
-#[cfg(feature = "skills")]
-mod file_agents;
 mod handle;
 mod memory_limit;
 #[cfg(feature = "planner")]
@@ -181,10 +179,10 @@ pub use archon_types::{
 };
 pub use auto_save::AutoSave;
 pub use builder::ArchonBuilder;
+#[cfg(feature = "skills")]
+pub use builder::FileAgents;
 pub use conversation::Conversation;
 pub use error::BuildError;
-#[cfg(feature = "skills")]
-pub use file_agents::FileAgents;
 pub use handle::RunHandle;
 pub use memory_limit::ProcessMemoryLimit;
 pub use parallel::{Parallel, ParallelReply};

@@ -10,8 +10,7 @@ use archon::{
 };
 
 use crate::{
-    app::App,
-    assemble::AGENT,
+    app::{AGENT, App},
     choose,
     command_line::in_data_dir,
     config::{AgentSettings, AgreedTable},

@@ -17,11 +17,14 @@ use crate::{
     config::{Config, Sources, catalogue_reason},
     credentials::{self, StoredKeys},
     failure::Failure,
-    openapi::Loaded,
+    loaded_apis::LoadedApis,
     output::{Look, Output},
     own_file,
     servers::Connected,
 };
+
+/// The id of the agent of loops and plans.
+pub(crate) const AGENT: &str = "archon";
 
 /// The context of a command.
 #[derive(Clone)]
@@ -48,7 +51,7 @@ pub(crate) struct App {
     /// The MCP servers, once they were started.
     pub(crate) mcp: Arc<Connected>,
     /// The HTTP APIs, once their documents were read.
-    pub(crate) apis: Arc<Loaded>,
+    pub(crate) apis: Arc<LoadedApis>,
     /// The agents from files. Those that can be used are among the agents of the settings.
     pub(crate) agent_files: Arc<AgentFiles>,
     /// The cassette that model calls are recorded to, or replayed from.

@@ -13,7 +13,7 @@ use archon::{
 
 use crate::{
     agent_files,
-    app::{App, Consent},
+    app::{AGENT, App, Consent},
     ask::{Asking, Prompt},
     choose,
     chosen::Chosen,
@@ -471,9 +471,6 @@ pub(crate) fn engine_options(app: &App, tools: &Tools) -> Result<EngineOptions, 
     permissions::warn_of_wide(tools, &engine.permissions, app);
     Ok(engine)
 }
-
-/// The id of the agent of loops and plans.
-pub(crate) const AGENT: &str = "archon";
 
 pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
     limits.max_turns = settings.max_turns.unwrap_or(limits.max_turns);

@@ -33,6 +33,7 @@ mod hooks;
 mod instructions_file;
 mod interrupt;
 mod lists;
+mod loaded_apis;
 mod local;
 mod mcp;
 mod memory;

@@ -13,8 +13,6 @@ mod entry;
 #[cfg(feature = "openapi")]
 mod loaded;
 
-use std::sync::OnceLock;
-
 #[cfg(not(feature = "openapi"))]
 pub(crate) use absent::{findings, missing, tools};
 #[cfg(feature = "openapi")]
@@ -25,12 +23,3 @@ pub(crate) use {
     credentials::placeholder,
     entry::{config, filter, unusable, wrong},
 };
-
-/// The APIs of a command, read at their first use.
-#[derive(Default)]
-pub(crate) struct Loaded {
-    #[cfg(feature = "openapi")]
-    apis: OnceLock<Vec<loaded::Api>>,
-    /// Set once the warnings were written.
-    warned: OnceLock<()>,
-}

@@ -6,12 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    agent_files,
     app::App,
     command_line::{in_data_dir, quoted},
     config::{AgreedTable, Agreements},
     failure::Failure,
-    hooks, instructions_file, own_file, skills, toolset,
+    own_file, toolset,
 };
 
 /// A part of a project that waits for an agreement.
@@ -49,12 +48,6 @@ impl Agreement {
             Ok(None) | Err(_) => Self::Missing,
         }
     }
-}
-
-/// Returns the parts of the project to which no person has agreed as they are now.
-pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
-    let parts = hooks::waiting(app).into_iter().chain(skills::waiting(app)).chain(agent_files::waiting(app));
-    parts.chain(instructions_file::waiting(app)).collect()
 }
 
 /// Stores the agreement to these parts.

@@ -15,8 +15,14 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{ModelFlags, ToolFlags, WorkFlags, task, which::WhichRun};
 use crate::{
-    app::App, assemble::AGENT, config::Settings, drive, exit::Exit, failure::Failure, output::Look,
-    planning::planning, toolset,
+    app::{AGENT, App},
+    config::Settings,
+    drive,
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    planning::planning,
+    toolset,
 };
 
 use answer::{ApproveArgs, RejectArgs};

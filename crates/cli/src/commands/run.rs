@@ -4,8 +4,13 @@ use archon::types::{RunKind, StartRun, StartRuns};
 
 use super::{ModelFlags, ToolFlags, WorkFlags, plan, task::task};
 use crate::{
-    app::App, assemble::AGENT, config::Settings, drive::follow, exit::Exit, failure::Failure,
-    planning::planning, toolset,
+    app::{AGENT, App},
+    config::Settings,
+    drive::follow,
+    exit::Exit,
+    failure::Failure,
+    planning::planning,
+    toolset,
 };
 
 #[derive(Debug, clap::Args)]

@@ -6,14 +6,17 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::{
+    agent_files,
     app::App,
     ask::Prompt,
     command_line::in_data_dir,
     config::{AgreedTable, Agreements, asks},
     exit::Exit,
     failure::Failure,
+    hooks, instructions_file,
     output::Look,
     project_parts::{self, ProjectPart},
+    skills,
     text::{visible, visible_path},
 };
 
@@ -75,10 +78,16 @@ pub(crate) fn warning(app: &App) -> Option<String> {
     ))
 }
 
+/// Returns the parts of the project to which no person has agreed as they are now.
+fn waiting(app: &App) -> Vec<ProjectPart> {
+    let parts = hooks::waiting(app).into_iter().chain(skills::waiting(app)).chain(agent_files::waiting(app));
+    parts.chain(instructions_file::waiting(app)).collect()
+}
+
 /// Shows the settings and the parts of the project that wait for an agreement, and asks for one to all of them.
 fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure> {
     let asks = asks(&app.sources, agreements)?;
-    let parts = project_parts::waiting(app);
+    let parts = waiting(app);
     let waiting = asks.as_ref().filter(|asks| !asks.is_agreed);
     if waiting.is_none() && parts.is_empty() {
         let file = app.sources.project.as_deref().map(visible_path).unwrap_or_default();

@@ -6,16 +6,9 @@ use std::sync::Arc;
 use archon::{openapi::OpenApiTools, types::Tool};
 
 use super::{copy, credentials::fill, entry};
-use crate::{app::App, config::ApiSettings, failure::Failure, servers::Tools, text::one_line};
-
-/// An API of the settings, as a run uses it.
-pub(crate) struct Api {
-    pub(crate) name: String,
-    /// The tools, or the reason for which the API is not used. `None` if the settings leave it out.
-    pub(crate) tools: Option<Result<Tools, Failure>>,
-    /// The operations that are no tools, one line each.
-    pub(crate) left_out: Vec<String>,
-}
+use crate::{
+    app::App, config::ApiSettings, failure::Failure, loaded_apis::Api, servers::Tools, text::one_line,
+};
 
 /// Returns all APIs of the settings, ordered by name.
 pub(crate) fn all(app: &App) -> &[Api] {
@@ -30,7 +23,7 @@ fn api(app: &App, name: &str, settings: &ApiSettings) -> Api {
     if settings.enabled == Some(false) {
         return Api { name, tools: None, left_out: none };
     }
-    match made(app, &name, settings) {
+    match tools_of(app, &name, settings) {
         Ok(OpenApiTools { tools, warnings, .. }) => {
             let tools = tools.into_iter().map(|tool| tool as Arc<dyn Tool>).collect();
             let left_out = warnings.iter().map(|warning| one_line(&warning.to_string(), 500)).collect();
@@ -40,7 +33,7 @@ fn api(app: &App, name: &str, settings: &ApiSettings) -> Api {
     }
 }
 
-fn made(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiTools, Failure> {
+fn tools_of(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiTools, Failure> {
     if app.config.settings.mcp.as_ref().is_some_and(|servers| servers.has(name)) {
         let what = format!("{}: an MCP server of the settings has the same name", entry::place(name));
         return Err(Failure::usage(what, "rename one of them: their tools would have the same names"));

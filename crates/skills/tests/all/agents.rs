@@ -113,12 +113,12 @@ fn system_prompt_has_the_instructions_of_the_skills() {
 #[test]
 fn load_leaves_broken_files_and_links_out_and_loads_the_rest() {
     let (first, second) = (Place::new(), Place::new());
-    first.write("a.md", &agent("a"));
+    first.write("a.md", agent("a"));
     first.write("b.md", "# Notes\n");
     first.write("notes.txt", "no agent");
-    first.write("below/c.md", &agent("c"));
+    first.write("below/c.md", agent("c"));
     symlink(first.path().join("a.md"), first.path().join("d.md")).unwrap();
-    second.write("a.md", &agent("a"));
+    second.write("a.md", agent("a"));
     let files = AgentFiles::load([first.path(), second.path(), &first.path().join("no such folder")]);
     assert_eq!(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["a"]);
     let second = second.path().canonicalize().unwrap();
@@ -134,10 +134,10 @@ fn load_leaves_broken_files_and_links_out_and_loads_the_rest() {
 #[test]
 fn discover_loads_a_projects_file_only_with_the_trusted_digest() {
     let (home, project) = (Place::new(), Place::new());
-    home.write(".claude/agents/a.md", &agent("a"));
-    home.write(".archon/agents/b.md", &agent("b"));
-    project.write(".claude/agents/a.md", &agent("a"));
-    project.write(".archon/agents/c.md", &agent("c"));
+    home.write(".claude/agents/a.md", agent("a"));
+    home.write(".archon/agents/b.md", agent("b"));
+    project.write(".claude/agents/a.md", agent("a"));
+    project.write(".archon/agents/c.md", agent("c"));
     let agreed: RefCell<BTreeMap<PathBuf, String>> = RefCell::default();
     let places = AgentFilePlaces::new().with_user(home.path()).with_project(project.path());
     let discover = || {
@@ -161,7 +161,7 @@ fn discover_loads_a_projects_file_only_with_the_trusted_digest() {
     assert_eq!((names(&files).as_str(), files.untrusted().len()), ("abc", 0));
     assert!(files.get("a").unwrap().file.starts_with(&root));
 
-    project.write(".archon/agents/c.md", &agent("c").replace("You do", "You always do"));
+    project.write(".archon/agents/c.md", agent("c").replace("You do", "You always do"));
     let files = discover();
     assert_eq!((names(&files).as_str(), files.untrusted().len()), ("ab", 1));
 }
@@ -169,7 +169,7 @@ fn discover_loads_a_projects_file_only_with_the_trusted_digest() {
 #[test]
 fn discover_does_not_follow_a_projects_folder_out_of_it() {
     let (elsewhere, project) = (Place::new(), Place::new());
-    elsewhere.write("a.md", &agent("a"));
+    elsewhere.write("a.md", agent("a"));
     fs::create_dir(project.path().join(".archon")).unwrap();
     symlink(elsewhere.path(), project.path().join(".archon/agents")).unwrap();
     let places = AgentFilePlaces::new().with_project(project.path());
@@ -177,7 +177,7 @@ fn discover_does_not_follow_a_projects_folder_out_of_it() {
     assert!(files.is_empty() && files.untrusted().is_empty());
     assert!(files.warnings()[0].text.starts_with("the folder leads out of the project"));
     // A project in the home folder is the person's own.
-    project.write(".claude/agents/b.md", &agent("b"));
+    project.write(".claude/agents/b.md", agent("b"));
     let files = AgentFiles::discover(&places.with_user(project.path()), &|_, _| false);
     assert!(files.get("b").is_some() && files.untrusted().is_empty());
 }

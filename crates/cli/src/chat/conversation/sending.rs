@@ -10,8 +10,7 @@ use archon::{
 
 use super::Conversation;
 use crate::{
-    app::App,
-    assemble::AGENT,
+    app::{AGENT, App},
     chat::{
         attachments::{self, PersonMessage},
         events::Update,

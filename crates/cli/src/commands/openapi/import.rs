@@ -38,7 +38,7 @@ impl ImportArgs {
         let auth = auth.table(&name, self.token_url.as_deref(), &self.scope)?;
         let digest = sha256(document.text());
         let table = self.table(&document, &digest, auth);
-        let (settings, tools) = made(&name, &document, &table)?;
+        let (settings, tools) = checked_tools(&name, &document, &table)?;
         let copy = openapi::keep(app, document.text(), &digest)?;
         let before = own(app, &name).map(|before| before.digest.clone());
         write(file, &name, table)?;
@@ -84,7 +84,7 @@ impl ImportArgs {
 }
 
 /// Makes the tools as a run would, with other texts in place of the secrets, which may not be stored yet.
-fn made(
+fn checked_tools(
     name: &str,
     document: &OpenApiDocument,
     table: &Table,

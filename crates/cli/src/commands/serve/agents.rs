@@ -13,8 +13,8 @@ use super::{by_log::ByLog, own_folder::OwnFolder, tokens::Access};
 #[cfg(all(unix, feature = "mcp-serve"))]
 use crate::commands::mcp::offer::Offer;
 use crate::{
-    app::App,
-    assemble::{self, AGENT},
+    app::{AGENT, App},
+    assemble,
     config::ServeSettings,
     failure::Failure,
     planning::planning,

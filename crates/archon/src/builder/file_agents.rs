@@ -6,7 +6,8 @@ use archon_react_loop::SubAgentTool;
 use archon_skills::{AgentFile, AgentFileProblem, AgentFiles, SkillSet};
 use archon_types::{AgentId, Provider, Tool, ToolChoice};
 
-use crate::{ArchonBuilder, BuildError, builder::Model};
+use super::{ArchonBuilder, Model};
+use crate::BuildError;
 
 /// The agents of files, and the models and skills that the files may name. Each agent becomes a
 /// [`SubAgentTool`]: see [`ArchonBuilder::file_agents`].
