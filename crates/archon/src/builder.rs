@@ -18,6 +18,8 @@ use archon_types::Embedder;
 
 use crate::{AutoSave, BuildError, ProcessMemoryLimit};
 
+#[cfg(feature = "hooks")]
+mod event_hooks;
 #[cfg(feature = "skills")]
 mod file_agents;
 #[cfg(feature = "openapi")]
@@ -380,19 +382,6 @@ impl ArchonBuilder {
     /// let builder = Archon::builder().hooks(hooks);
     /// ```
     pub fn hooks(self, hooks: impl Hooks + 'static) -> Self { self.hooks = Some(Arc::new(hooks)) }
-
-    /// Sets commands and HTTP endpoints on events of runs, which may deny a call or a prompt, or ask about a call. They
-    /// stand around the [`toolbox`](Self::toolbox), after every [`input_filter`](Self::input_filter) and beside
-    /// [`hooks`](Self::hooks).
-    ///
-    /// ```
-    /// use archon::{Archon, ArchonBuilder, hooks::EventHooks};
-    /// fn with_events(hooks: EventHooks) -> ArchonBuilder {
-    ///     Archon::builder().event_hooks(hooks)
-    /// }
-    /// ```
-    #[cfg(feature = "hooks")]
-    pub fn event_hooks(self, hooks: archon_hooks::EventHooks) -> Self { self.event_hooks = Some(hooks) }
 
     /// Sets the approver, which decides about calls that need a person's approval: calls of tools that are
     /// destructive or require confirmation, unless the [engine's options](Self::engine_options) differ.

@@ -90,6 +90,8 @@ export class VirtualList extends Component {
   }
 
   scrolled = () => {
+    // The browser reports a scroll one frame later, when the list may be gone.
+    if (this.root.current === null) return;
     const { scrollTop: top, clientHeight: height, scrollHeight } = this.root.current;
     this.isAtEnd = this.props.follow === true && isAtEnd(top, height, scrollHeight);
     if (top < 600) this.props.onTop?.();

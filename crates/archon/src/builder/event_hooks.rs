@@ -1,0 +1,19 @@
+//! Commands and HTTP endpoints on events of runs, as a part of an agent.
+
+use super::ArchonBuilder;
+
+archon_types::setters! {
+impl ArchonBuilder {
+    /// Sets commands and HTTP endpoints on events of runs, which may deny a call or a prompt, or ask about a call. They
+    /// stand around the [`toolbox`](Self::toolbox), after every [`input_filter`](Self::input_filter) and beside
+    /// [`hooks`](Self::hooks).
+    ///
+    /// ```
+    /// use archon::{Archon, ArchonBuilder, hooks::EventHooks};
+    /// fn with_events(hooks: EventHooks) -> ArchonBuilder {
+    ///     Archon::builder().event_hooks(hooks)
+    /// }
+    /// ```
+    pub fn event_hooks(self, hooks: archon_hooks::EventHooks) -> Self { self.event_hooks = Some(hooks) }
+}
+}
