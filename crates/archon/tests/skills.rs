@@ -47,7 +47,8 @@ fn activate_for(id: &str, name: &str, caller: &str) -> ToolCall {
 }
 
 fn plain(id: &str, tool: &str) -> ToolCall {
-    ToolCall::new(id, tool, json!({}))
+    // The same call with the same arguments would count as a repetition.
+    ToolCall::new(id, tool, json!({ "n": id }))
 }
 
 /// Answers the n-th request with the n-th list of calls, then with a text.
