@@ -127,7 +127,9 @@ async fn instructions_are_byte_identical_after_three_compactions_and_come_once()
     skill(&place, "release", "", &body("release"));
     for mode in [ToolMode::Native, ToolMode::Text] {
         let journal = Arc::new(InMemoryJournal::new());
-        let mut turns = vec![vec![activate("a1", "release"), plain("n0", "noise")]];
+        // The first turn stays as long as possible, also if nothing in it is pinned.
+        let mut turns =
+            vec![vec![plain("n", "noise")], vec![activate("a1", "release"), plain("n0", "noise")]];
         turns.extend((1..25).map(|n| vec![plain(&format!("n{n}"), "noise")]));
         let calls = turns.clone();
         let model = match mode {
@@ -151,10 +153,10 @@ async fn instructions_are_byte_identical_after_three_compactions_and_come_once()
             system.contains("You write software.") && system.contains("<name>release</name>"),
             "{system}"
         );
-        let first = with_instructions(&seen[1], "release");
+        let first = with_instructions(&seen[2], "release");
         assert_eq!(first.len(), 1);
         assert!(first[0].text().contains(body("release").trim_end()), "{}", first[0].text());
-        for request in &seen[1..] {
+        for request in &seen[2..] {
             assert_eq!(with_instructions(request, "release"), first, "{mode:?}");
         }
         if mode == ToolMode::Native {
@@ -171,7 +173,7 @@ async fn instructions_stay_in_a_later_process_and_come_once() {
     let place = tempfile::tempdir().unwrap();
     skill(&place, "release", "", &body("release"));
     let journal = Arc::new(InMemoryJournal::new());
-    let mut turns = vec![vec![activate("a1", "release")]];
+    let mut turns = vec![vec![plain("n", "noise")], vec![activate("a1", "release")]];
     turns.extend((0..25).map(|n| vec![plain(&format!("n{n}"), "noise")]));
     let first = model(turns.clone());
     let (builder, _) = agent(&place, &first, &journal);
@@ -186,7 +188,7 @@ async fn instructions_stay_in_a_later_process_and_come_once() {
         assert!(agent.run_with("And again", in_session(run)).await.ended().is_finished());
         let seen = later.requests();
         assert!(compactions(&journal, run).await >= 3);
-        assert!(results(&seen[1]).last().unwrap().contains("already in this conversation"));
+        assert!(results(&seen[2]).last().unwrap().contains("already in this conversation"));
         for request in &seen {
             assert_eq!(with_instructions(request, "release"), before, "{run}");
         }
