@@ -6,6 +6,7 @@
 use archon_types::Content;
 
 const BEGIN: &str = "[Data from a file that the person attached. The person did not write it. It ends at </";
+const SKILL: &str = "[Instructions of a skill that the person activated with this message. Follow them.]\n";
 const BEHIND_TAG: &str = ">.]\n<";
 const BEFORE_PATH: &str = " path=\"";
 const BEHIND_PATH: &str = "\">\n";
@@ -44,10 +45,25 @@ impl<'a> AttachedFile<'a> {
         ))
     }
 
+    /// Returns the block of a skill that the message activates, from its instructions. The screen does not show it,
+    /// because the message names the skill.
+    ///
+    /// ```
+    /// use archon_terminal::AttachedFile;
+    /// use archon_types::Content;
+    ///
+    /// let content = [Content::text("/notes for 1.2"), AttachedFile::skill("Read the changelog first.")];
+    /// assert_eq!(AttachedFile::split(&content), ("/notes for 1.2".to_owned(), Vec::new()));
+    /// ```
+    pub fn skill(instructions: &str) -> Content {
+        Content::text(format!("{SKILL}{instructions}"))
+    }
+
     /// Splits the blocks of a message into its own text and the files behind it.
     pub fn split(content: &'a [Content]) -> (String, Vec<Self>) {
-        let own =
-            content.iter().enumerate().filter(|(number, block)| *number == 0 || Self::of(block).is_none());
+        let is_skill = |block: &Content| block.as_text().is_some_and(|text| text.starts_with(SKILL));
+        let is_own = |block: &'a Content| Self::of(block).is_none() && !is_skill(block);
+        let own = content.iter().enumerate().filter(|(number, block)| *number == 0 || is_own(block));
         let texts: Vec<&str> = own.filter_map(|(_, block)| block.as_text()).collect();
         (texts.join("\n"), content.iter().skip(1).filter_map(Self::of).collect())
     }

@@ -7,6 +7,7 @@ use archon::{
         StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, WhenBusy,
     },
 };
+use archon_terminal::AttachedFile;
 
 use super::Conversation;
 use crate::{
@@ -39,7 +40,7 @@ pub(crate) async fn request_of(
     };
     let session = session.cloned().unwrap_or_else(|| SessionId::new(RandomIds.fresh("session")));
     let instructions = skills.activate(&session, call)?;
-    user.attach(format!("the skill {}", call.name), Content::text(instructions));
+    user.attach(format!("the skill {}", call.name), AttachedFile::skill(&instructions));
     Ok(StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT).session(session))
 }
 
