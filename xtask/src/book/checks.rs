@@ -16,6 +16,7 @@ const NOT_RUN_REASONS: &[&str] = &[
     "needs a crash",
     "needs a key",
     "needs a model",
+    "needs a project",
     "needs a server",
     "needs a terminal",
     "needs another program",
