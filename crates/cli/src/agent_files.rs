@@ -89,7 +89,9 @@ fn problem_of_name(app: &App, file: &Arc<AgentFile>) -> Option<String> {
     let is_of_settings = described.is_some_and(|agent| agent.file.as_ref() != Some(file));
     let why = match () {
         () if is_of_settings => format!("the settings have an agent `{name}`, which is used"),
-        () if [AGENT, CALL_TOOL, TOOL_SEARCH].contains(&name) => format!("the name `{name}` is reserved"),
+        () if [AGENT, CALL_TOOL, TOOL_SEARCH, "activate_skill"].contains(&name) => {
+            format!("the name `{name}` is reserved")
+        }
         () => match crate::toolset::wrong_name(name, app) {
             Ok(wrong) => format!("the name `{name}`: {}", wrong?),
             Err(e) => e.line(),

@@ -6,7 +6,8 @@ use regex::Regex;
 /// a name that matches one tool too many permits nothing.
 const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("bash", &["Bash"]),
-    // Both run command lines, so whoever watches command lines has to see them.
+    // These run command lines, too, so whoever watches command lines has to see them.
+    ("bash_readonly", &["Bash", "bash"]),
     ("start_command", &["Bash", "bash"]),
     ("send_input", &["Bash", "bash"]),
     ("read_file", &["Read"]),
@@ -101,7 +102,7 @@ mod tests {
     #[test]
     fn has_knows_the_names_of_other_programs() {
         for (matcher, tools) in
-            [("Bash", "bash start_command send_input"), ("Edit|Write", "edit_file write_file")]
+            [("Bash", "bash bash_readonly start_command send_input"), ("Edit|Write", "edit_file write_file")]
         {
             let matcher = Matcher::parse(matcher).unwrap();
             assert!(tools.split(' ').all(|tool| matcher.has(Some(tool))), "{tools}");

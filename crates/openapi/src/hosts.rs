@@ -67,6 +67,20 @@ impl Base {
         Ok(Self { address: trimmed(&address), is_named })
     }
 
+    /// Returns whether both are on the same server.
+    pub(crate) fn has_origin_of(&self, other: &Self) -> bool {
+        let origin = |base: &Self| Url::parse(&base.address).ok().map(|url| url.origin());
+        origin(self).is_some_and(|own| Some(own) == origin(other))
+    }
+
+    /// Returns whether the address is one of this machine.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        Url::parse(&self.address).is_ok_and(|url| {
+            let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        })
+    }
+
     /// Returns whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.address.starts_with("https:")

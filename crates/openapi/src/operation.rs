@@ -20,7 +20,8 @@ use crate::{
 /// Maximum number of characters of a description that a model reads.
 const DESCRIPTION: usize = 4_000;
 
-/// Headers that OpenAPI describes elsewhere, and those that belong to the connection.
+/// Headers that OpenAPI describes elsewhere, those that belong to the connection, and those that make the server take the
+/// request for another one.
 const NOT_CHOSEN: &[&str] = &[
     "accept",
     "authorization",
@@ -28,9 +29,20 @@ const NOT_CHOSEN: &[&str] = &[
     "content-length",
     "content-type",
     "cookie",
+    "expect",
+    "forwarded",
     "host",
     "proxy-authorization",
+    "te",
+    "trailer",
     "transfer-encoding",
+    "upgrade",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
 ];
 
 /// An operation as its document describes it. All texts are untrusted.

@@ -108,7 +108,8 @@ impl Operation {
         }
         path.extend(utf8_percent_encode(rest, PATH));
         // Even when they are percent-encoded, these are no names but steps to another path.
-        match path.split(['/', '?']).any(|part| matches!(part, "." | "..")) {
+        let plain = path.to_ascii_lowercase().replace("%2e", ".");
+        match plain.split(['/', '?']).any(|part| matches!(part, "." | "..")) {
             true => Err(ToolError::InvalidArgs("A part of a path cannot be '.' or '..'.".to_owned())),
             false => Ok(path),
         }

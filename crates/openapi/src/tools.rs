@@ -269,7 +269,15 @@ impl Reader<'_> {
         let base = Base::of_servers(source.document, servers).map_err(wrong)?;
         let has_secrets =
             !matches!(source.config.auth, OpenApiAuth::None) || !source.config.custom_headers.is_empty();
-        if has_secrets && !base.is_encrypted() && !base.is_named {
+        if has_secrets && !std::ptr::eq(servers, &source.document.root["servers"]) {
+            // A person sees the servers of the document, not those of each operation.
+            let of_document = Base::of_servers(source.document, &source.document.root["servers"]);
+            if !of_document.is_ok_and(|of_document| of_document.has_origin_of(&base)) {
+                let text = "its server is not that of the document, and would get the credentials; set the base address, or leave the operation out";
+                return Err(wrong(text.to_owned()));
+            }
+        }
+        if has_secrets && !base.is_encrypted() && !base.is_this_machine() {
             let text = "its server is not encrypted, and others could read the credentials; set the base address if you accept that";
             return Err(wrong(text.to_owned()));
         }

@@ -125,6 +125,23 @@ fn credentials_never_go_over_an_unencrypted_connection_that_only_the_document_na
     assert_eq!(made(bearer.with_base_url("http://api.example.com")).0, 1);
 }
 
+#[test]
+fn credentials_never_go_to_a_server_that_only_an_operation_names() {
+    let mut document = document("/a", "get", json!({}));
+    document["servers"] = json!([{ "url": "https://api.example.com/v1" }]);
+    let made = |document: &Json, config: OpenApiConfig| {
+        let made = OpenApiTools::from_value(document.clone(), config, OperationFilter::All).unwrap();
+        (made.tools.len(), made.warnings.first().map(|warning| warning.problem.clone()).unwrap_or_default())
+    };
+    let bearer = OpenApiConfig::default().with_auth(OpenApiAuth::Bearer(KEY.into()));
+    document["paths"]["/a"]["get"]["servers"] = json!([{ "url": "https://api.example.com/v2" }]);
+    assert_eq!(made(&document, bearer.clone()).0, 1);
+    document["paths"]["/a"]["get"]["servers"] = json!([{ "url": "https://other.example.com/v1" }]);
+    assert_eq!(made(&document, OpenApiConfig::default()).0, 1);
+    let (count, problem) = made(&document, bearer);
+    assert!(count == 0 && problem.contains("would get the credentials"), "{problem}");
+}
+
 #[tokio::test]
 async fn client_credentials_are_kept_until_shortly_before_their_end_and_after_a_refusal() {
     let token = |token: &str| MockResponse::json(200, &json!({ "access_token": token, "expires_in": 100 }));

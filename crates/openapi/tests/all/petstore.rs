@@ -96,6 +96,16 @@ async fn call_that_cannot_be_made_is_refused_before_the_wire() {
     assert!(server.requests().is_empty());
 }
 
+#[tokio::test]
+async fn path_of_a_document_that_leaves_the_base_address_is_refused() {
+    let server = MockServer::start([]).await;
+    for path in ["/%2e%2e/admin", "/.%2E/admin", "/a/../admin"] {
+        let refused = call(&tool(&server.url(), path, "get", json!({})), json!({})).await;
+        assert!(matches!(refused, Err(ToolError::InvalidArgs(_))), "{path}");
+    }
+    assert!(server.requests().is_empty());
+}
+
 // spec: OA-06
 #[tokio::test]
 async fn status_of_400_or_more_is_a_failed_call_with_its_body() {
