@@ -13,6 +13,9 @@ use crate::{
     own_file, toolset,
 };
 
+/// Maximum size of a file of the project that is read before an agreement, in bytes.
+const LARGEST: u64 = 1 << 20;
+
 /// A part of a project that waits for an agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProjectPart {
@@ -92,6 +95,9 @@ pub(crate) fn read_inside(folder: &Path, file: &Path) -> Result<Option<String>, 
     }
     if !real.is_file() {
         return Err("this is no file: move it away".to_owned());
+    }
+    if real.metadata().is_ok_and(|file| file.len() > LARGEST) {
+        return Err(format!("the file has more than {} KiB: make it shorter", LARGEST >> 10));
     }
     own_file::read(&real).map_err(|e| format!("the file cannot be read: {e}"))
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Returns a text with the values of its variables: from the environment, and for an API of the user's own settings also
-/// from the stored keys.
+/// from the stored keys. An API of a project gets no key of a model service: the project chose its address.
 ///
 /// # Errors
 /// [`Failure`] that names the missing variable.
@@ -20,11 +20,16 @@ pub(super) fn fill(app: &App, name: &str, settings: &ApiSettings, text: &str) ->
     let is_own = !settings.is_of_project;
     let value = |variable: &str| match is_own {
         true => app.env(variable).map(str::to_owned),
+        false if credentials::service_of(variable).is_some() => None,
         false => app.sources.env.get(variable).cloned(),
     };
     variables::expand(text, value).map_err(|missing| match missing {
         Missing::Problem(problem) => {
             Failure::usage(format!("{}: {problem}", place(name)), "correct its settings")
+        }
+        Missing::Variable(variable) if !is_own && credentials::service_of(&variable).is_some() => {
+            let what = format!("{} sends {variable}, which is the key of a model service", place(name));
+            Failure::usage(what, "use another variable, or put the API into your own settings")
         }
         Missing::Variable(variable) => {
             let service = credentials::service_of(&variable).map_or(&*variable, |service| service.name);

@@ -129,6 +129,13 @@ async fn api_of_a_project_is_used_after_a_person_agreed_and_gets_no_stored_key()
     let output = command.env("SHOP_TOKEN", "tok").output().await.unwrap();
     let item: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&item["state"], &item["tools"]), (&json!("ready"), &json!(1)), "{item}");
+
+    write(&place, "archon.toml", &entry.replace("SHOP_TOKEN", "OPENAI_API_KEY"));
+    assert_eq!(place.archon("trust", &["--yes"]).await.code, Some(0));
+    let mut command = place.command("openapi list", &["--json"]);
+    let output = command.env("OPENAI_API_KEY", "key").output().await.unwrap();
+    let item: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(item["found"].as_str().unwrap().contains("the key of a model service"), "{item}");
 }
 
 #[tokio::test]
