@@ -14,7 +14,7 @@ pub(crate) const MOST_BYTES: usize = 64 * 1024;
 /// The most characters of a reason that the model reads.
 const MOST_REASON: usize = 2_000;
 
-/// What a hook printed, and how it ended.
+/// The output of a hook, and its end.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     /// The exit code as a shell reports it; `None` if it is not known.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What a command may write for the folder of the project.
+/// Variables for the folder of the project, in the forms that a command may have.
 const FOLDERS: [&str; 4] =
     ["${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR", "${ARCHON_PROJECT_DIR}", "$ARCHON_PROJECT_DIR"];
 

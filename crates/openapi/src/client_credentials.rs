@@ -78,7 +78,7 @@ impl ClientCredentials {
         self
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<(Secret, Timestamp)>> {
+    fn lock_token(&self) -> MutexGuard<'_, Option<(Secret, Timestamp)>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +123,7 @@ impl ApiTokens for ClientCredentials {
         Box::pin(async move {
             context.run.redactor.add(&self.secret);
             let now = context.run.clock.now();
-            if let Some((token, _)) = self.kept().as_ref().filter(|(_, until)| now < *until) {
+            if let Some((token, _)) = self.lock_token().as_ref().filter(|(_, until)| now < *until) {
                 return Ok(token.clone());
             }
             let (token, validity) = self.request().await.map_err(|why| {
@@ -133,13 +133,13 @@ impl ApiTokens for ClientCredentials {
                 ))
             })?;
             let until = now + validity.saturating_sub(MARGIN);
-            *self.kept() = Some((token.clone(), until));
+            *self.lock_token() = Some((token.clone(), until));
             Ok(token)
         })
     }
 
     fn forget(&self, token: &Secret) {
-        let mut kept = self.kept();
+        let mut kept = self.lock_token();
         if kept.as_ref().is_some_and(|(known, _)| known == token) {
             *kept = None;
         }

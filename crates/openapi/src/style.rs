@@ -6,7 +6,7 @@
 //! | query | `form`, `spaceDelimited`, `pipeDelimited`, `deepObject` |
 //! | header | `simple` |
 //!
-//! Where the specification leaves a form open: a null is left out; an object or an array inside of another value is
+//! Forms that the specification leaves open: a null is left out; an object or an array inside of another value is
 //! written as JSON, except in `deepObject`, which goes on with brackets (`a[b][c]=1`) and repeats the name for each item
 //! of an array; `spaceDelimited` and `pipeDelimited` with `explode` are as `form` with `explode`; `deepObject` of a value
 //! that is not an object is as `form`.

@@ -258,7 +258,7 @@ impl Forked<'_> {
 
     /// Returns the effects that a fork must not repeat, of those that have happened. They follow from the request and the
     /// log alone, because the turns in the response may be wrong.
-    fn kept(&self, body: &Json, happened: &BTreeMap<Key, usize>) -> BTreeSet<Key> {
+    fn effects_to_keep(&self, body: &Json, happened: &BTreeMap<Key, usize>) -> BTreeSet<Key> {
         let of_run = happened.keys().copied().filter(|key| key.0 == self.number);
         match (body["record"].as_u64(), body["turns"].as_u64()) {
             // With another message the model begins something else, so nothing of the run is left to do.
@@ -284,7 +284,7 @@ async fn check_fork(site: &Site, effects: &Effects, forked: &Forked<'_>, body: J
         site.runs.resume(&fork, &MoreLimits::default()).await.unwrap();
         finish(site, &fork).await;
     }
-    let kept = forked.kept(&body, &before);
+    let kept = forked.effects_to_keep(&body, &before);
     for (key, count) in effects.so_far() {
         let was = before.get(&key).copied().unwrap_or_default();
         let most = if kept.contains(&key) { was } else { was + 1 };

@@ -377,7 +377,10 @@ fn git_tools_without_a_sandbox_read_safely_or_refuse() {
         assert!(refused.starts_with("Error: Commands cannot be restricted to the workspace"), "{refused}");
         git(folder.path(), &["config", "filter.a=b.clean", "true"]);
         let refused = ask(Isolation::WithoutKernel);
-        assert!(refused.contains("The filter filter.a=b of the repository cannot be turned off"), "{refused}");
+        assert!(
+            refused.contains("The filter filter.a=b of the repository cannot be turned off"),
+            "{refused}"
+        );
     });
 }
 
