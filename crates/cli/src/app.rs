@@ -7,7 +7,6 @@ use std::{
 
 use archon::{
     providers::{Catalogue, HttpOptions},
-    skills::AgentFiles,
     store::{InboxKey, JsonlJournal},
     types::{ApprovalSettings, DynApprover},
 };
@@ -53,7 +52,8 @@ pub(crate) struct App {
     /// The HTTP APIs, once their documents were read.
     pub(crate) apis: Arc<LoadedApis>,
     /// The agents from files. Those that can be used are among the agents of the settings.
-    pub(crate) agent_files: Arc<AgentFiles>,
+    #[cfg(feature = "skills")]
+    pub(crate) agent_files: Arc<archon::skills::AgentFiles>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) cassette: Cassette,
     /// The commands in the background, by session. They end with this process.
@@ -93,6 +93,7 @@ impl App {
             catalogue: Arc::default(),
             mcp: Arc::default(),
             apis: Arc::default(),
+            #[cfg(feature = "skills")]
             agent_files: Arc::default(),
             cassette: Cassette::default(),
             #[cfg(unix)]

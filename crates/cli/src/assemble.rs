@@ -190,7 +190,11 @@ pub(crate) async fn tools_of(
 ) -> Result<Tools, Failure> {
     match &described.file {
         None => toolset::of_agent(described.tools.as_ref(), app).await,
-        Some(file) => Ok(of_caller.iter().filter(|tool| file.has_tool(&tool.spec().name)).cloned().collect()),
+        Some(file) => Ok(of_caller
+            .iter()
+            .filter(|tool| agent_files::has_tool(file, &tool.spec().name))
+            .cloned()
+            .collect()),
     }
 }
 

@@ -31,8 +31,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::failure::Failure;
-pub(crate) use agents::AgentSettings;
 use agents::Agents;
+pub(crate) use agents::{AgentFile, AgentSettings};
 pub(crate) use agreed::{AgreedTable, Agreements, sha256};
 pub(crate) use apis::Apis;
 #[cfg(feature = "openapi")]

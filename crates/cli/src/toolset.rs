@@ -324,6 +324,7 @@ fn server(url: &str) -> Option<String> {
 }
 
 /// Returns why an agent cannot have this name, if it cannot.
+#[cfg(feature = "skills")]
 pub(crate) fn wrong_name(name: &str, app: &App) -> Result<Option<&'static str>, Failure> {
     Ok(problem_of_name(name, &all(app)?))
 }

@@ -1,23 +1,20 @@
 //! `archon agents`: lists the agents of the settings and of files, and lets one of them work on a task.
 
-use archon::{
-    skills::AgentFile,
-    types::{RunKind, StartRun, StartRuns},
-};
+use archon::types::{RunKind, StartRun, StartRuns};
 use clap::Subcommand;
 use serde_json::json;
 
 use super::{AgentFlags, AllowFlags, ModelFlags, ToolFlags, task::task};
 use crate::{
+    agent_files,
     app::App,
     assemble,
-    command_line::in_data_dir,
     config::{AgentSettings, Settings},
     drive::follow,
     exit::Exit,
     failure::Failure,
     servers::Tools,
-    text::{one_line, visible_path},
+    text::one_line,
     toolset,
 };
 
@@ -74,13 +71,12 @@ impl AgentsRunArgs {
     async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(app, &self.task)?;
         let mut app = app.clone();
-        let untrusted = app.agent_files.untrusted().iter().find(|file| file.name == self.name);
         let agents = app.config.settings.agents.get_or_insert_default();
-        match (agents.get_mut(&self.name), untrusted) {
+        match agents.get_mut(&self.name) {
             // A flag counts more than a file.
-            (Some(agent), _) if self.model.model.is_some() => agent.model = None,
-            (None, Some(file)) => return Err(not_agreed(&app, file)),
-            _ => {}
+            Some(agent) if self.model.model.is_some() => agent.model = None,
+            Some(_) => {}
+            None => agent_files::check_agreed(&app, &self.name)?,
         }
         let (builder, _) = assemble::alone(&app, &self.name).await?;
         let runs = app.open_runs()?.with_agent(builder.build()?.run_agent());
@@ -90,11 +86,6 @@ impl AgentsRunArgs {
     }
 }
 
-fn not_agreed(app: &App, file: &AgentFile) -> Failure {
-    let what = format!("no person has agreed to {}", visible_path(&file.file));
-    Failure::usage(what, format!("read the file, then agree: {}", in_data_dir(app, "archon trust")))
-}
-
 async fn list(app: &App) -> Result<Exit, Failure> {
     toolset::settle(app).await;
     let main = toolset::chosen(app).await?.tools;
@@ -102,18 +93,9 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     for (name, agent) in &agents {
         show(app, name, agent, &main).await?;
     }
-    for file in app.agent_files.untrusted() {
-        let path = visible_path(&file.file);
-        let item = json!({
-            "name": file.name, "description": file.description, "file": path, "agreed": false,
-        });
-        app.item(&item, || {
-            format!("{:<16}  not agreed to: {path}; {}", file.name, one_line(&file.description, 80))
-        });
-    }
-    let is_empty = agents.is_empty() && app.agent_files.untrusted().is_empty();
+    let has_untrusted = agent_files::list_untrusted(app);
     app.hint_if(
-        is_empty,
+        agents.is_empty() && !has_untrusted,
         "there are no agents: write one into .archon/agents/NAME.md, or under [agents.NAME]",
     );
     Ok(Exit::Finished)
@@ -122,7 +104,7 @@ async fn list(app: &App) -> Result<Exit, Failure> {
 async fn show(app: &App, name: &str, agent: &AgentSettings, main: &Tools) -> Result<(), Failure> {
     let tools = assemble::tools_of(app, agent, main).await?;
     let tools: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    let file = agent.file.as_ref().map(|file| visible_path(&file.file));
+    let file = agent.file.as_ref().map(|file| agent_files::path(file));
     let item = json!({
         "name": name, "description": agent.description, "file": file, "agreed": true,
         "model": agent.model, "tools": tools, "max_turns": agent.max_turns,
@@ -132,9 +114,8 @@ async fn show(app: &App, name: &str, agent: &AgentSettings, main: &Tools) -> Res
         let place = file.as_ref().map(|file| format!("; {file}")).unwrap_or_default();
         format!("{name:<16}  {}{model}{place}", one_line(&agent.description, 80))
     });
-    let known = main.iter().map(|tool| tool.spec().name.as_str());
-    if let Some(problem) = agent.file.as_ref().and_then(|file| file.unknown_tools(known)) {
-        app.hint(problem.to_string());
+    if let Some(problem) = agent.file.as_ref().and_then(|file| agent_files::unknown_tools(file, main)) {
+        app.hint(problem);
     }
     Ok(())
 }

@@ -1,11 +1,17 @@
 //! Agents in settings.
 
+#[cfg(not(feature = "skills"))]
+mod absent;
+
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon::skills::AgentFile;
+#[cfg(feature = "skills")]
+pub(crate) use archon::skills::AgentFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+#[cfg(not(feature = "skills"))]
+pub(crate) use self::absent::AgentFile;
 use super::{Span, ToolSelection};
 
 /// `[agents.NAME]` of a settings file: an agent that other agents call by its name.

@@ -9,6 +9,7 @@
 )]
 
 mod absent;
+#[cfg(feature = "skills")]
 mod agents;
 mod approvals;
 mod cancel;

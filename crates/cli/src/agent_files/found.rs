@@ -1,0 +1,190 @@
+//! The files with agents, on the feature `skills`.
+
+use std::{path::Path, sync::Arc};
+
+use archon::{
+    providers::ModelRef,
+    skills::{AgentFilePlaces, AgentFiles, SkillPlaces, SkillSet},
+    types::{CALL_TOOL, TOOL_SEARCH},
+};
+use serde_json::json;
+
+use crate::{
+    app::{AGENT, App},
+    choose,
+    command_line::in_data_dir,
+    config::{AgentFile, AgentSettings, AgreedTable},
+    exit::Exit,
+    failure::Failure,
+    local,
+    project_parts::{Agreement, ProjectPart},
+    servers::Tools,
+    text::{one_line, visible_line, visible_path},
+};
+
+/// The most characters of a text of a file that are shown before an agreement.
+const MOST_SHOWN: usize = 400;
+
+/// Loads the files, adds their agents to those of the settings, and warns of the files that are left out.
+pub(crate) fn add(app: &mut App) {
+    app.agent_files = Arc::new(load(app));
+    for warning in warnings(app) {
+        app.output.warn(warning);
+    }
+    let usable: Vec<_> =
+        app.agent_files.iter().filter(|file| problem_of_name(app, file).is_none()).cloned().collect();
+    if usable.is_empty() {
+        return;
+    }
+    let agents = app.config.settings.agents.get_or_insert_default();
+    agents.extend(usable.into_iter().map(|file| (file.name.clone(), settings(file))));
+}
+
+fn load(app: &App) -> AgentFiles {
+    let mut places = AgentFilePlaces::new();
+    if let Some(home) = app.env("HOME") {
+        places = places.with_user(home);
+    }
+    if let Some(project) = app.sources.project.as_deref().and_then(Path::parent) {
+        places = places.with_project(project);
+    }
+    AgentFiles::discover(&places, &|file, digest| is_agreed(app, file, digest))
+}
+
+fn is_agreed(app: &App, file: &Path, digest: &str) -> bool {
+    Agreement::to(app, AgreedTable::Files, file, digest) == Agreement::Holds
+}
+
+/// Returns the files of the project that wait for an agreement.
+pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
+    let part = |file: &Arc<AgentFile>| ProjectPart {
+        table: AgreedTable::Files,
+        path: file.file.clone(),
+        hash: file.digest.clone(),
+        about: format!("the agent {} in {}:", visible_line(&file.name), visible_path(&file.file)),
+        lines: [&file.description, &file.instructions].map(|text| one_line(text, MOST_SHOWN)).into(),
+    };
+    load(app).untrusted().iter().map(part).collect()
+}
+
+/// Returns the problems of the files, each as one line with the file and its line.
+pub(crate) fn warnings(app: &App) -> Vec<String> {
+    let files = &app.agent_files;
+    let broken = files.warnings().iter().map(ToString::to_string);
+    let of_names = files.iter().filter_map(|file| problem_of_name(app, file));
+    let untrusted: Vec<String> = files.untrusted().iter().map(|file| visible_path(&file.file)).collect();
+    let unheard = (!untrusted.is_empty()).then(|| {
+        let agree = in_data_dir(app, "archon trust");
+        let files = untrusted.join(", ");
+        format!("no person has agreed to these files with agents, so they are left out: {files}. Show them and agree: {agree}")
+    });
+    // A name in a project's file must not look like several lines.
+    broken.chain(of_names).map(|text| visible_line(&text)).chain(unheard).collect()
+}
+
+/// Returns why an agent of a file cannot have its name. Calls of agents are allowed by name, so a name of a tool would
+/// allow the calls of the tool.
+fn problem_of_name(app: &App, file: &Arc<AgentFile>) -> Option<String> {
+    let name = file.name.as_str();
+    let described = app.config.settings.agents.as_ref().and_then(|agents| agents.get(name));
+    let is_of_settings = described.is_some_and(|agent| agent.file.as_ref() != Some(file));
+    let why = match () {
+        () if is_of_settings => format!("the settings have an agent `{name}`, which is used"),
+        () if [AGENT, CALL_TOOL, TOOL_SEARCH, "activate_skill"].contains(&name) => {
+            format!("the name `{name}` is reserved")
+        }
+        () => match crate::toolset::wrong_name(name, app) {
+            Ok(wrong) => format!("the name `{name}`: {}", wrong?),
+            Err(e) => e.line(),
+        },
+    };
+    Some(
+        file.problem("name", format!("{why}; the file is left out, give its agent another name")).to_string(),
+    )
+}
+
+fn settings(file: Arc<AgentFile>) -> AgentSettings {
+    AgentSettings {
+        description: file.description.clone(),
+        model: file.model.clone(),
+        max_turns: file.max_turns,
+        file: Some(file),
+        ..AgentSettings::default()
+    }
+}
+
+/// Returns the place of an agent's model and tools, for errors.
+pub(crate) fn place_of_model(name: &str, agent: &AgentSettings) -> String {
+    match &agent.file {
+        None => format!("[agents.{name}]"),
+        Some(file) => {
+            let place = file.problem("model", "");
+            format!("{}:{}", visible_path(&place.file), place.line)
+        }
+    }
+}
+
+/// Returns an error for a file with a model that is neither `PROVIDER:MODEL` nor a file of a local model: other programs
+/// have names of their own, such as `sonnet`, which no service here knows.
+pub(crate) fn check_model(app: &App, agent: &AgentSettings) -> Result<(), Failure> {
+    let (Some(file), Some(model)) = (&agent.file, &agent.model) else { return Ok(()) };
+    if model.parse::<ModelRef>().is_ok() || local::is_meant(app, model) {
+        return Ok(());
+    }
+    let what = file.problem("model", format!("there is no model `{model}`")).to_string();
+    let services: Vec<&str> = choose::keyed(app).map(|(service, _)| service).collect();
+    let known = match services.is_empty() {
+        true => "`archon models list` shows the models".to_owned(),
+        false => format!("services with a key are: {}", services.join(", ")),
+    };
+    Err(Failure::new(Exit::Usage, what, format!("write inherit, or PROVIDER:MODEL; {known}")))
+}
+
+/// Returns the system prompt of an agent, with the instructions of its skills. They are the person's own skills: no one
+/// can agree to those of a project yet.
+pub(crate) fn system_prompt(app: &App, file: &AgentFile) -> Result<String, Failure> {
+    let mut skills = SkillSet::new();
+    if let Some(home) = app.env("HOME").filter(|_| !file.skills.is_empty()) {
+        skills = SkillSet::discover(&SkillPlaces::new().with_user(home), &|_: &Path, _: &str| false);
+    }
+    file.system_prompt(&skills).map_err(|problem| {
+        Failure::usage(problem.to_string(), "put the skill into ~/.archon/skills, or take it out of the file")
+    })
+}
+
+/// Lists the files of the project to which no person has agreed; true if there are any.
+pub(crate) fn list_untrusted(app: &App) -> bool {
+    for file in app.agent_files.untrusted() {
+        let path = path(file);
+        let item = json!({
+            "name": file.name, "description": file.description, "file": path, "agreed": false,
+        });
+        app.item(&item, || {
+            format!("{:<16}  not agreed to: {path}; {}", file.name, one_line(&file.description, 80))
+        });
+    }
+    !app.agent_files.untrusted().is_empty()
+}
+
+/// Returns an error if an agent has this name in a file to which no person has agreed.
+pub(crate) fn check_agreed(app: &App, name: &str) -> Result<(), Failure> {
+    let Some(file) = app.agent_files.untrusted().iter().find(|file| file.name == name) else { return Ok(()) };
+    let what = format!("no person has agreed to {}", path(file));
+    Err(Failure::usage(what, format!("read the file, then agree: {}", in_data_dir(app, "archon trust"))))
+}
+
+/// Returns the path of the file, as one visible line.
+pub(crate) fn path(file: &AgentFile) -> String {
+    visible_path(&file.file)
+}
+
+/// Returns true if the agent has this tool of its caller.
+pub(crate) fn has_tool(file: &AgentFile, tool: &str) -> bool {
+    file.has_tool(tool)
+}
+
+/// Returns the problem that the file names tools that are none of these.
+pub(crate) fn unknown_tools(file: &AgentFile, tools: &Tools) -> Option<String> {
+    let known = tools.iter().map(|tool| tool.spec().name.as_str());
+    file.unknown_tools(known).map(|problem| problem.to_string())
+}
