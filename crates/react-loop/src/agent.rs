@@ -24,10 +24,10 @@ pub use options::ReactAgentOptions;
 use parts::NoTools;
 
 use crate::{
-    ContextParts, Driver, EarlierRuns, LoopError, Machine, Next, Opening, ReactMachine, RunLog, delegate,
-    fold_before, fold_chain, fold_with,
+    ContextParts, Driver, EarlierRuns, History, LoopError, Machine, Next, Opening, ReactMachine, RunLog,
+    delegate, fold_before, fold_chain, fold_with,
     panic_text::panic_text,
-    resume::{seen_files, started},
+    resume::{marked, seen_by_fork, seen_results, started},
 };
 
 /// An agent in which a model and its tools take turns, with every step in a journal.
@@ -131,6 +131,7 @@ impl ReactAgent {
             bodies.push(RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
         }
+        self.recall_marks(&bodies, context);
         let (log, records) = self.open_log(bodies, context).await?;
         // From the recorded configuration, which has no secrets, as in a later fold of the log.
         let machine = fold_with(&context.run, &records, history, self.context_parts.clone())?;
@@ -212,8 +213,7 @@ impl ReactAgent {
             fold_before(&**journal, &context.run, &open.records).await?;
         // A run that had ended starts again, which hooks may refuse.
         let begins_again = has_ended(&context.run, &open.records)?.then(|| history.clone());
-        self.recall(&history.seen, context);
-        self.recall(&seen_files(&open.records), context);
+        self.recall_for_resume(&history, &open.records, context);
         let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         if let Err(refused) = may_resume(&context.run, machine.ended(), machine.ended_at(more), || true) {
@@ -246,7 +246,9 @@ impl ReactAgent {
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
         let resumed = raised.into_iter().chain([RecordBody::Resumed]).collect();
         log.step(resumed, |record| machine.apply(record)).await?;
-        for body in self.opened(opening, window, context).await {
+        let opened = self.opened(opening, window, context).await;
+        self.recall_marks(&opened, context);
+        for body in opened {
             log.step(vec![body], |record| machine.apply(record)).await?;
         }
         if let Some((command, attempt)) = machine.open_request() {
@@ -272,8 +274,21 @@ impl ReactAgent {
         }
     }
 
-    /// Tells the tools which files earlier calls of the session have read or written, and which commands they have
-    /// started.
+    /// Tells the tools what they knew when the run with these records stopped.
+    fn recall_for_resume(&self, history: &History, records: &[Arc<Record>], context: &Context) {
+        self.recall(&history.seen, context);
+        self.recall(&seen_by_fork(&context.run, records, &history.seen), context);
+        self.recall(&seen_results(&context.run, records), context);
+    }
+
+    /// Gives the tools what the messages of a run are marked with.
+    fn recall_marks(&self, bodies: &[RecordBody], context: &Context) {
+        let marks: Vec<_> = bodies.iter().filter_map(|body| marked(&context.run, body)).collect();
+        self.recall(&marks, context);
+    }
+
+    /// Tells the tools which files earlier calls of the session have read or written, which commands they have
+    /// started, and which skills are active.
     fn recall(&self, seen: &[SnapshotResult], context: &Context) {
         for SnapshotResult { tool, result } in seen {
             self.driver.toolbox.recall(&context.session, tool, result);

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use archon_run::{Executor, InboxEffect, Machine, Next, Recorded, RunDriver};
 use archon_types::{
     BoxFuture, CallId, CommandId, Compaction, Context, Executed, HookPoint, Hooks, InboxEntry, InboxRequest,
-    JournalError, ModeSource, Outcome, PromptSource, RecordBody, SessionMode, SnapshotPlace, ToolResult,
+    JournalError, ModeSource, Outcome, PromptSource, RecordBody, SessionMode, SnapshotPlace, SnapshotResult,
+    ToolResult,
 };
 use tracing::Instrument;
 
@@ -15,6 +16,7 @@ use crate::{
     goal_check,
     hooked::{self, Calls, Turns},
     machine::{GoalDue, Step},
+    resume::marked,
     single_call,
     summarize::summarize,
 };
@@ -157,7 +159,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
 
     /// Returns the record of an inbox message. An answer to a question that is not open changes nothing.
     fn meaning(&mut self, entry: InboxEntry, machine: &ReactMachine) -> InboxEffect {
-        InboxEffect::Record(match entry.request {
+        let body = match entry.request {
             InboxRequest::Steer { message } => {
                 RecordBody::MessageAdded { message, source: PromptSource::Steer }
             }
@@ -180,7 +182,12 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
             InboxRequest::Compact { instructions } => RecordBody::CompactionRequested { instructions },
             // A request of a newer version is acknowledged and has no effect.
             _ => RecordBody::ClockRead,
-        })
+        };
+        // What a message is marked with holds from now on, although the model may read the message later.
+        if let Some(SnapshotResult { tool, result }) = marked(&self.context.run, &body) {
+            self.driver.toolbox.recall(&self.context.session, &tool, &result);
+        }
+        InboxEffect::Record(body)
     }
 
     /// If the run has ended: closes the log, gives the conversation to the memory and calls the hooks. Does

@@ -29,7 +29,7 @@ use serde::Serialize;
 
 use crate::{
     History, LoopError, Messages, fold,
-    resume::{conversation_start, seen_files},
+    resume::{conversation_start, seen_results},
     window::Entry,
 };
 
@@ -255,7 +255,7 @@ impl EarlierRuns {
                 machine.into_history()
             }
         };
-        self.seen.extend(seen_files(log));
+        self.seen.extend(seen_results(run, log));
         self.history.seen = latest(&self.seen);
         self.runs += 1;
         self.folded += 1;

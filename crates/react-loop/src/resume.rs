@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Record, RecordBody, RunId, RunKind, RunStarted, SnapshotResult, ToolResult, metadata,
+    CallId, ContinuationKind, Origin, Record, RecordBody, RunId, RunKind, RunStarted, SnapshotResult,
+    ToolResult, metadata,
 };
 
 use crate::{ContextParts, History, LoopError, Machine, ReactMachine, window::unique_calls};
@@ -35,8 +36,9 @@ pub fn fold_with(
     Ok(machine)
 }
 
-/// Returns the results of a log's calls that read or wrote files, or were about commands in the background.
-pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<SnapshotResult> {
+/// Returns the results from which the tools of a run restore their state: those of calls that read or wrote files,
+/// were about commands in the background or activated skills, and those of [marks](archon_types::ToolMark).
+pub(crate) fn seen_results(run: &RunId, records: &[Arc<Record>]) -> Vec<SnapshotResult> {
     let mut calls = HashMap::new();
     let mut seen = Vec::new();
     for record in records {
@@ -50,10 +52,41 @@ pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<SnapshotResult> {
                 result.content.clear();
                 seen.extend(calls.get(call).map(|tool| SnapshotResult { tool: tool.clone(), result }));
             }
-            _ => {}
+            body => seen.extend(marked(run, body)),
         }
     }
     seen
+}
+
+/// Returns the result for the tool that a message is marked for; `None` for a record without a mark.
+pub(crate) fn marked(run: &RunId, body: &RecordBody) -> Option<SnapshotResult> {
+    let RecordBody::MessageAdded { message, .. } = body else { return None };
+    message.mark().map(|mark| SnapshotResult { tool: mark.tool.clone(), result: mark.result(run) })
+}
+
+/// Returns the results of the run that a fork goes on with, as results of the fork: a skill that is active in the run stays
+/// active in the fork, until a person's message. `seen` has the results before the fork.
+pub(crate) fn seen_by_fork(
+    fork: &RunId,
+    records: &[Arc<Record>],
+    seen: &[SnapshotResult],
+) -> Vec<SnapshotResult> {
+    let has_message = records.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. }));
+    let Some(Origin::Continues { run, continuation: ContinuationKind::Branch { .. }, .. }) =
+        RunStarted::of(records).map(|started| &started.origin).filter(|_| !has_message)
+    else {
+        return Vec::new();
+    };
+    let with_run_of_fork = |known: &SnapshotResult| {
+        let mut known = known.clone();
+        let of = known.result.metadata.get_mut(metadata::SEEN)?.get_mut("run")?;
+        if of.as_str() != Some(run.as_str()) {
+            return None;
+        }
+        *of = fork.as_str().into();
+        Some(known)
+    };
+    seen.iter().filter_map(with_run_of_fork).collect()
 }
 
 /// Returns the first record of a loop or a parallel loop; a session continues from either.

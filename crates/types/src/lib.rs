@@ -126,8 +126,8 @@ pub use messages::{
     ContextLevel, DataFile, ExtensionMessage, IMAGE_TOKENS, Interruption, LlmMessage, MalformedArguments,
     Message, MessageMetadata, OutputLevel, RecalledText, RedactedStream, Redactor, ResultTokens, SeenResult,
     Speaker, StopReason, Summary, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TOOL_SEARCH, TokenCounter,
-    TokenEstimate, Tokenizer, ToolCall, ToolResult, ToolResultMessage, ToolResultStatus, Transcript, Trust,
-    Usage, UserMessage, ViewPart, WindowItem, metadata, percentage,
+    TokenEstimate, Tokenizer, ToolCall, ToolMark, ToolResult, ToolResultMessage, ToolResultStatus,
+    Transcript, Trust, Usage, UserMessage, ViewPart, WindowItem, metadata, percentage,
 };
 pub use models::{
     ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, FailureKind,

@@ -25,7 +25,7 @@ pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use interruption::Interruption;
 pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
-    ToolResultMessage, Usage, UserMessage,
+    ToolMark, ToolResultMessage, Usage, UserMessage,
 };
 pub use provenance::Attributed;
 pub use redactor::{RedactedStream, Redactor};

@@ -64,6 +64,9 @@ impl ReactAgent {
         let has_tool = |name: &str| config.tools.iter().any(|tool| tool.name == name);
         let notes =
             options.tool_notes.iter().filter(|(tool, _)| has_tool(tool)).map(|(_, note)| note.as_str());
+        // The system text of a recorded configuration has its notes already.
+        let system = options.system.as_deref().unwrap_or_default();
+        let notes = notes.filter(|note| !system.contains(note));
         let parts: Vec<&str> = options.system.as_deref().into_iter().chain(notes).collect();
         config.system = (!parts.is_empty()).then(|| Arc::new(Encoded::new(parts.join("\n\n"))));
         config.options = Arc::new(options.request.clone());

@@ -96,7 +96,12 @@ impl Forms {
 
     fn clean_agent_message(&self, message: &mut AgentMessage) {
         match message {
-            AgentMessage::Llm(message) => self.clean_message(&mut message.message),
+            AgentMessage::Llm(message) => {
+                self.clean_message(&mut message.message);
+                if let Some(mark) = &mut message.mark {
+                    self.clean_json(&mut mark.seen);
+                }
+            }
             AgentMessage::Extension(extension) => self.clean_json(&mut extension.data),
         }
     }

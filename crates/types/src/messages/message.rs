@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Json,
-    values::{MessageId, Timestamp, ToolCallId, TurnId, iso8601},
+    values::{MessageId, RunId, Timestamp, ToolCallId, TurnId, iso8601},
 };
 
 use super::{
     content::{Content, ToolCall},
-    tool_result::ToolResult,
+    tool_result::{ToolResult, metadata},
     trust::{RecalledText, Speaker, Trust},
 };
 
@@ -374,11 +374,35 @@ impl AgentMessage {
             Self::Extension(_) => None,
         }
     }
+
+    /// Sets the mark of a message for the model. An extension has no mark and stays unchanged.
+    ///
+    /// ```
+    /// use archon_types::{AgentMessage, Message, Timestamp, ToolMark};
+    ///
+    /// let mark = ToolMark::new("activate_skill", serde_json::json!({ "skill": "release-notes" }));
+    /// let message = AgentMessage::from(Message::user("/release-notes for 1.2", Timestamp::default()));
+    /// assert_eq!(message.with_mark(mark.clone()).mark(), Some(&mark));
+    /// ```
+    pub fn with_mark(mut self, mark: ToolMark) -> Self {
+        if let Self::Llm(m) = &mut self {
+            m.mark = Some(mark);
+        }
+        self
+    }
+
+    /// Returns the mark, if the message has one.
+    pub fn mark(&self) -> Option<&ToolMark> {
+        match self {
+            Self::Llm(m) => m.mark.as_ref(),
+            Self::Extension(_) => None,
+        }
+    }
 }
 
 impl From<Message> for AgentMessage {
     fn from(message: Message) -> Self {
-        Self::Llm(LlmMessage { message, turn_id: None, metadata: None, speaker: None })
+        Self::Llm(LlmMessage { message, turn_id: None, metadata: None, speaker: None, mark: None })
     }
 }
 
@@ -410,6 +434,37 @@ pub struct LlmMessage {
     /// of the calling agent. Set it for messages from an event or a web hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Speaker>,
+    /// The mark for a tool of the run that receives the message. The model does not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<ToolMark>,
+}
+
+/// A mark of a message for a tool, such as the skill that a person activates with the message. The run gives it to
+/// the tool when it receives the message, and again when the run is resumed: as a result with
+/// [`SEEN`](super::tool_result::metadata::SEEN), see [`Toolbox::recall`](crate::Toolbox::recall).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolMark {
+    /// The name of the tool.
+    pub tool: String,
+    /// The object that the tool restores its state from. The run adds its id as the field `run`.
+    pub seen: Json,
+}
+
+impl ToolMark {
+    /// Creates a mark for a tool.
+    pub fn new(tool: impl Into<String>, seen: Json) -> Self {
+        Self { tool: tool.into(), seen }
+    }
+
+    /// Returns the result that the tool is given in this run.
+    pub fn result(&self, run: &RunId) -> ToolResult {
+        let mut seen = self.seen.clone();
+        if let Json::Object(fields) = &mut seen {
+            fields.insert("run".to_owned(), run.as_str().into());
+        }
+        ToolResult::default().with_metadata(metadata::SEEN, seen)
+    }
 }
 
 /// The id, author, conversation and time of a message.

@@ -149,7 +149,7 @@ pub mod metadata {
     /// An object about a file or a command in the background. With the field `file`, it has the version of this file
     /// that the call has read or written; with the field `command`, the state of this command. A resumed session
     /// restores the newest object of each file and command. Any other object, such as that of an activated skill, is
-    /// restored once.
+    /// restored once. A message gives a tool such an object with a [`ToolMark`](crate::ToolMark).
     pub const SEEN: &str = "seen";
     /// True if the result has something that no earlier result had, such as new output of a command in the
     /// background. Then the call does not count as a repetition of an earlier one with the same arguments.

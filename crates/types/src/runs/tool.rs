@@ -106,7 +106,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// Restores the state that the tool keeps in memory for a session, when the session is resumed, maybe in
-    /// another process. Called for each earlier result of this tool, in order.
+    /// another process. Called for each earlier result of this tool, in order, and for each message with a
+    /// [mark](crate::ToolMark) for the tool, also when the run receives the message.
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         let _ = (session, result);
     }

@@ -2,7 +2,7 @@
 
 use archon_types::{
     AgentMessage, AssistantMessage, Content, ExtensionMessage, LlmMessage, MalformedArguments, Message,
-    MessageMetadata, StopReason, ToolCall, ToolResult, ToolResultMessage, Usage, UserMessage,
+    MessageMetadata, StopReason, ToolCall, ToolMark, ToolResult, ToolResultMessage, Usage, UserMessage,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -133,11 +133,12 @@ fn metadata_defaults_and_iso_time() {
         turn_id: Some("turn_1".into()),
         metadata: Some(metadata),
         speaker: None,
+        mark: Some(ToolMark::new("activate_skill", json!({"skill": "notes"}))),
     };
     round_trip(
         &message,
         &expect![[
-            r#"{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":5,"turn_id":"turn_1","metadata":{"message_id":"msg_1","timestamp":"2023-11-14T22:13:20.123Z","conversation_id":"","user_id":""}}"#
+            r#"{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":5,"turn_id":"turn_1","metadata":{"message_id":"msg_1","timestamp":"2023-11-14T22:13:20.123Z","conversation_id":"","user_id":""},"mark":{"tool":"activate_skill","seen":{"skill":"notes"}}}"#
         ]],
     );
 }

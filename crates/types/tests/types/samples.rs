@@ -569,8 +569,8 @@ fn prompts() -> Vec<RecordBody> {
     let image = Content::Image { data: "aGk=".into(), mime_type: "image/png".into() };
     let message = Message::User(UserMessage::new(vec![Content::text("What is this?"), image], at(1)));
     let metadata = Some(MessageMetadata::new("msg_1", at(1_700_000_000_123)));
-    let said =
-        AgentMessage::Llm(LlmMessage { message, turn_id: Some("turn_1".into()), metadata, speaker: None });
+    let turn_id = Some("turn_1".into());
+    let said = AgentMessage::Llm(LlmMessage { message, turn_id, metadata, speaker: None, mark: None });
     let extension = ExtensionMessage::new("ui_update", json!({"pane": 2})).into();
     let result = Message::ToolResult(ToolResultMessage {
         tool_call_id: "c0".into(),
