@@ -335,7 +335,8 @@ impl ReactAgent {
         context: &Context,
     ) -> Vec<RecordBody> {
         let Some(opening) = opening else { return Vec::new() };
-        match opening.filtered(&self.filters).await {
+        // A filter is code of the program, and a hook a program of its own: none of them needs the keys.
+        match opening.redacted(&context.redactor).filtered(&self.filters).await {
             Ok(opening) => {
                 let memory = self.driver.memory.as_deref().filter(|_| context.called_by().is_none());
                 let span = tracing::info_span!("run", run = %context.run, session = %context.session);

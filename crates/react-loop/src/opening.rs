@@ -2,7 +2,7 @@
 
 use archon_types::{
     AgentMessage, Attributed, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, ModeSource,
-    PromptSource, RecordBody, RunMemory, SessionMode, Speaker,
+    PromptSource, RecordBody, Redactor, RunMemory, SessionMode, Speaker,
 };
 use std::sync::Arc;
 
@@ -60,6 +60,17 @@ impl Opening {
             _ => false,
         };
         [&self.prompts, &self.steers, &self.follow_ups].into_iter().flatten().any(says)
+    }
+
+    /// Takes the secrets of the run out of every message, as they are taken out of the log.
+    pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
+        self.restored.iter_mut().for_each(|message| redactor.clean_message(message));
+        for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
+            if let AgentMessage::Llm(message) = message {
+                redactor.clean_message(&mut message.message);
+            }
+        }
+        self
     }
 
     /// Applies the filters to every message, in order. Warnings of filters are added to the message; the

@@ -14,6 +14,24 @@ use crate::{
 use super::{parallel::ParallelChoice, record::RecordBody};
 
 impl Redactor {
+    /// Redacts every secret in a message, as it is redacted in the log.
+    ///
+    /// ```
+    /// use archon_types::{Message, Redactor, Timestamp};
+    ///
+    /// let redactor = Redactor::default();
+    /// redactor.add(&"sk-secret-1".into());
+    /// let mut message = Message::user("My key is sk-secret-1", Timestamp::default());
+    /// redactor.clean_message(&mut message);
+    /// assert_eq!(message.text(), "My key is ****");
+    /// ```
+    pub fn clean_message(&self, message: &mut Message) {
+        let forms = self.forms();
+        if !forms.is_empty() {
+            forms.clean_message(message);
+        }
+    }
+
     /// Redacts every secret in the [input](RecordBody::is_input) records among `bodies`; derived records
     /// follow from these. The `RunLog` of `archon-run` redacts the records that are appended through it.
     pub fn clean_records(&self, bodies: &mut [RecordBody]) {

@@ -311,7 +311,7 @@ impl Hooks for FnHooks {
 /// }
 /// ```
 pub trait InputFilter: Send + Sync {
-    /// Returns the verdict on one message of a prompt.
+    /// Returns the verdict on one message of a prompt. The message is as the log has it: without the secrets of the run.
     fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict>;
 }
 
