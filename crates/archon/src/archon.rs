@@ -42,12 +42,32 @@ pub struct Archon {
     pub(crate) auto_save: Option<AutoSave>,
     pub(crate) memory_limit: Option<ProcessMemoryLimit>,
     pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
+    #[cfg(feature = "skills")]
+    pub(crate) skills: Option<Arc<archon_skills::SkillConversations>>,
 }
 
 impl Archon {
     /// Returns the limits of this agent's runs, as a base for [`RunOptions::with_limits`].
     pub fn limits(&self) -> &ExecutionLimits {
         &self.agent.options().limits
+    }
+
+    /// Returns the skills of this agent with its conversations, for instance for a message with which a person activates
+    /// one; `None` without [`ArchonBuilder::skills`].
+    ///
+    /// ```
+    /// use archon::{Archon, skills::{SkillActivationRequest, SkillActivator}, types::{AgentMessage, Message, Timestamp}};
+    ///
+    /// fn with_skill(agent: &Archon, name: &str, words: &str) -> Option<AgentMessage> {
+    ///     let request = SkillActivationRequest::new(name).with_activator(SkillActivator::Person);
+    ///     let activation = agent.skills()?.for_message(&request.with_user_request(words));
+    ///     let message = Message::user(activation.text_for_model(), Timestamp::default());
+    ///     Some(AgentMessage::from(message).with_mark(activation.mark?))
+    /// }
+    /// ```
+    #[cfg(feature = "skills")]
+    pub fn skills(&self) -> Option<&Arc<archon_skills::SkillConversations>> {
+        self.skills.as_ref()
     }
 
     /// Works on a task until there is a reply, in a new session.

@@ -86,6 +86,8 @@ impl ArchonBuilder {
         #[cfg(feature = "skills")]
         self.add_file_agents()?;
         let extensions = self.take_extensions();
+        #[cfg(feature = "skills")]
+        let skills = extensions.skills.clone();
         let http = &self.http.unwrap_or_default();
         let (mut providers, model) = self.model.ok_or(BuildError::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
@@ -134,6 +136,8 @@ impl ArchonBuilder {
             auto_save: self.auto_save,
             memory_limit: self.memory_limit,
             credentials: self.credentials,
+            #[cfg(feature = "skills")]
+            skills,
         })
     }
 
@@ -173,14 +177,16 @@ impl ArchonBuilder {
         }
     }
 
-    /// Takes the skills, after adding the tool that activates them and the note that lists them. `None` if a model may
-    /// activate none.
+    /// Takes the skills, after adding the tool that activates them and the note that lists them, if a model may activate
+    /// some.
     #[cfg(feature = "skills")]
     fn take_skills(&mut self) -> Option<Arc<archon_skills::SkillConversations>> {
         let conversations = crate::skill_toolbox::conversations(self.skills.take()?);
-        let tool = archon_skills::ActivateSkill::new(conversations.clone())?;
-        self.options.tool_notes.insert(tool.spec().name.clone(), crate::skill_toolbox::note(&conversations));
-        self.tools.push(Arc::new(tool));
+        if let Some(tool) = archon_skills::ActivateSkill::new(conversations.clone()) {
+            let note = crate::skill_toolbox::note(&conversations);
+            self.options.tool_notes.insert(tool.spec().name.clone(), note);
+            self.tools.push(Arc::new(tool));
+        }
         Some(conversations)
     }
 

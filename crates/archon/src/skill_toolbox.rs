@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_skills::{RuleMatcher, SkillBound, SkillConversations, SkillSet};
+use archon_skills::{ACTIVATE_SKILL, RuleMatcher, SkillBound, SkillConversations, SkillSet};
 use archon_tools::Permissions;
 use archon_types::{
     BoxFuture, CallId, Context, Encoded, Executed, Prepared, ProcessGroup, ReadyCall, SessionId, Subject,
@@ -23,16 +23,15 @@ pub(crate) fn note(conversations: &SkillConversations) -> String {
     format!("{ABOUT}\n{}", conversations.skills().format_for_prompt())
 }
 
-/// Returns the toolbox with the limits of active skills; `toolbox` itself if no skill has limits.
+/// Returns the toolbox with the limits of active skills. Also those hold that the log has of skills which are not there
+/// any more, so this is for every agent that was given a set of skills, even an empty one.
 pub(crate) fn within_skills(
     toolbox: Arc<dyn Toolbox>,
     skills: Option<Arc<SkillConversations>>,
 ) -> Arc<dyn Toolbox> {
     match skills {
-        Some(skills) if skills.skills().iter().any(|skill| skill.allowed_tools.is_some()) => {
-            Arc::new(SkillToolbox { inner: toolbox, skills })
-        }
-        _ => toolbox,
+        Some(skills) => Arc::new(SkillToolbox { inner: toolbox, skills }),
+        None => toolbox,
     }
 }
 
@@ -54,12 +53,17 @@ struct SkillToolbox {
 }
 
 impl SkillToolbox {
-    /// Returns the context of a run, with the bound.
-    fn bounded(&self, run: &Context) -> Context {
-        let (conversation, above) = (self.skills.of(&run.session), run.permission_bound.clone());
+    /// Returns the context of a run, with the bound; `None` if no skill can limit the run.
+    fn bounded(&self, run: &Context) -> Option<Context> {
+        let conversation = self.skills.of(&run.session);
+        let may_limit = self.skills.skills().iter().any(|skill| skill.allowed_tools.is_some());
+        if !may_limit && !conversation.has_limits(&run.run) {
+            return None;
+        }
         let mut bounded = run.clone();
+        let above = run.permission_bound.clone();
         bounded.permission_bound = Some(Arc::new(SkillBound::new(conversation, run.run.clone(), above)));
-        bounded
+        Some(bounded)
     }
 }
 
@@ -73,13 +77,13 @@ impl Toolbox for SkillToolbox {
     }
 
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {
-        let run = self.bounded(run);
-        Box::pin(async move { self.inner.prepare(id, call, &run).await })
+        let bounded = self.bounded(run);
+        Box::pin(async move { self.inner.prepare(id, call, bounded.as_ref().unwrap_or(run)).await })
     }
 
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
-        let run = self.bounded(run);
-        Box::pin(async move { self.inner.execute(ready, &run).await })
+        let bounded = self.bounded(run);
+        Box::pin(async move { self.inner.execute(ready, bounded.as_ref().unwrap_or(run)).await })
     }
 
     fn end_processes<'a>(
@@ -91,6 +95,10 @@ impl Toolbox for SkillToolbox {
     }
 
     fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
-        self.inner.recall(session, tool, result);
+        match tool {
+            // Also if the tool is not there any more.
+            ACTIVATE_SKILL => self.skills.recall(session, result),
+            _ => self.inner.recall(session, tool, result),
+        }
     }
 }

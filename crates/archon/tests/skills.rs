@@ -9,14 +9,15 @@ use std::{
 };
 
 use archon::{
-    Archon, ArchonBuilder, RunId, RunOptions, SessionId,
+    Archon, ArchonBuilder, RunId, RunOptions, Runs, SessionId,
     react_loop::{History, fold},
-    skills::SkillSet,
+    skills::{SkillActivationRequest, SkillActivator, SkillSet},
     store::InMemoryJournal,
     tools::{Ask, EngineOptions, FnTool},
     types::{
-        ContextConfig, Journal, Message, ModelEvent, MoreLimits, ProviderError, RecordBody, Request, Tool,
-        ToolCall, ToolMode, ToolResult, ToolSpec, Trust, metadata,
+        AgentMessage, ContextConfig, ForkOptions, InboxEntry, InboxRequest, Journal, Message, ModelEvent,
+        MoreLimits, ProviderError, RecordBody, Request, StartRun, StartRuns as _, Timestamp, Tool, ToolCall,
+        ToolMode, ToolResult, ToolSpec, Trust, metadata,
     },
 };
 use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, cases};
@@ -319,24 +320,90 @@ async fn further_active_skill_never_allows_a_call_that_was_denied_before() {
     }
 }
 
+/// Resumes a run of an agent whose skills are loaded anew, and returns the tools that then ran.
+async fn resumed(
+    run: &RunId,
+    place: &TempDir,
+    model: &FnProvider,
+    journal: &Arc<InMemoryJournal>,
+) -> Vec<String> {
+    let (builder, calls) = agent(place, model, journal);
+    let later = builder.ids(Arc::new(SeededIds::new(9))).build().unwrap();
+    let more = MoreLimits::default().with_max_turns(9);
+    let resumed = later.resume_with(run.clone(), more).await.unwrap();
+    assert!(resumed.reply().await.ended().is_finished());
+    calls.lock().unwrap().clone()
+}
+
 // spec: SK-09, SK-11
 #[tokio::test]
-async fn resumed_run_keeps_the_limits_of_its_active_skill() {
-    let place = tempfile::tempdir().unwrap();
-    skill(&place, "narrow", "allowed-tools: alpha\n", "Do it.");
-    let journal = Arc::new(InMemoryJournal::new());
-    let turns = vec![vec![activate("a1", "narrow")], vec![plain("c1", "alpha"), plain("c2", "beta")]];
-    let model = model(turns);
-    let first = agent(&place, &model, &journal).0.build().unwrap();
-    let limits = first.limits().clone().with_max_turns(1);
-    let ended = first.run_with("Do it", in_session("run_1").with_limits(limits)).await.ended();
-    assert!(!ended.is_finished(), "{ended:?}");
-    let (builder, calls) = agent(&place, &model, &journal);
-    let later = builder.ids(Arc::new(SeededIds::new(9))).build().unwrap();
-    let more = MoreLimits::default().with_max_turns(5);
-    let resumed = later.resume_with(RunId::new("run_1"), more).await.unwrap();
-    assert!(resumed.reply().await.ended().is_finished());
-    assert_eq!(*calls.lock().unwrap(), ["alpha"]);
+async fn resumed_run_keeps_the_limits_of_its_active_skill_whatever_became_of_the_skill() {
+    for change in ["as it was", "without limits", "gone", "in a fork"] {
+        let place = tempfile::tempdir().unwrap();
+        skill(&place, "narrow", "allowed-tools: alpha\n", "Do it.");
+        let journal = Arc::new(InMemoryJournal::new());
+        let turns = vec![vec![activate("a1", "narrow")], vec![plain("c1", "alpha"), plain("c2", "beta")]];
+        let model = model(turns);
+        let first = agent(&place, &model, &journal).0.build().unwrap();
+        let limits = first.limits().clone().with_max_turns(1);
+        let ended = first.run_with("Do it", in_session("run_1").with_limits(limits)).await.ended();
+        assert!(!ended.is_finished(), "{ended:?}");
+        match change {
+            "without limits" => skill(&place, "narrow", "", "Do it."),
+            "gone" => fs::remove_dir_all(place.path().join("narrow")).unwrap(),
+            _ => {}
+        }
+        let mut run = RunId::new("run_1");
+        if change == "in a fork" {
+            let fork = first.fork(&run, ForkOptions::default()).await.unwrap();
+            assert!(fork.wants_answer);
+            run = fork.run;
+        }
+        let ran = resumed(&run, &place, &model, &journal).await;
+        assert_eq!(ran, ["alpha"], "{change}");
+    }
+}
+
+// spec: SK-09, SK-11
+#[tokio::test]
+async fn skill_of_a_persons_message_limits_the_run_that_receives_it_also_after_a_resume() {
+    for is_steer in [false, true] {
+        let place = tempfile::tempdir().unwrap();
+        skill(&place, "narrow", "allowed-tools: alpha\ndisable-model-invocation: true\n", "Do it.");
+        let journal = Arc::new(InMemoryJournal::new());
+        let turns = vec![vec![plain("c1", "alpha")], vec![plain("c2", "alpha"), plain("c3", "beta")]];
+        let model = model(turns);
+        let first = agent(&place, &model, &journal).0.build().unwrap();
+        let limits = first.limits().clone().with_max_turns(1);
+        let request = SkillActivationRequest::new("narrow").with_activator(SkillActivator::Person);
+        let activation = first.skills().unwrap().for_message(&request);
+        let message = AgentMessage::from(Message::user(activation.text_for_model(), Timestamp::default()));
+        let message = message.with_mark(activation.mark.unwrap());
+        let run = match is_steer {
+            true => {
+                let _ = first.run_with("Do it", in_session("run_1").with_limits(limits)).await;
+                let (run, request) = (RunId::new("run_1"), InboxRequest::Steer { message });
+                let entry = InboxEntry::new("m", Timestamp::default(), request);
+                journal.inbox().unwrap().post(&run, entry).await.unwrap();
+                run
+            }
+            false => {
+                let runs = Runs::new(first);
+                let mut request = StartRun::with_messages(vec![message]);
+                request.settings.limits = Some(limits);
+                let run = runs.start(request).await.unwrap().run;
+                let _ = runs.reply(&run).await;
+                // The process that resumes the run has no such skill.
+                fs::remove_dir_all(place.path().join("narrow")).unwrap();
+                run
+            }
+        };
+        assert_eq!(resumed(&run, &place, &model, &journal).await, ["alpha"], "steered: {is_steer}");
+        if is_steer {
+            let seen = model.requests();
+            assert!(seen.last().unwrap().messages.iter().any(|message| message.text().contains("Do it.")));
+        }
+    }
 }
 
 // spec: SK-07, A-47

@@ -1,6 +1,6 @@
 //! The request to activate a skill, and its result.
 
-use archon_types::{CommandId, Message, RunId, Timestamp};
+use archon_types::{CommandId, Message, RunId, Timestamp, ToolMark};
 
 use crate::{AllowedTools, SkillError, SkillLevel};
 
@@ -136,7 +136,7 @@ impl SkillActivationRequest {
 /// assert!(!result.success && result.messages.is_empty());
 /// assert_eq!(result.error.unwrap().to_string(), "there is no skill `release`; no skills are loaded");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SkillActivationResult {
     /// The messages, in order. All of them belong into the conversation, or none.
@@ -147,6 +147,9 @@ pub struct SkillActivationResult {
     pub success: bool,
     /// The reason if it is not.
     pub error: Option<SkillError>,
+    /// The mark with which a message brings the activation into the run that receives it; `None` after an error. See
+    /// [`SkillConversations::for_message`](crate::SkillConversations::for_message).
+    pub mark: Option<ToolMark>,
     /// True if the messages have the instructions, which the conversation did not have before.
     pub(crate) brings_instructions: bool,
 }

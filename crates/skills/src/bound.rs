@@ -39,7 +39,7 @@ impl SkillBound {
 impl PermissionBound for SkillBound {
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit {
         match self.conversation.blocker(&self.run, &tool.name, subject) {
-            Some(skill) => Permit::Deny(format!("allowed-tools of the active skill `{}`", skill.name)),
+            Some(skill) => Permit::Deny(format!("allowed-tools of the active skill `{skill}`")),
             None => self.above.as_ref().map_or(Permit::Allow, |above| above.verdict(tool, subject, run)),
         }
     }

@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{CLEANUP_TOOL, CommandId, RunId, Subject, TOOL_SEARCH, Timestamp};
+use archon_types::{CLEANUP_TOOL, CommandId, Json, RunId, Subject, TOOL_SEARCH};
 
 use crate::{
-    ACTIVATE_SKILL, RuleMatcher, Skill, SkillActivationRequest, SkillActivationResult, SkillActivator,
-    SkillError, SkillLevel, SkillMessage, SkillMessageKind, SkillModifier, SkillSet,
+    ACTIVATE_SKILL, ActiveSkill, AllowedTools, RuleMatcher, SkillActivationRequest, SkillActivationResult,
+    SkillError, SkillSet, activation_steps,
 };
 
 /// The skills of one conversation. A skill is active in the run that activated it, which a person's next message ends.
@@ -60,20 +60,6 @@ struct State {
 /// A run and the command of its turn; no command for a turn of an earlier process, and for a person.
 type Turn = (RunId, Option<CommandId>);
 
-/// A skill that is active in a conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ActiveSkill {
-    /// The skill.
-    pub skill: Arc<Skill>,
-    /// The id of the activation.
-    pub activation_id: String,
-    /// The names of the skills that led to this one, the outermost first.
-    pub activation_chain: Vec<String>,
-    /// The time of the activation.
-    pub since: Timestamp,
-}
-
 /// Counts of activations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -92,6 +78,12 @@ impl SkillMetrics {
     /// Returns the number of different skills that were activated.
     pub fn unique_skills(&self) -> usize {
         self.by_skill.len()
+    }
+
+    pub(crate) fn count(&mut self, skill: &str, is_loaded: bool) {
+        self.activations += 1;
+        self.repeated += u64::from(is_loaded);
+        *self.by_skill.entry(skill.to_owned()).or_default() += 1;
     }
 
     /// Adds the counts of another conversation.
@@ -136,38 +128,25 @@ impl SkillConversation {
         state: &mut State,
         request: &SkillActivationRequest,
     ) -> Result<SkillActivationResult, SkillError> {
-        let skill = self.skills.find(&request.skill_name)?;
-        if skill.disable_model_invocation && request.activator == SkillActivator::Model {
-            return Err(SkillError::OnlyByPerson(skill.name.clone()));
-        }
-        check_chain(request)?;
+        let skill = activation_steps::check(&self.skills, request)?;
         let is_loaded = state.loaded.contains_key(&skill.name);
-        let messages = messages(skill, request, is_loaded)?;
-        let brings_instructions = request.load_level > SkillLevel::Metadata && !is_loaded;
-        if brings_instructions {
+        let result = activation_steps::result(skill, request, is_loaded)?;
+        if result.brings_instructions {
             state.loaded.insert(skill.name.clone(), (request.run.clone(), request.turn));
         }
-        state.make_active(skill, request);
-        state.metrics.activations += 1;
-        state.metrics.repeated += u64::from(is_loaded);
-        *state.metrics.by_skill.entry(skill.name.clone()).or_default() += 1;
-        let modifier = modifier(skill);
-        Ok(SkillActivationResult {
-            messages,
-            context_modifier: Some(modifier),
-            success: true,
-            error: None,
-            brings_instructions,
-        })
+        state.make_active(request.run.clone(), ActiveSkill::of(skill, request));
+        state.metrics.count(&skill.name, is_loaded);
+        Ok(result)
     }
 
-    /// Restores an activation that an earlier process made: the conversation has the instructions.
-    pub fn restore(&self, request: &SkillActivationRequest) {
-        if let Some(skill) = self.skills.get(&request.skill_name) {
-            let mut state = self.state();
-            state.loaded.insert(skill.name.clone(), (request.run.clone(), request.turn));
-            state.make_active(skill, request);
-        }
+    /// Restores an activation from the object of its [mark](SkillActivationResult::mark), for instance one that an earlier
+    /// process made: the conversation has the instructions. The limits are those that the skill had when it was activated,
+    /// also if its file has changed or is gone since.
+    pub fn restore(&self, seen: &Json) {
+        let Some((run, active)) = ActiveSkill::of_mark(seen) else { return };
+        let mut state = self.state();
+        state.loaded.insert(active.name.clone(), (run.clone(), None));
+        state.make_active(run, active);
     }
 
     /// Ends the active skills of a run, so that their limits and models no longer apply to it.
@@ -202,14 +181,14 @@ impl SkillConversation {
     /// [`SkillError::CallerNotActive`].
     pub fn chain_below(&self, run: &RunId, skill: &str) -> Result<Vec<String>, SkillError> {
         let state = self.state();
-        let active = state.of(run).iter().rev().find(|active| active.skill.name == skill);
+        let active = state.of(run).iter().rev().find(|active| active.name == skill);
         let active = active.ok_or_else(|| SkillError::CallerNotActive(skill.to_owned()))?;
         Ok(active.activation_chain.iter().cloned().chain([skill.to_owned()]).collect())
     }
 
     /// Returns the model that the newest active skill of a run names, if one does.
     pub fn model(&self, run: &RunId) -> Option<String> {
-        self.state().of(run).iter().rev().find_map(|active| active.skill.model.clone())
+        self.state().of(run).iter().rev().find_map(|active| active.model.clone())
     }
 
     /// Returns true if some calls of this tool may be allowed, so that its definition belongs into a request of the run.
@@ -217,32 +196,32 @@ impl SkillConversation {
         self.blocker_by(run, tool, |tools| tools.names_tool(tool)).is_none()
     }
 
-    /// Returns the first active skill of a run that does not allow this call, if there is one. Each active skill with a list of
-    /// tools must allow it, so that a further skill never allows more. Tools that only serve the conversation are not limited: `activate_skill`,
-    /// `tool_search`, `cleanup_tool_call`.
-    pub fn blocker(&self, run: &RunId, tool: &str, subject: &Subject) -> Option<Arc<Skill>> {
+    /// Returns true if an active skill of a run limits its tools.
+    pub fn has_limits(&self, run: &RunId) -> bool {
+        self.state().of(run).iter().any(|active| active.allowed_tools.is_some())
+    }
+
+    /// Returns the name of the first active skill of a run that does not allow this call, if there is one. Each active
+    /// skill with a list of tools must allow it, so that a further skill never allows more. Tools that only serve the
+    /// conversation are not limited: `activate_skill`, `tool_search`, `cleanup_tool_call`.
+    pub fn blocker(&self, run: &RunId, tool: &str, subject: &Subject) -> Option<String> {
         self.blocker_by(run, tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
     }
 
-    fn blocker_by(
-        &self,
-        run: &RunId,
-        tool: &str,
-        allows: impl Fn(&crate::AllowedTools) -> bool,
-    ) -> Option<Arc<Skill>> {
+    fn blocker_by(&self, run: &RunId, tool: &str, allows: impl Fn(&AllowedTools) -> bool) -> Option<String> {
         if [ACTIVATE_SKILL, TOOL_SEARCH, CLEANUP_TOOL].contains(&tool) {
             return None;
         }
         let state = self.state();
         let blocks =
-            |active: &&ActiveSkill| active.skill.allowed_tools.as_ref().is_some_and(|tools| !allows(tools));
-        state.of(run).iter().find(blocks).map(|active| active.skill.clone())
+            |active: &&ActiveSkill| active.allowed_tools.as_ref().is_some_and(|tools| !allows(tools));
+        state.of(run).iter().find(blocks).map(|active| active.name.clone())
     }
 
     /// Reads a text file of a skill whose instructions the conversation has.
     ///
     /// # Errors
-    /// [`SkillError::NotActive`] for another skill; else as [`Skill::read_file`], also for a file that is not text.
+    /// [`SkillError::NotActive`] for another skill; else as [`Skill::read_file`](crate::Skill::read_file), also for a file that is not text.
     pub fn read_file(&self, skill: &str, name: &str) -> Result<String, SkillError> {
         let skill = self.skills.find(skill)?;
         if !self.state().loaded.contains_key(&skill.name) {
@@ -270,70 +249,16 @@ impl State {
         self.active.get(run).map_or(&[], Vec::as_slice)
     }
 
-    fn make_active(&mut self, skill: &Arc<Skill>, request: &SkillActivationRequest) {
-        // The first activation has the shortest chain, and its limits are the same.
-        let active = self.active.entry(request.run.clone()).or_default();
-        if active.iter().all(|active| active.skill.name != skill.name) {
-            active.push(ActiveSkill {
-                skill: skill.clone(),
-                activation_id: request.activation_id.clone(),
-                activation_chain: request.activation_chain.clone(),
-                since: request.at,
-            });
+    fn make_active(&mut self, run: RunId, skill: ActiveSkill) {
+        // The first activation has the shortest chain. A second one with other limits can only narrow.
+        let active = self.active.entry(run).or_default();
+        if active
+            .iter()
+            .all(|other| (&other.name, &other.allowed_tools) != (&skill.name, &skill.allowed_tools))
+        {
+            active.push(skill);
         }
     }
-}
-
-/// Refuses a skill that is in its own chain, and a chain that is too long.
-fn check_chain(request: &SkillActivationRequest) -> Result<(), SkillError> {
-    let (chain, name) = (&request.activation_chain, &request.skill_name);
-    if chain.contains(name) {
-        let names: Vec<&str> = chain.iter().chain([name]).map(String::as_str).collect();
-        return Err(SkillError::Circular(names.join(" → ")));
-    }
-    let depth = request.activation_depth.max(u32::try_from(chain.len()).unwrap_or(u32::MAX));
-    match depth > request.max_depth {
-        true => Err(SkillError::TooDeep(request.max_depth)),
-        false => Ok(()),
-    }
-}
-
-fn modifier(skill: &Skill) -> SkillModifier {
-    SkillModifier {
-        allowed_tools: skill.allowed_tools.clone(),
-        model: skill.model.clone(),
-        disable_model_invocation: skill.disable_model_invocation,
-    }
-}
-
-/// Returns the messages of an activation.
-fn messages(
-    skill: &Skill,
-    request: &SkillActivationRequest,
-    is_loaded: bool,
-) -> Result<Vec<SkillMessage>, SkillError> {
-    let name = &skill.name;
-    let about = match request.user_request.as_str() {
-        "" => format!("The skill `{name}` is active."),
-        words => format!("The skill `{name}` is active, for: {words}"),
-    };
-    let mut messages = vec![SkillMessage::new(SkillMessageKind::Metadata, about)];
-    let instruction = match (request.load_level, is_loaded) {
-        (SkillLevel::Metadata, _) => None,
-        (_, true) => Some("Its instructions are already in this conversation; follow them.".to_owned()),
-        (level, false) => Some(skill.content(level)?),
-    };
-    messages.extend(instruction.map(|text| SkillMessage::new(SkillMessageKind::Instruction, text)));
-    let mut limits = Vec::new();
-    if let Some(tools) = &skill.allowed_tools {
-        limits
-            .push(format!("Only these tools may be called while it is active: {}.", tools.rules().join(" ")));
-    }
-    limits.extend(skill.model.as_ref().map(|model| format!("The model is {model}.")));
-    if !limits.is_empty() {
-        messages.push(SkillMessage::new(SkillMessageKind::Permissions, limits.join(" ")));
-    }
-    Ok(messages)
 }
 
 archon_types::debug_fields!(SkillConversation: skills);

@@ -5,9 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::SessionId;
+use archon_types::{SessionId, ToolResult, metadata};
 
-use crate::{RuleMatcher, SkillConversation, SkillMetrics, SkillSet};
+use crate::{
+    RuleMatcher, SkillActivationRequest, SkillActivationResult, SkillConversation, SkillError, SkillMetrics,
+    SkillSet, activation_steps,
+};
 
 /// The most conversations that are kept while nobody uses them.
 const MOST: usize = 1_000;
@@ -39,8 +42,8 @@ struct Held {
     by_session: HashMap<SessionId, (u64, Arc<SkillConversation>)>,
     /// Counts uses, to find the conversation that was used the longest time ago.
     uses: u64,
-    /// The counts of dropped conversations.
-    dropped: SkillMetrics,
+    /// The counts of dropped conversations, and of activations for messages.
+    counts: SkillMetrics,
 }
 
 impl SkillConversations {
@@ -75,10 +78,55 @@ impl SkillConversations {
         conversation
     }
 
+    /// Returns the activation of a skill by a message of a person. Nothing is active yet: give the message the
+    /// [text](SkillActivationResult::text_for_model) and the [mark](SkillActivationResult::mark) of the result. The skill is
+    /// then active in the run that receives the message, in whichever process, and again when that run is resumed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use archon_skills::{SkillActivationRequest, SkillActivator, SkillConversations, SkillSet};
+    /// use archon_types::{AgentMessage, Message, Timestamp};
+    ///
+    /// fn message(skills: &SkillConversations, name: &str, words: &str) -> Option<AgentMessage> {
+    ///     let request = SkillActivationRequest::new(name).with_activator(SkillActivator::Person);
+    ///     let activation = skills.for_message(&request.with_user_request(words));
+    ///     let text = format!("/{name} {words}\n\n{}", activation.text_for_model());
+    ///     Some(AgentMessage::from(Message::user(text, Timestamp::default())).with_mark(activation.mark?))
+    /// }
+    /// let skills = SkillConversations::new(Arc::new(SkillSet::new()));
+    /// assert!(message(&skills, "release-notes", "for 1.2").is_none());
+    /// ```
+    pub fn for_message(&self, request: &SkillActivationRequest) -> SkillActivationResult {
+        match self.try_for_message(request) {
+            Ok(result) => result,
+            Err(error) => {
+                self.held().counts.refused += 1;
+                SkillActivationResult::failed(error)
+            }
+        }
+    }
+
+    fn try_for_message(&self, request: &SkillActivationRequest) -> Result<SkillActivationResult, SkillError> {
+        let skill = activation_steps::check(&self.skills, request)?;
+        // Instructions of an earlier message may have been compacted since.
+        let result = activation_steps::result(skill, request, false)?;
+        self.held().counts.count(&skill.name, false);
+        Ok(result)
+    }
+
+    /// Restores an active skill from a result of the tool `activate_skill`, or from that of a message's
+    /// [mark](SkillActivationResult::mark), when a session is resumed.
+    pub fn recall(&self, session: &SessionId, result: &ToolResult) {
+        if let Some(seen) = result.metadata.get(metadata::SEEN) {
+            self.of(session).restore(seen);
+        }
+    }
+
     /// Returns the counts of all conversations.
     pub fn metrics(&self) -> SkillMetrics {
         let held = self.held();
-        let mut metrics = held.dropped.clone();
+        let mut metrics = held.counts.clone();
         held.by_session.values().for_each(|(_, conversation)| metrics.add(&conversation.metrics()));
         metrics
     }
@@ -105,7 +153,7 @@ impl Held {
             self.by_session.iter().filter(|(_, (_, conversation))| Arc::strong_count(conversation) == 1);
         let oldest = idle.min_by_key(|(_, (used, _))| *used).map(|(session, _)| session.clone());
         if let Some((_, dropped)) = oldest.and_then(|session| self.by_session.remove(&session)) {
-            self.dropped.add(&dropped.metrics());
+            self.counts.add(&dropped.metrics());
         }
     }
 }

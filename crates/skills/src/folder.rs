@@ -2,16 +2,19 @@
 //! that a skill cannot show files that are not its own.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Component, Path, PathBuf},
 };
 
 use crate::{SkillError, skill_file};
 
-/// The most files and folders of a skill that are looked at.
-const MOST_ENTRIES: usize = 5_000;
-/// The most bytes of a skill's files that are hashed.
-const MOST_BYTES: u64 = 200 * 1024 * 1024;
+/// The most files and folders of a skill that are listed.
+const MOST_LISTED: usize = 5_000;
+/// The most files and folders of a folder that is hashed.
+const MOST_HASHED: usize = 1_000;
+/// The most bytes of the files of a folder that is hashed.
+const MOST_BYTES: u64 = 16 << 20;
 /// The folders inside of each other that are looked at.
 const DEEPEST: usize = 16;
 /// Folders that are written by tools and have nothing for a model.
@@ -32,12 +35,21 @@ enum EntryKind {
     Other,
 }
 
+/// A folder as it was hashed, with its files in memory: what is read from here is what has the hash.
+pub(crate) struct HashedFolder {
+    pub(crate) hash: String,
+    /// The content of each file by its path below the folder, with `/`.
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// The paths of symbolic links, each with its target in bytes.
+    pub(crate) links: BTreeMap<String, Vec<u8>>,
+}
+
 /// Returns the paths of a skill's files below its folder, in order and without `SKILL.md`.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
-    let mut entries = Vec::new();
+    let mut walk = Walk { skipped: &SKIPPED, most: MOST_LISTED, count: 0, entries: Vec::new() };
     // What cannot be listed cannot be read either; the instructions are useful without it.
-    let _ = walk(folder, "", 0, &SKIPPED, &mut entries);
-    let files = entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
+    let _ = walk.add(folder, "", 0);
+    let files = walk.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
     files.map(|entry| entry.name).filter(|name| name != skill_file::SKILL_FILE).collect()
 }
 
@@ -61,14 +73,30 @@ pub(crate) fn inside(folder: &Path, name: &str) -> Result<PathBuf, SkillError> {
     Ok(path)
 }
 
+/// Returns the path of a file below its folder, with `/`, as the hashed folder has it.
+pub(crate) fn name_below(folder: &Path, file: &Path) -> String {
+    let parts = file.strip_prefix(folder).unwrap_or(file).components();
+    let names: Vec<_> = parts.map(|part| part.as_os_str().to_string_lossy()).collect();
+    names.join("/")
+}
+
 /// Returns the SHA-256 of a folder in hexadecimal digits: of the path and the content of each file, and of the path
 /// and the target of each symbolic link. It changes with every change that a skill could make use of.
 ///
 /// # Errors
-/// A file cannot be read, or the folder has more than 5,000 files or more than 200 MB.
+/// A file cannot be read, or the folder has more than 1,000 files and folders, or files of more than 16 MiB.
 pub fn folder_hash(folder: &Path) -> io::Result<String> {
-    let mut entries = Vec::new();
-    walk(folder, "", 0, &[], &mut entries)?;
+    Ok(load(folder)?.hash)
+}
+
+/// Reads a folder and hashes what was read.
+///
+/// # Errors
+/// As [`folder_hash`].
+pub(crate) fn load(folder: &Path) -> io::Result<HashedFolder> {
+    let mut walk = Walk { skipped: &[], most: MOST_HASHED, count: 0, entries: Vec::new() };
+    walk.add(folder, "", 0)?;
+    let mut loaded = HashedFolder { hash: String::new(), files: BTreeMap::new(), links: BTreeMap::new() };
     let mut hash = hmac_sha256::Hash::new();
     // The length before each part makes sure that different folders give different input.
     let mut add = |part: &[u8]| {
@@ -76,58 +104,76 @@ pub fn folder_hash(folder: &Path) -> io::Result<String> {
         hash.update(part);
     };
     add(b"archon skill folder 1");
-    let mut bytes = 0;
-    for entry in entries {
-        bytes += entry.path.symlink_metadata()?.len();
-        if bytes > MOST_BYTES {
-            return Err(io::Error::other(format!("the folder has more than {MOST_BYTES} bytes")));
-        }
-        let (kind, content) = match entry.kind {
-            EntryKind::File => ("file", fs::read(&entry.path)?),
-            EntryKind::Link => ("link", fs::read_link(&entry.path)?.into_os_string().into_encoded_bytes()),
+    let mut room = MOST_BYTES;
+    for Entry { name, path, kind } in walk.entries {
+        let (label, content) = match kind {
+            EntryKind::File => ("file", read_within(&path, &mut room)?),
+            EntryKind::Link => ("link", fs::read_link(&path)?.into_os_string().into_encoded_bytes()),
             EntryKind::Other => ("other", Vec::new()),
         };
-        [kind.as_bytes(), entry.name.as_bytes(), &content].into_iter().for_each(&mut add);
+        [label.as_bytes(), name.as_bytes(), &content].into_iter().for_each(&mut add);
+        match kind {
+            EntryKind::File => drop(loaded.files.insert(name, content)),
+            EntryKind::Link => drop(loaded.links.insert(name, content)),
+            EntryKind::Other => {}
+        }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    loaded.hash = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(loaded)
 }
 
-/// Adds the files of a folder, in the order of their names.
-fn walk(
-    folder: &Path,
-    below: &str,
-    depth: usize,
-    skipped: &[&str],
-    entries: &mut Vec<Entry>,
-) -> io::Result<()> {
-    let mut found = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    found.sort_by_key(fs::DirEntry::file_name);
-    for item in found {
-        if entries.len() >= MOST_ENTRIES {
-            return Err(io::Error::other(format!("the folder has more than {MOST_ENTRIES} files")));
-        }
-        let part = item.file_name();
-        let part = part.to_str().ok_or_else(|| io::Error::other("a file's name is not UTF-8"))?;
-        let name = if below.is_empty() { part.to_owned() } else { format!("{below}/{part}") };
-        let kind = item.file_type()?;
-        if kind.is_dir() {
-            if skipped.contains(&part) {
+/// Reads a file, and takes its size from the room that is left.
+fn read_within(file: &Path, room: &mut u64) -> io::Result<Vec<u8>> {
+    let (content, is_whole) = skill_file::read(file, *room)?;
+    if !is_whole {
+        return Err(io::Error::other(format!("its files have more than {} MiB", MOST_BYTES >> 20)));
+    }
+    *room -= content.len() as u64;
+    Ok(content)
+}
+
+/// The files of a folder and of those below it, in the order of their names.
+struct Walk<'w> {
+    skipped: &'w [&'w str],
+    /// The most files and folders.
+    most: usize,
+    count: usize,
+    entries: Vec<Entry>,
+}
+
+impl Walk<'_> {
+    fn add(&mut self, folder: &Path, below: &str, depth: usize) -> io::Result<()> {
+        // One more than there may be is enough to see that there are too many.
+        let room = self.most.saturating_sub(self.count) + 1;
+        let mut found = fs::read_dir(folder)?.take(room).collect::<io::Result<Vec<_>>>()?;
+        found.sort_by_key(fs::DirEntry::file_name);
+        for item in found {
+            self.count += 1;
+            if self.count > self.most {
+                return Err(io::Error::other(format!("it has more than {} files and folders", self.most)));
+            }
+            let part = item.file_name();
+            let part = part.to_str().ok_or_else(|| io::Error::other("a file's name is not UTF-8"))?;
+            let name = if below.is_empty() { part.to_owned() } else { format!("{below}/{part}") };
+            let kind = item.file_type()?;
+            if kind.is_dir() {
+                if self.skipped.contains(&part) {
+                    continue;
+                }
+                if depth == DEEPEST {
+                    let text = format!("more than {DEEPEST} folders are inside of each other");
+                    return Err(io::Error::other(text));
+                }
+                self.add(&item.path(), &name, depth + 1)?;
                 continue;
             }
-            if depth == DEEPEST {
-                return Err(io::Error::other(format!(
-                    "more than {DEEPEST} folders are inside of each other"
-                )));
-            }
-            walk(&item.path(), &name, depth + 1, skipped, entries)?;
-            continue;
+            let kind = match (kind.is_file(), kind.is_symlink()) {
+                (true, _) => EntryKind::File,
+                (_, true) => EntryKind::Link,
+                _ => EntryKind::Other,
+            };
+            self.entries.push(Entry { name, path: item.path(), kind });
         }
-        let kind = match (kind.is_file(), kind.is_symlink()) {
-            (true, _) => EntryKind::File,
-            (_, true) => EntryKind::Link,
-            _ => EntryKind::Other,
-        };
-        entries.push(Entry { name, path: item.path(), kind });
+        Ok(())
     }
-    Ok(())
 }

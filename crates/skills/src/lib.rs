@@ -6,7 +6,8 @@
 //! *Invariants*
 //!
 //! - A conversation gets the instructions of a skill once.
-//! - A further active skill never allows a call that was not allowed before.
+//! - A further active skill never allows a call that was not allowed before, and the limits of an active skill hold until
+//!   its run ends, whatever becomes of its file.
 //! - Nothing outside of a skill's folder is read, and no symbolic link below the given folders is followed.
 //! - A project's skill is loaded, and its instructions are read, only while its folder has the hash that a person
 //!   trusted. The same holds for a project's agent file.
@@ -47,6 +48,7 @@
 // | `validate`, the strict validation | `validate.rs`, `limits.rs` |
 // | `AllowedTools`, the tools of a skill | `allowed_tools.rs` |
 // | requests and results of an activation | `activation.rs` |
+// | the checks of an activation; `ActiveSkill` with its mark in the log | `activation_steps.rs`, `active_skill.rs` |
 // | `SkillConversation`, the active skills of a conversation | `conversation.rs` |
 // | `SkillConversations`, the conversations of an agent | `conversations.rs` |
 // | `ActivateSkill`, the tool of the model | `tool.rs` |
@@ -56,6 +58,8 @@
 // | `AgentFileProblem`, a problem with file and line | `agents/problem.rs` |
 
 mod activation;
+mod activation_steps;
+mod active_skill;
 mod agents;
 mod allowed_tools;
 mod bound;
@@ -83,10 +87,11 @@ pub use activation::{
     ACTIVATE_SKILL, SkillActivationRequest, SkillActivationResult, SkillActivator, SkillMessage,
     SkillMessageKind, SkillModifier, SkillVisibility,
 };
+pub use active_skill::ActiveSkill;
 pub use agents::{AgentFile, AgentFilePlaces, AgentFileProblem, AgentFiles};
 pub use allowed_tools::{AllowedTools, RuleMatcher};
 pub use bound::SkillBound;
-pub use conversation::{ActiveSkill, SkillConversation, SkillMetrics};
+pub use conversation::{SkillConversation, SkillMetrics};
 pub use conversations::SkillConversations;
 pub use error::SkillError;
 pub use folder::folder_hash;
@@ -95,5 +100,5 @@ pub use problem::{SkillProblem, SkillProblemKind};
 pub use set::SkillSet;
 pub use skill::{Skill, SkillLevel};
 pub use tool::{ActivateSkill, SKILL_METADATA};
-pub use trust::{SkillTrust, UntrustedSkill};
+pub use trust::{SkillTrust, UntrustedFile, UntrustedSkill};
 pub use validate::validate;

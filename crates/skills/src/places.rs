@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    Skill, SkillProblem, SkillSet, SkillTrust, UntrustedSkill, folder_hash, problem::SkillProblemKind as Kind,
+    Skill, SkillProblem, SkillSet, SkillTrust, UntrustedSkill, folder, problem::SkillProblemKind as Kind,
+    scan, skill_file, skill_file::SKILL_FILE,
 };
 
 /// The folders of skills below a home folder and below a project, the weakest first.
@@ -60,7 +61,8 @@ impl SkillPlaces {
 
 impl SkillSet {
     /// Loads the skills of the places. A project's skill is loaded only if `trust` knows the present content of its
-    /// folder; the others are in [`untrusted`](Self::untrusted), each with a warning.
+    /// folder; the others are in [`untrusted`](Self::untrusted), each with a warning. A folder with more than 1,000 files
+    /// and folders, or files of more than 16 MiB, is left out with a warning.
     ///
     /// The sources are `user:` and `project:` with the folder, such as `user:.agents/skills`.
     pub fn discover(places: &SkillPlaces, trust: &dyn SkillTrust) -> Self {
@@ -81,7 +83,7 @@ impl SkillSet {
 
 /// Loads the trusted skills of a project's folder.
 fn of_project(root: &Path, folder: &str, trust: &dyn SkillTrust) -> SkillSet {
-    let dir = root.join(folder);
+    let (dir, source) = (root.join(folder), format!("project:{folder}"));
     let mut set = SkillSet::new();
     let (Ok(real_root), Ok(real)) = (root.canonicalize(), dir.canonicalize()) else { return set };
     if !real.starts_with(&real_root) {
@@ -90,32 +92,34 @@ fn of_project(root: &Path, folder: &str, trust: &dyn SkillTrust) -> SkillSet {
         set.warnings.push(SkillProblem::new(dir, 1, Kind::Link, text));
         return set;
     }
-    let found = SkillSet::load_dir(&real, &format!("project:{folder}"));
-    for skill in found.iter() {
-        match folder_hash(&skill.folder) {
-            Ok(hash) if trust.is_trusted(&skill.folder, &hash) => {
-                let skill = Skill { trusted_hash: Some(hash), ..Skill::clone(skill) };
-                set.insert(Arc::new(skill));
-            }
-            Ok(hash) => {
-                let text =
-                    "no person has trusted the skill with its present files; it is left out until then";
-                set.warnings.push(SkillProblem::new(skill.file(), 1, Kind::Untrusted, text));
-                set.untrusted.push(UntrustedSkill {
-                    name: skill.name.clone(),
-                    description: skill.description.clone(),
-                    folder: skill.folder.clone(),
-                    hash,
-                });
-            }
-            Err(error) => {
-                let text = format!(
-                    "the skill's files cannot be read ({error}), so that nobody can trust them; it is left out"
-                );
-                set.warnings.push(SkillProblem::new(skill.file(), 1, Kind::Untrusted, text));
-            }
-        }
+    let found = scan::folders(&real);
+    set.warnings.extend(found.problems);
+    for folder in &found.folders {
+        add_of_project(&mut set, folder, &source, trust);
     }
-    set.warnings.splice(0..0, found.warnings);
     set
+}
+
+/// Adds the skill in a folder of a project, if a person trusts the content of the folder that was read.
+fn add_of_project(set: &mut SkillSet, folder: &Path, source: &str, trust: &dyn SkillTrust) {
+    let file = folder.join(SKILL_FILE);
+    let loaded = match folder::load(folder) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let text = format!(
+                "nobody can trust the skill, because its folder cannot be hashed ({error}); it is left out"
+            );
+            return set.warnings.push(SkillProblem::new(file, 1, Kind::Untrusted, text));
+        }
+    };
+    let content = loaded.files.get(SKILL_FILE).map(Vec::as_slice).unwrap_or_default();
+    let (skill, problems) = Skill::parse(skill_file::head(content), folder, source);
+    set.warnings.extend(problems);
+    let Some(skill) = skill else { return };
+    if trust.is_trusted(folder, &loaded.hash) {
+        return set.insert(Arc::new(Skill { trusted_hash: Some(loaded.hash), ..skill }));
+    }
+    let text = "no person has trusted the skill with its present files; it is left out until then";
+    set.warnings.push(SkillProblem::new(file, 1, Kind::Untrusted, text));
+    set.untrusted.push(UntrustedSkill::new(skill, loaded));
 }

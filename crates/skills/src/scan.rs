@@ -12,6 +12,9 @@ const DEEPEST: usize = 6;
 /// The most folders that are searched.
 const MOST_FOLDERS: usize = 2_000;
 
+/// The most files and folders directly in a folder that is searched.
+const MOST_ENTRIES: usize = 10_000;
+
 /// The folders of skills, and the problems of the search.
 #[derive(Default)]
 pub(crate) struct Found {
@@ -48,7 +51,14 @@ impl Found {
                 );
             }
         };
-        let mut entries: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let entries = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut entries: Vec<PathBuf> = entries.take(MOST_ENTRIES + 1).collect();
+        if entries.len() > MOST_ENTRIES {
+            let text = format!(
+                "the folder has more than {MOST_ENTRIES} files and folders, and is not searched for skills"
+            );
+            return self.add_problem(folder, Kind::Limit, &text);
+        }
         entries.sort();
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(file) = entries.iter().find(|path| name(path) == SKILL_FILE) {

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -77,9 +78,18 @@ impl Skill {
     /// Loads the fields of the skill in a folder. The problems are warnings if there is a skill; else the last one is
     /// the reason.
     pub(crate) fn load(folder: &Path, source: &str) -> (Option<Self>, Vec<SkillProblem>) {
+        Self::parse(skill_file::read_head(&folder.join(skill_file::SKILL_FILE)), folder, source)
+    }
+
+    /// Does the same as [`load`](Self::load) with the beginning of the skill's file as it was read.
+    pub(crate) fn parse(
+        head: io::Result<String>,
+        folder: &Path,
+        source: &str,
+    ) -> (Option<Self>, Vec<SkillProblem>) {
         let file = folder.join(skill_file::SKILL_FILE);
         let failed = |line, kind, text: String| (None, vec![SkillProblem::new(&file, line, kind, text)]);
-        let text = match skill_file::read_head(&file) {
+        let text = match head {
             Ok(text) => text,
             Err(e) => {
                 return failed(
@@ -125,12 +135,13 @@ impl Skill {
     /// # Errors
     /// [`SkillError::Unreadable`], and [`SkillError::Changed`] if the skill must be trusted and has changed.
     pub fn instructions(&self) -> Result<String, SkillError> {
-        self.check_trust()?;
-        let file = self.file();
-        let unreadable = |problem: String| SkillError::Unreadable { file: file.clone(), problem };
-        // A link could have replaced the file since it was loaded.
-        let file = folder::inside(&self.folder, skill_file::SKILL_FILE)?;
-        let text = skill_file::read_text(&file).map_err(|error| unreadable(error.to_string()))?;
+        self.instructions_of(self.trusted_files()?.as_ref())
+    }
+
+    fn instructions_of(&self, trusted: Option<&TrustedFiles>) -> Result<String, SkillError> {
+        let unreadable = |problem: String| SkillError::Unreadable { file: self.file(), problem };
+        let content = self.read(skill_file::SKILL_FILE, trusted)?;
+        let text = skill_file::text_of(content).map_err(|error| unreadable(error.to_string()))?;
         let parts = skill_file::split(&text).map_err(|(_, problem)| unreadable(problem.to_owned()))?;
         Ok(parts.body.to_owned())
     }
@@ -147,10 +158,22 @@ impl Skill {
     /// [`SkillError::Outside`] if the path leads out of the folder or through a link; [`SkillError::Unreadable`], also
     /// for a file of more than 1 MB; [`SkillError::Changed`] as for [`instructions`](Self::instructions).
     pub fn read_file(&self, name: &str) -> Result<Vec<u8>, SkillError> {
+        folder::inside(&self.folder, name)?;
+        self.read(name, self.trusted_files()?.as_ref())
+    }
+
+    /// Reads a file of the skill: of those that were hashed, if the skill must be trusted, and otherwise from the disk.
+    fn read(&self, name: &str, trusted: Option<&TrustedFiles>) -> Result<Vec<u8>, SkillError> {
+        // A link could have replaced the file since it was loaded.
         let file = folder::inside(&self.folder, name)?;
-        self.check_trust()?;
-        skill_file::read_bytes(&file)
-            .map_err(|error| SkillError::Unreadable { file: file.clone(), problem: error.to_string() })
+        let content = match trusted {
+            Some(files) => match files.get(&folder::name_below(&self.folder, &file)) {
+                Some(content) => skill_file::checked(content),
+                None => Err(io::Error::other("it is not a file of the skill")),
+            },
+            None => skill_file::read_bytes(&file),
+        };
+        content.map_err(|error| SkillError::Unreadable { file, problem: error.to_string() })
     }
 
     /// Returns what a model reads of the skill, up to a level. From level 2 on, it is in the tag `skill_content`, with
@@ -163,7 +186,8 @@ impl Skill {
         if level == SkillLevel::Metadata {
             return Ok(format!("{}: {}", self.name, self.description));
         }
-        let (body, folder) = (self.instructions()?, self.folder.display());
+        let trusted = self.trusted_files()?;
+        let (body, folder) = (self.instructions_of(trusted.as_ref())?, self.folder.display());
         let mut text = format!(
             "<skill_content name=\"{name}\">\n{body}\n\nSkill directory: {folder}\n\
              Relative paths in this skill are relative to the skill directory.\n"
@@ -180,20 +204,20 @@ impl Skill {
             text += "</skill_resources>\n";
         }
         if level == SkillLevel::Resources {
-            text += &self.resources(&files);
+            text += &self.resources(&files, trusted.as_ref());
         }
         text += "</skill_content>";
         Ok(text)
     }
 
     /// Returns the texts of the files in the folders of the specification, as far as there is room.
-    fn resources(&self, files: &[String]) -> String {
+    fn resources(&self, files: &[String], trusted: Option<&TrustedFiles>) -> String {
         let (mut text, mut room) = (String::new(), RESOURCE_BYTES);
         let is_resource = |file: &&String| {
             ["scripts/", "references/", "assets/"].iter().any(|folder| file.starts_with(folder))
         };
         for file in files.iter().filter(is_resource) {
-            let Ok(content) = self.read_file(file) else { continue };
+            let Ok(content) = self.read(file, trusted) else { continue };
             let Ok(content) = String::from_utf8(content) else { continue };
             if content.len() <= room {
                 room -= content.len();
@@ -203,16 +227,21 @@ impl Skill {
         text
     }
 
-    /// Checks that the folder is still the one that a person trusted, if that is needed.
-    fn check_trust(&self) -> Result<(), SkillError> {
-        let Some(trusted) = &self.trusted_hash else { return Ok(()) };
-        let unreadable = |error: std::io::Error| SkillError::Unreadable {
+    /// Returns the files of a skill that must be trusted, as they are now and were trusted; `None` for another skill.
+    fn trusted_files(&self) -> Result<Option<TrustedFiles>, SkillError> {
+        let Some(trusted) = &self.trusted_hash else { return Ok(None) };
+        let unreadable = |error: io::Error| SkillError::Unreadable {
             file: self.folder.clone(),
             problem: error.to_string(),
         };
-        match folder::folder_hash(&self.folder).map_err(unreadable)? == *trusted {
-            true => Ok(()),
+        let loaded = folder::load(&self.folder).map_err(unreadable)?;
+        match loaded.hash == *trusted {
+            true => Ok(Some(loaded.files)),
             false => Err(SkillError::Changed(self.folder.clone())),
         }
     }
 }
+
+/// The content of each file of a skill by its path below the folder. It was hashed as it is here, so that no other content
+/// can take its place between the check and the use.
+type TrustedFiles = BTreeMap<String, Vec<u8>>;

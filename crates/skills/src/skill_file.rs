@@ -47,7 +47,17 @@ pub(crate) fn with_plain_line_ends(text: &str) -> String {
 
 /// Reads the beginning of a regular file, up to [`HEAD_BYTES`], as text.
 pub(crate) fn read_head(file: &Path) -> io::Result<String> {
-    let (mut bytes, is_whole) = read(file, HEAD_BYTES)?;
+    let (bytes, is_whole) = read(file, HEAD_BYTES)?;
+    head_of(bytes, is_whole)
+}
+
+/// Returns the beginning of a file that was read, up to [`HEAD_BYTES`], as text.
+pub(crate) fn head(content: &[u8]) -> io::Result<String> {
+    let most = usize::try_from(HEAD_BYTES).unwrap_or(usize::MAX);
+    head_of(content[..content.len().min(most)].to_vec(), content.len() <= most)
+}
+
+fn head_of(mut bytes: Vec<u8>, is_whole: bool) -> io::Result<String> {
     if let Err(error) = std::str::from_utf8(&bytes)
         && !is_whole
         && error.error_len().is_none()
@@ -61,23 +71,31 @@ pub(crate) fn read_head(file: &Path) -> io::Result<String> {
 pub(crate) fn read_bytes(file: &Path) -> io::Result<Vec<u8>> {
     match read(file, FILE_BYTES)? {
         (bytes, true) => Ok(bytes),
-        _ => Err(io::Error::other(format!("it has more than {FILE_BYTES} bytes"))),
+        _ => Err(too_long()),
     }
 }
 
-/// Reads a regular file of at most [`FILE_BYTES`] as text with `\n` as line end.
-pub(crate) fn read_text(file: &Path) -> io::Result<String> {
-    text_of(read_bytes(file)?)
+/// Returns bytes that were read, unless there are more than [`FILE_BYTES`].
+pub(crate) fn checked(content: &[u8]) -> io::Result<Vec<u8>> {
+    match content.len() as u64 <= FILE_BYTES {
+        true => Ok(content.to_vec()),
+        false => Err(too_long()),
+    }
 }
 
-fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+fn too_long() -> io::Error {
+    io::Error::other(format!("it has more than {FILE_BYTES} bytes"))
+}
+
+/// Returns bytes as text with `\n` as line end.
+pub(crate) fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
     Ok(with_plain_line_ends(&text))
 }
 
 /// Reads at most `most` bytes, and returns true if that is the whole file. A pipe or a device is refused, because
 /// reading it could wait for ever.
-fn read(file: &Path, most: u64) -> io::Result<(Vec<u8>, bool)> {
+pub(crate) fn read(file: &Path, most: u64) -> io::Result<(Vec<u8>, bool)> {
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }

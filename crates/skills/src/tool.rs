@@ -96,14 +96,7 @@ impl Tool for ActivateSkill {
     }
 
     fn recall(&self, session: &SessionId, result: &ToolResult) {
-        let Some(seen) = result.metadata.get(metadata::SEEN) else { return };
-        let Some(name) = seen.get("skill").and_then(Json::as_str) else { return };
-        let chain = seen.get("chain").and_then(Json::as_array).into_iter().flatten();
-        let run = seen.get("run").and_then(Json::as_str).unwrap_or_default();
-        let request = SkillActivationRequest::new(name)
-            .with_run(run)
-            .with_activation_chain(chain.filter_map(Json::as_str));
-        self.conversations.of(session).restore(&request);
+        self.conversations.recall(session, result);
     }
 }
 
@@ -121,11 +114,11 @@ fn result(
         "allowed_tools": modifier.allowed_tools.as_ref().map(|tools| tools.rules()),
         "model": modifier.model,
     });
+    let mut result = trusted(activation.text_for_model()).with_metadata(SKILL_METADATA, about);
     // The loop gives it to `recall` when the session goes on, also in another process.
-    let seen = json!({ "skill": request.skill_name, "run": request.run, "chain": request.activation_chain });
-    let result = trusted(activation.text_for_model())
-        .with_metadata(SKILL_METADATA, about)
-        .with_metadata(metadata::SEEN, seen);
+    if let Some(mark) = activation.mark {
+        result = result.with_metadata(metadata::SEEN, mark.seen);
+    }
     // A result without the instructions must not take the place of the one that has them.
     Ok(match activation.brings_instructions {
         true => result.with_metadata(metadata::PINNED, pin_name(&request.skill_name)),

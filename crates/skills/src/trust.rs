@@ -1,7 +1,12 @@
 //! Trust in the skills of a project. A project may come from a stranger, and instructions of a stranger can turn an
 //! agent against its user. So a project's skill is loaded only if a person trusted this content of its folder.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use crate::{Skill, folder::HashedFolder, skill_file::SKILL_FILE};
 
 /// The skills that a person trusts, each by the path and the hash of its folder ([`folder_hash`](crate::folder_hash)).
 ///
@@ -29,8 +34,8 @@ impl<F: Fn(&Path, &str) -> bool> SkillTrust for F {
     }
 }
 
-/// A skill of a project that was not loaded, because no person trusts its present content. Show the folder to a
-/// person, then remember the folder and the hash.
+/// A skill of a project that was not loaded, because no person trusts its present content. Show it to a person, then
+/// remember the folder and the hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UntrustedSkill {
@@ -42,4 +47,42 @@ pub struct UntrustedSkill {
     pub folder: PathBuf,
     /// The hash of the folder's content.
     pub hash: String,
+    /// The text of `SKILL.md`: the frontmatter, with the tools that the skill may use, and the instructions.
+    pub text: String,
+    /// All files and symbolic links of the folder, in the order of their paths.
+    pub files: Vec<UntrustedFile>,
+}
+
+/// A file of an [`UntrustedSkill`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UntrustedFile {
+    /// The path below the folder, with `/`.
+    pub name: String,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// True for a symbolic link, which is never followed.
+    pub is_link: bool,
+}
+
+impl UntrustedSkill {
+    pub(crate) fn new(skill: Skill, folder: HashedFolder) -> Self {
+        let text = folder.files.get(SKILL_FILE).map(|content| String::from_utf8_lossy(content).into_owned());
+        let of = |entries: BTreeMap<String, Vec<u8>>, is_link: bool| {
+            entries.into_iter().map(move |(name, content)| {
+                let bytes = content.len() as u64;
+                UntrustedFile { name, bytes, is_link }
+            })
+        };
+        let mut files: Vec<UntrustedFile> = of(folder.files, false).chain(of(folder.links, true)).collect();
+        files.sort_by(|one, other| one.name.cmp(&other.name));
+        Self {
+            name: skill.name,
+            description: skill.description,
+            folder: skill.folder,
+            hash: folder.hash,
+            text: text.unwrap_or_default(),
+            files,
+        }
+    }
 }

@@ -9,7 +9,8 @@ impl ArchonBuilder {
     /// Sets the skills. The model reads their names and descriptions behind the system text, and loads the
     /// instructions of one with the tool `activate_skill`; they stay in the context window. While a skill with
     /// `allowed-tools` is active in a run, other calls of the run and of its child runs are denied. Without skills
-    /// that a model may activate, nothing changes.
+    /// that a model may activate, there is neither the list nor the tool; limits that the log of a resumed run has hold
+    /// all the same.
     ///
     /// The instructions are trusted as the person's own, so load only folders that a person trusts.
     ///

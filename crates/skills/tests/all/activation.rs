@@ -31,7 +31,7 @@ fn run() -> RunId {
     RunId::new("run_1")
 }
 
-// spec: SK-06, SK-07, A-47
+// spec: SK-06, SK-07, A-47, Q-05
 #[test]
 fn activate_in_a_circle_or_too_deep_is_refused_with_the_chain() {
     let place = place_with(&["A", "B", "C", "D", "E"]);
@@ -49,14 +49,13 @@ fn activate_in_a_circle_or_too_deep_is_refused_with_the_chain() {
     assert_eq!(activate("E", &["A", "B", "C", "D"]).unwrap(), "Maximum skill activation depth (3) exceeded");
     let deep = request("E", &["A", "B"]).with_max_depth(1);
     assert_eq!(conversation.activate(&deep).error, Some(SkillError::TooDeep(1)));
-    let active: Vec<String> =
-        conversation.active(&run()).iter().map(|active| active.skill.name.clone()).collect();
+    let active: Vec<String> = conversation.active(&run()).into_iter().map(|active| active.name).collect();
     assert_eq!(active, ["A", "B", "C", "D"]);
     assert_eq!(conversation.chain_below(&run(), "C").unwrap(), ["A", "B", "C"]);
     assert_eq!(conversation.chain_below(&run(), "E"), Err(SkillError::CallerNotActive("E".to_owned())));
 }
 
-// spec: SK-08
+// spec: SK-08, Q-05
 #[test]
 fn activate_returns_messages_and_modifier() {
     let place = Place::new();
@@ -92,7 +91,7 @@ fn activate_returns_messages_and_modifier() {
     assert!(!result.text_for_model().contains("Do review."));
 }
 
-// spec: SK-09
+// spec: SK-09, Q-05
 #[test]
 fn activate_hidden_skill_only_by_a_person_and_unknown_never() {
     let place = Place::new();
@@ -113,7 +112,7 @@ fn activate_hidden_skill_only_by_a_person_and_unknown_never() {
     assert!(set.command("deploy now").is_none() && set.command("/other").is_none());
 }
 
-// spec: SK-10, SK-11
+// spec: SK-10, SK-11, Q-05
 #[test]
 fn activate_by_threads_at_once_brings_the_instructions_once() {
     let place = place_with(&["a", "b"]);
@@ -170,6 +169,34 @@ fn conversations_beyond_the_limit_drop_the_oldest_that_nobody_holds() {
     assert_eq!(conversations.of(&session("1")).active(&run()).len(), 1);
     assert!(conversations.of(&session("2")).active(&run()).is_empty());
     assert_eq!(conversations.metrics().activations, 2);
+}
+
+// spec: SK-08, SK-11
+#[test]
+fn for_message_activates_nothing_before_a_run_has_its_mark() {
+    let place = Place::new();
+    place.skill("review", "allowed-tools: Read\ndisable-model-invocation: true\n");
+    let conversations = SkillConversations::new(Arc::new(place.load()));
+    let conversation = conversations.of(&SessionId::new("s"));
+    let asked = SkillActivationRequest::new("review").with_user_request("the parser");
+    let refused = conversations.for_message(&asked);
+    assert_eq!(refused.error, Some(SkillError::OnlyByPerson("review".to_owned())));
+    assert!(refused.mark.is_none());
+    let asked = asked.with_activator(SkillActivator::Person);
+    for _ in 0..2 {
+        // Each message has the instructions, because an earlier one may have left the window.
+        let activation = conversations.for_message(&asked);
+        assert!(activation.success && activation.text_for_model().contains("Do review."));
+        assert!(conversation.active(&run()).is_empty());
+    }
+    let mark = conversations.for_message(&asked).mark.unwrap();
+    assert_eq!(mark.tool, "activate_skill");
+    conversations.recall(&SessionId::new("s"), &mark.result(&run()));
+    assert_eq!(conversation.active(&run())[0].name, "review");
+    assert_eq!(conversation.blocker(&run(), "bash", &Subject::Unknown).unwrap(), "review");
+    assert!(conversation.blocker(&RunId::new("run_2"), "bash", &Subject::Unknown).is_none());
+    let metrics = conversations.metrics();
+    assert_eq!((metrics.activations, metrics.refused, metrics.unique_skills()), (3, 1, 1));
 }
 
 /// Allows calls whose command begins with the text in the brackets of a rule.
@@ -249,7 +276,7 @@ fn allowed_tools_of_two_active_skills_are_intersected_and_end_with_them() {
     assert!(
         conversation.offers_tool(&run(), "activate_skill") && !conversation.offers_tool(&run(), "read_file")
     );
-    assert_eq!(conversation.blocker(&run(), "write_file", &Subject::Unknown).unwrap().name, "a");
+    assert_eq!(conversation.blocker(&run(), "write_file", &Subject::Unknown).unwrap(), "a");
     conversation.end_run(&run());
     assert_eq!(allowed_calls(&conversation).len(), 7);
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::folders::{Place, names, warnings};
 
-// spec: SK-01
+// spec: SK-01, Q-05
 #[test]
 fn load_of_two_folders_later_overrides_with_a_warning() {
     let (first, second) = (Place::new(), Place::new());
@@ -31,7 +31,7 @@ fn load_of_two_folders_later_overrides_with_a_warning() {
     assert!(SkillSet::load([first.path().join("nothing")]).is_empty());
 }
 
-// spec: SK-02
+// spec: SK-02, Q-05
 #[test]
 fn load_reads_all_fields_of_both_spellings() {
     let place = Place::new();
@@ -55,7 +55,7 @@ fn load_reads_all_fields_of_both_spellings() {
     assert!(!two.disable_model_invocation);
 }
 
-// spec: SK-02
+// spec: SK-02, Q-05
 #[test]
 fn load_of_broken_files_leaves_them_out_with_file_and_line() {
     let place = Place::new();
@@ -129,7 +129,7 @@ fn load_of_doubtful_files_warns_and_loads_them() {
     );
 }
 
-// spec: SK-03, SK-09
+// spec: SK-03, SK-09, Q-05
 #[test]
 fn format_for_prompt_is_xml_without_hidden_skills_and_empty_without_skills() {
     let place = Place::new();
@@ -153,7 +153,7 @@ fn format_for_prompt_is_xml_without_hidden_skills_and_empty_without_skills() {
     assert_eq!(only_hidden.format_for_prompt(), "");
 }
 
-// spec: SK-04
+// spec: SK-04, Q-05
 #[test]
 fn content_has_the_parts_of_its_level_and_is_read_when_it_is_needed() {
     let place = Place::new();
@@ -188,7 +188,7 @@ fn content_has_the_parts_of_its_level_and_is_read_when_it_is_needed() {
     );
 }
 
-// spec: SK-04
+// spec: SK-04, Q-05
 #[test]
 fn read_file_outside_of_the_folder_or_through_a_link_is_refused() {
     let place = Place::new();

@@ -49,18 +49,47 @@ fn discover_loads_a_projects_skill_only_with_the_trusted_hash() {
     assert_eq!((untrusted.name.as_str(), &untrusted.folder), ("build", &folder));
     assert_eq!(untrusted.hash, folder_hash(&folder).unwrap());
     assert_eq!(set.warnings()[0].file, folder.join("SKILL.md"));
+    // All that a person agrees to.
+    assert_eq!(untrusted.text, "---\nname: build\ndescription: About build.\n---\n\nDo build.\n");
+    let files: Vec<_> = untrusted.files.iter().map(|file| (file.name.as_str(), file.bytes)).collect();
+    assert_eq!(files, [("SKILL.md", untrusted.text.len() as u64), ("scripts/run.sh", 4)]);
 
     agreed.borrow_mut().insert(folder.clone(), untrusted.hash.clone());
     let set = discover();
     assert!(set.untrusted().is_empty());
     let skill = set.get("build").unwrap();
     assert_eq!(skill.instructions().unwrap(), "Do build.");
+    assert_eq!(skill.read_file("./scripts/run.sh").unwrap(), b"make");
+    assert!(matches!(skill.read_file("scripts"), Err(SkillError::Unreadable { .. })));
 
     // A change after the load: neither the instructions nor the files are read.
     project.write(".agents/skills/build/scripts/run.sh", "make evil");
     assert_eq!(skill.instructions(), Err(SkillError::Changed(folder.clone())));
     assert_eq!(skill.read_file("scripts/run.sh"), Err(SkillError::Changed(folder)));
     assert!(discover().is_empty());
+}
+
+#[test]
+fn discover_leaves_out_a_folder_that_is_too_large_to_be_hashed() {
+    let (home, project) = (Place::new(), Place::new());
+    project.skill(".agents/skills/small", "");
+    project.skill(".agents/skills/long", "");
+    project.write(".agents/skills/long/model.bin", vec![0; 16 << 20]);
+    project.skill(".agents/skills/many", "");
+    for number in 0..1_000 {
+        project.write(&format!(".agents/skills/many/files/{number}"), "");
+    }
+    let set = SkillSet::discover(&places(&home, &project), &|_: &Path, _: &str| true);
+    assert_eq!(names(&set), ["small"]);
+    assert!(set.untrusted().is_empty());
+    let warnings: Vec<String> = set.warnings().iter().map(ToString::to_string).collect();
+    assert!(warnings[0].contains("/long/SKILL.md:1: nobody can trust the skill"), "{warnings:?}");
+    assert!(warnings[0].contains("its files have more than 16 MiB"), "{warnings:?}");
+    assert!(
+        warnings[1].contains("/many/SKILL.md:1: ") && warnings[1].contains("more than 1000 files"),
+        "{warnings:?}"
+    );
+    assert_eq!(warnings.len(), 2);
 }
 
 #[test]

@@ -103,12 +103,33 @@ async fn recall_in_another_process_restores_the_active_skill() {
     tool.recall(&SessionId::new("s"), &earlier);
     tool.recall(&SessionId::new("s"), &ToolResult::success("without metadata"));
     let conversation = conversations.of(&SessionId::new("s"));
-    assert_eq!(conversation.active(&"run".into())[0].skill.name, "a");
+    assert_eq!(conversation.active(&"run".into())[0].name, "a");
     assert!(!conversation.offers_tool(&"run".into(), "bash"));
     // The run of the next message has the instructions, and no active skill.
     assert!(conversation.active(&"run_2".into()).is_empty());
     assert!(!call(&tool, "s", json!({ "name": "a" })).await.unwrap().text().contains("Do a."));
     assert!(call(&tool, "s", json!({ "name": "b", "called_by": "a" })).await.is_ok());
+}
+
+// spec: SK-09, SK-11
+#[tokio::test]
+async fn recall_restores_the_limits_of_the_activation_whatever_became_of_the_skill() {
+    for change in ["as it was", "wider", "without limits", "gone"] {
+        let place = Place::new();
+        place.skill("a", "allowed-tools: Read\n");
+        let earlier = call(&tool(&place).0, "s", json!({ "name": "a" })).await.unwrap();
+        match change {
+            "wider" => drop(place.skill("a", "allowed-tools: Read Bash\n")),
+            "without limits" => drop(place.skill("a", "")),
+            "gone" => std::fs::remove_dir_all(place.path().join("a")).unwrap(),
+            _ => {}
+        }
+        let conversations = SkillConversations::new(Arc::new(place.load()));
+        conversations.recall(&SessionId::new("s"), &earlier);
+        let conversation = conversations.of(&SessionId::new("s"));
+        let blocker = |tool: &str| conversation.blocker(&"run".into(), tool, &Subject::Unknown);
+        assert_eq!((blocker("bash").as_deref(), blocker("read_file")), (Some("a"), None), "{change}");
+    }
 }
 
 /// Asks about everything.
