@@ -253,7 +253,7 @@ async fn project_hook_whose_script_changes_is_not_run_again() {
     fs::write(&script, "echo ran >> runs").unwrap();
     let text = r#"{ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": "sh ./check.sh" }] }] } }"#;
     let (set, problems) = HookSet::of_project("hooks.json".as_ref(), text, project.path(), |digest| {
-        digest == HookSet::digest(text, project.path())
+        digest == HookSet::digest(text, project.path()).unwrap()
     });
     assert!(problems.is_empty());
     let hooks = EventHooks::new(set, project.path(), Arc::new(RealClock::new()));

@@ -23,6 +23,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest time that a file may set, in seconds.
 const LONGEST: f64 = 600.0;
 
+/// The most hooks of a file, counted together with their groups: a file is read before anybody trusts it.
+const MOST_PARTS: usize = 1_000;
+
 /// A file. Settings of other programs have more fields, which are not read.
 #[derive(Deserialize)]
 struct Document<'t> {
@@ -62,11 +65,13 @@ struct Reader<'t> {
     path: &'t Path,
     text: &'t str,
     problems: Vec<HookProblem>,
+    /// The number of groups and hooks so far.
+    parts: usize,
 }
 
 /// Returns the hooks of a file, and one problem for each part that was left out.
 pub(crate) fn parse(path: &Path, text: &str) -> (Vec<OneHook>, Vec<HookProblem>) {
-    let mut reader = Reader { path, text, problems: Vec::new() };
+    let mut reader = Reader { path, text, problems: Vec::new(), parts: 0 };
     let mut hooks = Vec::new();
     let document = match serde_json::from_str::<Document<'_>>(text) {
         Ok(document) => document,
@@ -89,6 +94,9 @@ pub(crate) fn parse(path: &Path, text: &str) -> (Vec<OneHook>, Vec<HookProblem>)
         };
         let Some(groups) = reader.part::<Vec<&RawValue>>(groups) else { continue };
         for group in groups {
+            if !reader.has_room(group) {
+                return (hooks, reader.problems);
+            }
             hooks.extend(reader.group(event, group));
         }
     }
@@ -105,7 +113,25 @@ impl<'t> Reader<'t> {
                 return Vec::new();
             }
         };
-        group.hooks.into_iter().filter_map(|raw| self.hook(event, &matcher, raw)).collect()
+        let mut hooks = Vec::new();
+        for raw in group.hooks {
+            if !self.has_room(raw) {
+                break;
+            }
+            hooks.extend(self.hook(event, &matcher, raw));
+        }
+        hooks
+    }
+
+    /// Counts a part of the file; false, with a problem, if there are too many.
+    fn has_room(&mut self, raw: &'t RawValue) -> bool {
+        self.parts += 1;
+        if self.parts == MOST_PARTS + 1 {
+            let text =
+                format!("the file has more than {MOST_PARTS} hooks and groups; the others do not work");
+            self.problem(self.line(raw), text);
+        }
+        self.parts <= MOST_PARTS
     }
 
     fn hook(&mut self, event: HookEvent, matcher: &Matcher, raw: &'t RawValue) -> Option<OneHook> {
@@ -113,8 +139,8 @@ impl<'t> Reader<'t> {
         let line = self.line(raw);
         match timeout(entry.timeout).and_then(|timeout| Ok((timeout, action(entry)?))) {
             Ok((timeout, action)) => {
-                let place = format!("{}:{line}", self.path.display());
-                Some(OneHook { event, matcher: matcher.clone(), action, timeout, place, trusted: None })
+                let (matcher, path) = (matcher.clone(), self.path.to_owned());
+                Some(OneHook { event, matcher, action, timeout, path, line, trusted: None })
             }
             Err(text) => {
                 self.problem(line, text);

@@ -85,3 +85,12 @@ fn parse_event_that_is_there_twice_counts_twice() {
     let one = r#""Stop": [{ "hooks": [{ "type": "command", "command": "true" }] }]"#;
     assert_eq!(problems(&format!(r#"{{ "hooks": {{ {one}, {one} }} }}"#)), (2, Vec::new()));
 }
+
+#[test]
+fn parse_of_too_many_hooks_leaves_the_others_out_with_one_problem() {
+    let hook = r#"{ "type": "command", "command": "true" }"#;
+    let text = format!(r#"{{ "hooks": {{ "Stop": [{{ "hooks": [{}] }}] }} }}"#, [hook; 2_000].join(","));
+    let (hooks, problems) = parse(Path::new("hooks.json"), &text);
+    assert_eq!((hooks.len(), problems.len()), (MOST_PARTS - 1, 1));
+    assert!(problems[0].text.contains("more than 1000 hooks and groups"), "{:?}", problems[0]);
+}

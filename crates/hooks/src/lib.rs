@@ -30,7 +30,7 @@
 // | concept | file |
 // |---|---|
 // | `HookSet`, the hooks of files | `set.rs`, read by `file.rs` |
-// | one hook; `HookProblem`, why one was left out | `hook.rs` |
+// | one hook; `HookDescription`, `HookProblem` | `hook.rs` |
 // | the hash that a person trusts | `digest.rs` |
 // | events and their JSON; which tools a hook is for | `event.rs`, `matcher.rs` |
 // | `EventHooks`, which runs hooks | `event_hooks.rs`, with `command.rs` and `endpoint.rs` |
@@ -58,6 +58,6 @@ mod toolbox;
 mod verdict;
 
 pub use event_hooks::EventHooks;
-pub use hook::HookProblem;
+pub use hook::{HookDescription, HookProblem};
 pub use set::HookSet;
 pub use toolbox::HookedToolbox;

@@ -1,6 +1,9 @@
 //! Matchers: which tools, or which kinds of notifications, a hook is for.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
+
+/// The most bytes of a compiled pattern, which a file may have before anybody trusts it.
+const MOST_BYTES: usize = 1 << 20;
 
 /// The tools of this project, and names of tools of other agents that do the same work. A hook may only deny or ask, so
 /// a name that matches one tool too many permits nothing.
@@ -41,10 +44,10 @@ impl Matcher {
             let names = text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty());
             return Ok(Self::Names(names.map(str::to_owned).collect()));
         }
-        match Regex::new(text) {
+        match RegexBuilder::new(text).size_limit(MOST_BYTES).build() {
             Ok(pattern) => Ok(Self::Pattern(pattern)),
             Err(_) => Err(format!(
-                "the matcher `{text}` is no regular expression; write names such as `bash|edit_file`, a pattern such \
+                "the matcher `{text}` is no regular expression, or a very large one; write names such as `bash|edit_file`, a pattern such \
                  as `github__.*`, or `*`"
             )),
         }
@@ -113,5 +116,6 @@ mod tests {
     #[test]
     fn parse_broken_pattern_is_an_error() {
         assert!(Matcher::parse("mcp__(").unwrap_err().contains("`mcp__(`"));
+        assert!(Matcher::parse("(a{1000}){1000}").is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     file,
-    hook::{HookProblem, OneHook, Trusted},
+    hook::{HookDescription, HookProblem, OneHook, Trusted},
 };
 
 /// The hooks of a person and of a project, in order.
@@ -38,7 +38,8 @@ impl HookSet {
     /// Reads a file of the project in the folder `project`. Its hooks count only if `is_trusted` returns true for the
     /// [digest](Self::digest) of the file; otherwise the set is empty and the problem has the digest.
     ///
-    /// A hook whose scripts change later fails, until the file is read and trusted again.
+    /// A hook whose scripts change later fails, until the file is read and trusted again. A file whose commands name a link
+    /// that leads out of the project cannot be trusted, nor one whose commands name files of more than 16 MiB.
     pub fn of_project(
         path: &Path,
         text: &str,
@@ -49,7 +50,14 @@ impl HookSet {
         if hooks.is_empty() {
             return (Self::default(), problems);
         }
-        let trusted = Trusted::new(text, &hooks, project);
+        let trusted = match Trusted::new(text, &hooks, project) {
+            Ok(trusted) => trusted,
+            Err((line, text)) => {
+                let text = format!("no hook of this file runs: {text}");
+                problems.push(HookProblem { path: path.to_owned(), line, text });
+                return (Self::default(), problems);
+            }
+        };
         if !is_trusted(&trusted.digest) {
             let text = format!(
                 "{} of this project do not run, because this file was not trusted (SHA-256 {}): read it, then trust it",
@@ -65,21 +73,28 @@ impl HookSet {
     }
 
     /// Returns the hash that a person trusts: the SHA-256, in hexadecimal digits, of the text of a project's file and
-    /// of the files in the project that its commands name. What those scripts start in turn is not part of it.
+    /// of the files in the project that its commands name ([`HookDescription::files`]). What those scripts start in turn is
+    /// not part of it.
     ///
     /// ```
     /// use archon_hooks::HookSet;
     ///
     /// let text = r#"{ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "./done.sh" }] }] } }"#;
     /// let (path, project) = ("/srv/app/.archon/hooks.json".as_ref(), "/srv/app".as_ref());
-    /// let digest = HookSet::digest(text, project);
+    /// let digest = HookSet::digest(text, project)?;
     /// let (hooks, _) = HookSet::of_project(path, text, project, |asked| asked == digest);
     /// assert_eq!(hooks.len(), 1);
     /// let (hooks, problems) = HookSet::of_project(path, text, project, |_| false);
     /// assert!(hooks.is_empty() && problems[0].text.contains(&digest));
+    /// # Ok::<(), String>(())
     /// ```
-    pub fn digest(text: &str, project: &Path) -> String {
-        Trusted::new(text, &file::parse(Path::new(""), text).0, project).digest
+    ///
+    /// # Errors
+    /// A command names a link that leads out of the project, or files that cannot be read or have more than 16 MiB. The
+    /// text says which, and what to do.
+    pub fn digest(text: &str, project: &Path) -> Result<String, String> {
+        let trusted = Trusted::new(text, &file::parse(Path::new(""), text).0, project);
+        trusted.map(|trusted| trusted.digest).map_err(|(_, text)| text)
     }
 
     /// Adds the hooks of another file. All hooks of an event run at the same time.
@@ -88,18 +103,20 @@ impl HookSet {
         self
     }
 
-    /// Returns one text for each hook, in order, to show to a person before a file is trusted: the event, the matcher,
-    /// and the command or the address.
+    /// Returns a description of each hook, in order, to show to a person before a file of this project is trusted.
     ///
     /// ```
     /// use archon_hooks::HookSet;
     ///
     /// let text = r#"{ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "./done.sh" }] }] } }"#;
     /// let (hooks, _) = HookSet::of_person("/srv/app/.archon/hooks.json".as_ref(), text);
-    /// assert_eq!(hooks.descriptions(), ["Stop *: ./done.sh"]);
+    /// let [hook] = &hooks.descriptions("/srv/app".as_ref())[..] else { panic!("there is one hook") };
+    /// assert_eq!(hook.text, "Stop *: ./done.sh");
+    /// // There is no such file, so the hash covers none.
+    /// assert!(hook.is_command && hook.files.is_empty());
     /// ```
-    pub fn descriptions(&self) -> Vec<String> {
-        self.hooks.iter().map(OneHook::description).collect()
+    pub fn descriptions(&self, project: &Path) -> Vec<HookDescription> {
+        self.hooks.iter().map(|hook| hook.description(project)).collect()
     }
 
     /// Returns the number of hooks.

@@ -8,7 +8,7 @@ use std::{
 
 use archon::{
     ArchonBuilder, SystemClock,
-    hooks::{EventHooks, HookSet},
+    hooks::{EventHooks, HookDescription, HookSet},
 };
 
 use crate::{
@@ -77,18 +77,31 @@ pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
     let part = |path: PathBuf| {
         let text = read_inside(&folder, &path).ok()??;
         let (set, _) = HookSet::of_person(&path, &text);
-        let hash = HookSet::digest(&text, &folder);
+        let hash = HookSet::digest(&text, &folder).ok()?;
         let waits =
             !set.is_empty() && Agreement::to(app, AgreedTable::Hooks, &path, &hash) != Agreement::Holds;
         waits.then(|| ProjectPart {
             table: AgreedTable::Hooks,
             about: format!("{} runs commands or asks addresses on events of runs:", visible_path(&path)),
-            lines: set.descriptions().iter().map(|line| visible_line(line)).collect(),
+            lines: set.descriptions(&folder).iter().flat_map(lines).collect(),
             path,
             hash,
         })
     };
     files_of_project(app, &folder).into_iter().filter_map(part).collect()
+}
+
+/// Returns the lines that show a hook: what it is, and for a command the files that the agreement covers.
+fn lines(hook: &HookDescription) -> Vec<String> {
+    let covered = hook.files.iter().map(|file| visible_line(file)).collect::<Vec<_>>().join(", ");
+    let covers = match (hook.is_command, covered.is_empty()) {
+        (false, _) => None,
+        (true, false) => {
+            Some(format!("  the agreement covers {covered}, and no other program that this command runs"))
+        }
+        (true, true) => Some("  this command runs programs that the agreement does not cover".to_owned()),
+    };
+    std::iter::once(visible_line(&hook.text)).chain(covers).collect()
 }
 
 /// Describes the hooks for `archon doctor`: the files whose hooks count, and each problem.
