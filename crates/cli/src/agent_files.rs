@@ -10,11 +10,11 @@ mod found;
 
 #[cfg(not(feature = "skills"))]
 pub(crate) use absent::{
-    add, check_agreed, check_model, has_tool, list_untrusted, path, place_of_model, system_prompt,
-    unknown_tools, waiting, warnings,
+    add, check_agreed, check_model, findings, has_tool, list_untrusted, path, place_of_model, replace,
+    system_prompt, unknown_tools, waiting,
 };
 #[cfg(feature = "skills")]
 pub(crate) use found::{
-    add, check_agreed, check_model, has_tool, list_untrusted, path, place_of_model, system_prompt,
-    unknown_tools, waiting, warnings,
+    add, check_agreed, check_model, findings, has_tool, list_untrusted, path, place_of_model, replace,
+    system_prompt, unknown_tools, waiting,
 };

@@ -24,7 +24,7 @@ use crate::{
     instructions_file::with_instructions,
     mcp, memory, permissions,
     servers::Tools,
-    skills::{Skills, with_skill_tool, with_skills},
+    skills::{ACTIVATE_SKILL, with_recorded_skills, with_skills},
     text::visible_path,
     toolset::{self, Picked},
 };
@@ -40,14 +40,14 @@ pub(crate) async fn chosen(
 ) -> Result<Archon, Failure> {
     let picked = toolset::chosen(app).await?;
     let chosen = choose::model(app, None).await?;
-    Ok(with(app, picked, (chosen, &Skills::load(app)), memory, last).await?.build()?)
+    Ok(with(app, picked, chosen, memory, last).await?.build()?)
 }
 
-/// Does the same as [`chosen`] with these tools, this model and these skills, and does not build the agent yet.
+/// Does the same as [`chosen`] with these tools and this model, and does not build the agent yet.
 pub(crate) async fn with(
     app: &App,
     mut picked: Picked,
-    (chosen, skills): (Chosen, &Skills),
+    chosen: Chosen,
     memory: Option<Memory>,
     last: Option<&RunConfig>,
 ) -> Result<ArchonBuilder, Failure> {
@@ -62,7 +62,7 @@ pub(crate) async fn with(
     }
     // A person who wants no tools also wants none that loads skills.
     if !matches!(selection, Some(ToolSelection::None)) {
-        builder = with_skills(builder, skills, app.config.settings.system.as_deref());
+        builder = with_skills(app, builder);
     }
     Ok(with_memory(with_instructions(app, builder), memory))
 }
@@ -278,12 +278,10 @@ pub(crate) async fn from_config(
     leave_out: &[String],
 ) -> Result<ArchonBuilder, Failure> {
     let app = &in_its_folder(app, config)?;
-    let skills = recorded_skills(app, config);
     let picked = match app.config.is_flag("tools") {
         true => toolset::chosen(app).await?,
         false => {
-            let has_tool = |name: &str| skills.as_ref().is_some_and(|skills| skills.has_tool(name));
-            let names = config.tool_names().filter(|name| !has_tool(name));
+            let names = config.tool_names().filter(|name| *name != ACTIVATE_SKILL);
             toolset::recorded(names.filter(|name| leave_out.iter().all(|other| other != name)), app).await?
         }
     };
@@ -304,23 +302,12 @@ pub(crate) async fn from_config(
         true => with_deferral(builder, &app.config.settings, app.config.settings.tools.as_ref()),
         false => with_recorded_deferral(builder, config, None),
     };
-    if let Some(skills) = &skills {
-        builder = with_skill_tool(builder, skills);
-    }
+    builder = with_recorded_skills(app, builder, config);
     if config.project_files.is_empty() && !asks_no_model(config) {
         builder = with_instructions(app, builder);
     }
     with_surroundings(app, builder, config).await
 }
-
-/// Returns the skills of a run that exists; `None` for a run that began without the tool that activates them.
-fn recorded_skills(app: &App, config: &RunConfig) -> Option<Skills> {
-    let skills = config.tool(ACTIVATE_SKILL).is_some().then(|| Skills::load(app));
-    skills.filter(|skills| skills.has_tool(ACTIVATE_SKILL))
-}
-
-/// The tool that activates skills, which is not one of those that a person chooses by name.
-const ACTIVATE_SKILL: &str = "activate_skill";
 
 /// Returns true for a run whose calls come from a person or a client, so that it says nothing about the agents of the
 /// session.
@@ -412,11 +399,15 @@ fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
             "set the folder that its tools may see: --workspace DIR",
         ));
     }
-    if toolset::folder(&app).as_ref() != Some(&folder) {
-        let folder = visible_path(&folder);
-        app.output.note_once(format!("its tools work in {folder}, where it was begun"));
+    let is_other = toolset::folder(&app).as_ref() != Some(&folder);
+    if is_other {
+        let shown = visible_path(&folder);
+        app.output.note_once(format!("its tools work in {shown}, where it was begun"));
     }
     app.config.settings.workspace = Some(folder);
+    if is_other {
+        agent_files::replace(&mut app);
+    }
     Ok(app)
 }
 

@@ -11,16 +11,12 @@ use archon::{
 use crate::{
     app::App,
     config::{AgreedTable, sha256},
-    project_parts::{Agreement, ProjectPart, folder, read_inside, trust_command},
-    text::{one_line, visible_path},
+    project_parts::{Agreement, ProjectPart, folder, read_inside, shown, trust_command},
+    text::visible_path,
 };
 
 /// The names of the file; the first that exists is used.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// The maximum number of shown characters of a line.
-const SHOWN: usize = 100;
-/// The maximum number of lines that are shown before an agreement.
-const SHOWN_LINES: usize = 40;
 
 /// The file as it was read.
 struct Found {
@@ -97,17 +93,12 @@ pub(crate) fn waiting(app: &App) -> Option<ProjectPart> {
     if agreement == Agreement::Holds || app.config.settings.project_file.is_some() {
         return None;
     }
-    let mut lines: Vec<String> = text.lines().take(SHOWN_LINES).map(|line| one_line(line, SHOWN)).collect();
-    let rest = text.lines().count().saturating_sub(SHOWN_LINES);
-    if rest > 0 {
-        lines.push(format!("and {rest} more lines: read the file"));
-    }
     Some(ProjectPart {
         table: AgreedTable::Files,
         about: format!("{} has instructions for the model:", visible_path(&path)),
         hash: sha256(&text),
+        lines: shown(&text, &path),
         path,
-        lines,
     })
 }
 

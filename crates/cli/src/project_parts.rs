@@ -1,4 +1,4 @@
-//! The parts of a project that take effect only after a person agreed to them: hooks, skills, and instructions.
+//! The parts of a project that take effect only after a person agreed to them: hooks, skills, agents and instructions.
 //!
 //! A project may come from a stranger. Each part has a hash, and an agreement holds for exactly this hash. The settings
 //! of a project have limits of their own: see [`crate::config::asks`].
@@ -10,11 +10,19 @@ use crate::{
     command_line::{in_data_dir, quoted},
     config::{AgreedTable, Agreements},
     failure::Failure,
-    own_file, toolset,
+    own_file,
+    text::{visible_line, visible_path},
+    toolset,
 };
 
 /// Maximum size of a file of the project that is read before an agreement, in bytes.
 const LARGEST: u64 = 1 << 20;
+
+/// The most characters of a file that are shown before an agreement.
+const MOST_CHARACTERS: usize = 8_000;
+
+/// The most lines of a file that are shown before an agreement, so that nothing is scrolled away by empty ones.
+const MOST_LINES: usize = 200;
 
 /// A part of a project that waits for an agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,4 +108,44 @@ pub(crate) fn read_inside(folder: &Path, file: &Path) -> Result<Option<String>, 
         return Err(format!("the file has more than {} KiB: make it shorter", LARGEST >> 10));
     }
     own_file::read(&real).map_err(|e| format!("the file cannot be read: {e}"))
+}
+
+/// Returns the lines of a file's text to show before an agreement: all, or the beginning and a line that says how much
+/// more there is. A person agrees to the whole file.
+pub(crate) fn shown(text: &str, file: &Path) -> Vec<String> {
+    let mut room = MOST_CHARACTERS;
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() && room > 0 && lines.len() < MOST_LINES {
+        let line = rest.lines().next().unwrap_or_default();
+        let end = line.char_indices().nth(room).map_or(line.len(), |(end, _)| end);
+        lines.push(visible_line(&line[..end]));
+        room -= line[..end].chars().count();
+        rest = &rest[end..];
+        if end == line.len() {
+            rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
+        }
+    }
+    let more = rest.chars().count();
+    if more > 0 {
+        lines.push(format!("{more} more characters: read {}", visible_path(file)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_has_the_whole_text_or_says_how_much_more_there_is() {
+        let lines = |text: &str| shown(text, Path::new("a.md"));
+        assert_eq!(lines("one\r\n\n\u{1b}[8mthree\tx"), ["one", "", "\\u{1b}[8mthree\\tx"]);
+        assert!(lines("").is_empty());
+        let long = lines(&"x".repeat(MOST_CHARACTERS + 5));
+        assert_eq!((long[0].len(), long[1].as_str()), (MOST_CHARACTERS, "5 more characters: read a.md"));
+        let many = lines(&"y\n".repeat(MOST_LINES + 3));
+        assert_eq!((many.len(), many[MOST_LINES].as_str()), (MOST_LINES + 1, "6 more characters: read a.md"));
+        assert_eq!(lines(&"z\n".repeat(MOST_LINES)).len(), MOST_LINES);
+    }
 }

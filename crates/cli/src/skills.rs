@@ -9,19 +9,18 @@ mod absent;
 mod by_person;
 #[cfg(feature = "skills")]
 mod found;
-#[cfg(feature = "skills")]
-mod of_agent;
 
-#[cfg(not(feature = "skills"))]
-pub(crate) use absent::{Skills, findings, waiting, with_skill_tool, with_skills};
 #[cfg(all(feature = "chat", not(feature = "skills")))]
-pub(crate) use absent::{offered, warnings};
+pub(crate) use absent::{Skills, offered, warnings};
+#[cfg(not(feature = "skills"))]
+pub(crate) use absent::{findings, waiting, with_recorded_skills, with_skills};
 #[cfg(all(feature = "chat", feature = "skills"))]
-pub(crate) use by_person::offered;
+pub(crate) use by_person::{Skills, offered};
 #[cfg(feature = "skills")]
-pub(crate) use found::{discover, findings, waiting, warnings};
-#[cfg(feature = "skills")]
-pub(crate) use of_agent::{Skills, with_skill_tool, with_skills};
+pub(crate) use found::{discover, findings, waiting, warnings, with_recorded_skills, with_skills};
+
+/// The tool that activates skills, which is not one of those that a person chooses by name.
+pub(crate) const ACTIVATE_SKILL: &str = "activate_skill";
 
 /// A skill that a person can activate.
 #[cfg(feature = "chat")]
@@ -41,4 +40,14 @@ pub(crate) struct SkillCall {
     pub(crate) name: String,
     /// The words that the skill is for; may be empty.
     pub(crate) words: String,
+}
+
+/// A skill that a message of a person brings into the run that receives it.
+#[cfg(feature = "chat")]
+#[derive(Clone, Debug)]
+pub(crate) struct BroughtSkill {
+    /// The instructions and the limits, as the model reads them.
+    pub(crate) text: String,
+    /// The mark of the message, which keeps the limits in the log.
+    pub(crate) mark: archon::types::ToolMark,
 }

@@ -10,11 +10,13 @@ use crate::{
 
 pub(crate) fn add(_: &mut App) {}
 
+pub(crate) fn replace(_: &mut App) {}
+
 pub(crate) fn waiting(_: &App) -> Vec<ProjectPart> {
     Vec::new()
 }
 
-pub(crate) fn warnings(_: &App) -> Vec<String> {
+pub(crate) fn findings(_: &App) -> Vec<String> {
     Vec::new()
 }
 

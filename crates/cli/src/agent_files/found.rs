@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use archon::{
     providers::ModelRef,
-    skills::{AgentFilePlaces, AgentFiles, SkillPlaces, SkillSet},
+    skills::{AgentFilePlaces, AgentFiles, SkillSet},
     types::{CALL_TOOL, TOOL_SEARCH},
 };
 use serde_json::json;
@@ -12,18 +12,15 @@ use serde_json::json;
 use crate::{
     app::{AGENT, App},
     choose,
-    command_line::in_data_dir,
-    config::{AgentFile, AgentSettings, AgreedTable},
+    config::{AgentFile, AgentSettings, AgreedTable, sha256},
     exit::Exit,
     failure::Failure,
     local,
-    project_parts::{Agreement, ProjectPart},
+    project_parts::{self, Agreement, ProjectPart, shown, trust_command},
     servers::Tools,
+    skills::{self, ACTIVATE_SKILL},
     text::{one_line, visible_line, visible_path},
 };
-
-/// The most characters of a text of a file that are shown before an agreement.
-const MOST_SHOWN: usize = 400;
 
 /// Loads the files, adds their agents to those of the settings, and warns of the files that are left out.
 pub(crate) fn add(app: &mut App) {
@@ -31,8 +28,7 @@ pub(crate) fn add(app: &mut App) {
     for warning in warnings(app) {
         app.output.warn(warning);
     }
-    let usable: Vec<_> =
-        app.agent_files.iter().filter(|file| problem_of_name(app, file).is_none()).cloned().collect();
+    let usable = usable(app);
     if usable.is_empty() {
         return;
     }
@@ -40,12 +36,24 @@ pub(crate) fn add(app: &mut App) {
     agents.extend(usable.into_iter().map(|file| (file.name.clone(), settings(file))));
 }
 
+/// Loads the files of another project, whose folder is the workspace now, in place of those of the one before.
+pub(crate) fn replace(app: &mut App) {
+    if let Some(agents) = &mut app.config.settings.agents {
+        agents.retain(|_, agent| agent.file.is_none());
+    }
+    add(app);
+}
+
+fn usable(app: &App) -> Vec<Arc<AgentFile>> {
+    app.agent_files.iter().filter(|file| problem_of_name(app, file).is_none()).cloned().collect()
+}
+
 fn load(app: &App) -> AgentFiles {
     let mut places = AgentFilePlaces::new();
     if let Some(home) = app.env("HOME") {
         places = places.with_user(home);
     }
-    if let Some(project) = app.sources.project.as_deref().and_then(Path::parent) {
+    if let Some(project) = project_parts::folder(app) {
         places = places.with_project(project);
     }
     AgentFiles::discover(&places, &|file, digest| is_agreed(app, file, digest))
@@ -57,14 +65,19 @@ fn is_agreed(app: &App, file: &Path, digest: &str) -> bool {
 
 /// Returns the files of the project that wait for an agreement.
 pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
-    let part = |file: &Arc<AgentFile>| ProjectPart {
+    load(app).untrusted().iter().filter_map(|file| part(file)).collect()
+}
+
+/// Returns a file with its whole text; `None` if it has changed since it was read.
+fn part(file: &AgentFile) -> Option<ProjectPart> {
+    let text = std::fs::read_to_string(&file.file).ok().filter(|text| sha256(text) == file.digest)?;
+    Some(ProjectPart {
         table: AgreedTable::Files,
         path: file.file.clone(),
         hash: file.digest.clone(),
         about: format!("the agent {} in {}:", visible_line(&file.name), visible_path(&file.file)),
-        lines: [&file.description, &file.instructions].map(|text| one_line(text, MOST_SHOWN)).into(),
-    };
-    load(app).untrusted().iter().map(part).collect()
+        lines: shown(&text, &file.file),
+    })
 }
 
 /// Returns the problems of the files, each as one line with the file and its line.
@@ -74,12 +87,23 @@ pub(crate) fn warnings(app: &App) -> Vec<String> {
     let of_names = files.iter().filter_map(|file| problem_of_name(app, file));
     let untrusted: Vec<String> = files.untrusted().iter().map(|file| visible_path(&file.file)).collect();
     let unheard = (!untrusted.is_empty()).then(|| {
-        let agree = in_data_dir(app, "archon trust");
-        let files = untrusted.join(", ");
+        let (agree, files) = (trust_command(app), untrusted.join(", "));
         format!("no person has agreed to these files with agents, so they are left out: {files}. Show them and agree: {agree}")
     });
     // A name in a project's file must not look like several lines.
     broken.chain(of_names).map(|text| visible_line(&text)).chain(unheard).collect()
+}
+
+/// Describes the files for `archon doctor`: the problems of [`warnings`], and models and skills that are not known, for
+/// which an agent is left out when it is built.
+pub(crate) fn findings(app: &App) -> Vec<String> {
+    let mut found = warnings(app);
+    for file in usable(app) {
+        let agent = settings(file.clone());
+        let problems = [check_model(app, &agent).err(), system_prompt(app, &file).err()];
+        found.extend(problems.into_iter().flatten().map(|problem| visible_line(&problem.line())));
+    }
+    found
 }
 
 /// Returns why an agent of a file cannot have its name. Calls of agents are allowed by name, so a name of a tool would
@@ -90,7 +114,7 @@ fn problem_of_name(app: &App, file: &Arc<AgentFile>) -> Option<String> {
     let is_of_settings = described.is_some_and(|agent| agent.file.as_ref() != Some(file));
     let why = match () {
         () if is_of_settings => format!("the settings have an agent `{name}`, which is used"),
-        () if [AGENT, CALL_TOOL, TOOL_SEARCH, "activate_skill"].contains(&name) => {
+        () if [AGENT, CALL_TOOL, TOOL_SEARCH, ACTIVATE_SKILL].contains(&name) => {
             format!("the name `{name}` is reserved")
         }
         () => match crate::toolset::wrong_name(name, app) {
@@ -140,15 +164,20 @@ pub(crate) fn check_model(app: &App, agent: &AgentSettings) -> Result<(), Failur
     Err(Failure::new(Exit::Usage, what, format!("write inherit, or PROVIDER:MODEL; {known}")))
 }
 
-/// Returns the system prompt of an agent, with the instructions of its skills. They are the person's own skills: no one
-/// can agree to those of a project yet.
+/// Returns the system prompt of an agent, with the instructions of its skills: the person's own, and those of the project
+/// to which a person agreed.
 pub(crate) fn system_prompt(app: &App, file: &AgentFile) -> Result<String, Failure> {
-    let mut skills = SkillSet::new();
-    if let Some(home) = app.env("HOME").filter(|_| !file.skills.is_empty()) {
-        skills = SkillSet::discover(&SkillPlaces::new().with_user(home), &|_: &Path, _: &str| false);
-    }
-    file.system_prompt(&skills).map_err(|problem| {
-        Failure::usage(problem.to_string(), "put the skill into ~/.archon/skills, or take it out of the file")
+    let set = match file.skills.is_empty() {
+        true => SkillSet::new(),
+        false => skills::discover(app),
+    };
+    file.system_prompt(&set).map_err(|problem| {
+        let waits = set.untrusted().iter().any(|skill| file.skills.contains(&skill.name));
+        let advice = match waits {
+            true => format!("show the skill of the project and agree to it: {}", trust_command(app)),
+            false => "put the skill into ~/.archon/skills or into .archon/skills of the project, or take it out of the file".to_owned(),
+        };
+        Failure::usage(problem.to_string(), advice)
     })
 }
 
@@ -170,7 +199,7 @@ pub(crate) fn list_untrusted(app: &App) -> bool {
 pub(crate) fn check_agreed(app: &App, name: &str) -> Result<(), Failure> {
     let Some(file) = app.agent_files.untrusted().iter().find(|file| file.name == name) else { return Ok(()) };
     let what = format!("no person has agreed to {}", path(file));
-    Err(Failure::usage(what, format!("read the file, then agree: {}", in_data_dir(app, "archon trust"))))
+    Err(Failure::usage(what, format!("read the file, then agree: {}", trust_command(app))))
 }
 
 /// Returns the path of the file, as one visible line.

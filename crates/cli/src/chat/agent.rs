@@ -60,9 +60,9 @@ impl Agents {
         let picked = toolset::of_conversation(app).await?;
         let chosen = choose::model(app, None).await?;
         let model = chosen.model.clone();
-        let skills = Skills::load(app);
-        let builder = assemble::with(app, picked, (chosen, &skills), memory, last).await?;
-        let own = builder.limits(limits(&app.config.settings)).build()?.run_agent();
+        let builder = assemble::with(app, picked, chosen, memory, last).await?;
+        let agent = builder.limits(limits(&app.config.settings)).build()?;
+        let (skills, own) = (Skills::of(app, &agent), agent.run_agent());
         let (mut runs, person) = (app.open_runs()?.with_agent(own.clone()), Person::default());
         let line_problem = match shell_line::agent(app, &person, own).await {
             Ok(agent) => {

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 pub(crate) use self::{
     changes::{agent_in_use, fork, with_model, works_elsewhere},
     opened_session::Which,
-    sending::{request_of, start, start_message},
+    sending::{request_of, start},
 };
 
 use self::opened_session::{Beginning, Found};

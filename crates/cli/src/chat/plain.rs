@@ -16,7 +16,7 @@ use archon::types::{
 use super::{
     agent::Agents,
     attachments::PersonMessage,
-    conversation::{Opening, Which, request_of, start_message},
+    conversation::{Opening, Which, request_of, start},
     history_of_session::{self, History},
     way_back::{Earlier, STAYS},
 };
@@ -93,11 +93,11 @@ impl PlainTalk {
 
     /// Sends a message and shows its run.
     async fn send(&mut self, message: &PersonMessage) -> Result<Exit, Failure> {
-        let of = (&self.agents.skills, self.session.as_ref());
-        let mut request = request_of(&self.app, of, message).await?.when_busy(WhenBusy::Queue);
+        let mut request =
+            request_of(&self.app, &self.agents.skills, message).await?.when_busy(WhenBusy::Queue);
         request.settings.mode = self.mode;
         request.instead_of = self.earlier.as_ref().map(|earlier| earlier.place.clone());
-        let started = start_message(&self.agents.runs, of, request).await?;
+        let started = start(&self.agents.runs, self.session.as_ref(), request).await?;
         (self.mode, self.earlier) = (None, None);
         self.show(started).await
     }

@@ -82,7 +82,7 @@ impl DoctorArgs {
         for (ok, found) in openapi::findings(app) {
             show(Finding { check: "openapi", ok, found });
         }
-        for found in agent_files::warnings(app) {
+        for found in agent_files::findings(app) {
             show(Finding { check: "agents", ok: false, found });
         }
         project(app).into_iter().for_each(show);

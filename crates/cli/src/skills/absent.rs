@@ -1,46 +1,37 @@
 //! The replacement without the feature `skills`: there are no skills.
 
-use archon::ArchonBuilder;
 #[cfg(feature = "chat")]
-use archon::types::{RunId, SessionId};
+use archon::Archon;
+use archon::{ArchonBuilder, types::RunConfig};
 
 #[cfg(feature = "chat")]
-use super::{OfferedSkill, SkillCall};
+use super::{BroughtSkill, OfferedSkill, SkillCall};
 #[cfg(feature = "chat")]
 use crate::failure::Failure;
 use crate::{app::App, project_parts::ProjectPart};
 
-/// The skills of an agent: none.
+/// The skills that a person activates: none.
+#[cfg(feature = "chat")]
 #[derive(Clone, Default)]
 pub(crate) struct Skills;
 
+#[cfg(feature = "chat")]
 impl Skills {
-    pub(crate) fn load(_: &App) -> Self {
+    pub(crate) fn of(_: &App, _: &Archon) -> Self {
         Self
     }
 
-    /// Returns false: there is no tool that activates skills.
-    pub(crate) fn has_tool(&self, _: &str) -> bool {
-        false
-    }
-}
-
-#[cfg(feature = "chat")]
-impl Skills {
     /// Fails: there are no skills.
-    pub(crate) fn activate(&self, _: &SessionId, call: &SkillCall) -> Result<String, Failure> {
+    pub(crate) fn activate(&self, call: &SkillCall) -> Result<BroughtSkill, Failure> {
         Err(Failure::usage(format!("there is no skill {:?}", call.name), "build with `--features skills`"))
     }
-
-    /// Does nothing: no skill is active.
-    pub(crate) fn move_to_run(&self, _: &SessionId, _: Option<&RunId>) {}
 }
 
-pub(crate) fn with_skills(builder: ArchonBuilder, _: &Skills, _: Option<&str>) -> ArchonBuilder {
+pub(crate) fn with_skills(_: &App, builder: ArchonBuilder) -> ArchonBuilder {
     builder
 }
 
-pub(crate) fn with_skill_tool(builder: ArchonBuilder, _: &Skills) -> ArchonBuilder {
+pub(crate) fn with_recorded_skills(_: &App, builder: ArchonBuilder, _: &RunConfig) -> ArchonBuilder {
     builder
 }
 

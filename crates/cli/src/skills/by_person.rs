@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use archon::{
-    skills::{Skill, SkillActivationRequest, SkillActivator},
-    types::{RunId, SessionId},
+    Archon,
+    skills::{Skill, SkillActivationRequest, SkillActivator, SkillConversations},
 };
 
 use super::{
-    OfferedSkill, SkillCall, Skills,
+    BroughtSkill, OfferedSkill, SkillCall,
     found::{SHOWN, discover},
-    of_agent::any_run,
 };
 use crate::{app::App, failure::Failure, text::one_line};
 
@@ -23,40 +22,34 @@ pub(crate) fn offered(app: &App) -> Vec<OfferedSkill> {
     discover(app).iter().map(offer).collect()
 }
 
+/// The skills that a person activates: those of the agent.
+#[derive(Clone)]
+pub(crate) struct Skills(Arc<SkillConversations>);
+
 impl Skills {
-    /// Activates a skill for a person, and returns the text that the model reads. Until [`Self::move_to_run`], its limits
-    /// hold for all runs of the session, because the next one may begin at any time.
+    /// Returns the skills of an agent. An agent without tools has none of its own, and nothing that a skill could limit;
+    /// its model reads the instructions all the same.
+    pub(crate) fn of(app: &App, agent: &Archon) -> Self {
+        let skills = agent.skills().cloned();
+        Self(skills.unwrap_or_else(|| Arc::new(SkillConversations::new(Arc::new(discover(app))))))
+    }
+
+    /// Returns what a message needs to activate a skill in the run that receives it.
     ///
     /// # Errors
     /// [`Failure`] if there is no such skill, or it cannot be read or has changed.
-    pub(crate) fn activate(&self, session: &SessionId, call: &SkillCall) -> Result<String, Failure> {
-        let conversation = self.0.of(session);
-        // Instructions of an earlier message may have been compacted since.
-        conversation.forget_instructions(&call.name);
-        let request = SkillActivationRequest::new(&call.name)
-            .with_activator(SkillActivator::Person)
-            .with_conversation_id(session.to_string())
-            .with_user_request(&call.words)
-            .with_run(any_run());
-        let result = conversation.activate(&request);
-        match result.error {
-            None => Ok(result.text_for_model()),
-            Some(e) => {
+    pub(crate) fn activate(&self, call: &SkillCall) -> Result<BroughtSkill, Failure> {
+        let request = SkillActivationRequest::new(&call.name).with_activator(SkillActivator::Person);
+        let result = self.0.for_message(&request.with_user_request(&call.words));
+        let text = result.text_for_model();
+        match (result.mark, result.error) {
+            (Some(mark), None) => Ok(BroughtSkill { text, mark }),
+            (_, error) => {
+                let what = error.map_or_else(|| format!("{} is not active", call.name), |e| e.to_string());
                 let advice =
                     "list the skills with /skills, and agree to changed ones with `archon skills trust`";
-                Err(Failure::failed(e.to_string(), advice))
+                Err(Failure::failed(what, advice))
             }
         }
-    }
-
-    /// Lets the skills that a person activated be those of this run; of no run if the message was not sent.
-    pub(crate) fn move_to_run(&self, session: &SessionId, run: Option<&RunId>) {
-        let (conversation, waiting) = (self.0.of(session), any_run());
-        for active in conversation.active(&waiting) {
-            if let Some(run) = run {
-                conversation.restore(&SkillActivationRequest::new(&active.skill.name).with_run(run.clone()));
-            }
-        }
-        conversation.end_run(&waiting);
     }
 }

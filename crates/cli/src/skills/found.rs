@@ -2,18 +2,26 @@
 
 use std::path::Path;
 
-use archon::skills::{SkillPlaces, SkillProblemKind, SkillSet, UntrustedSkill};
+use archon::{
+    ArchonBuilder,
+    skills::{SkillPlaces, SkillProblemKind, SkillSet, UntrustedSkill},
+    types::RunConfig,
+};
 
+use super::ACTIVATE_SKILL;
 use crate::{
     app::App,
     config::AgreedTable,
-    project_parts::{Agreement, ProjectPart, folder, home, trust_command},
+    project_parts::{Agreement, ProjectPart, folder, home, shown, trust_command},
     text::{visible_line, visible_path},
 };
 
 /// The maximum number of shown characters of a description.
 #[cfg(feature = "chat")]
 pub(super) const SHOWN: usize = 100;
+
+/// The maximum number of files of a skill that are listed before an agreement.
+const MOST_LISTED: usize = 100;
 
 /// Finds the skills of the person and those of the project that a person agreed to. In the home folder, all skills are
 /// the person's own.
@@ -32,13 +40,29 @@ pub(crate) fn discover(app: &App) -> SkillSet {
     SkillSet::discover(&places, &is_agreed)
 }
 
+/// Gives an agent the skills, and writes a warning about each problem.
+pub(crate) fn with_skills(app: &App, builder: ArchonBuilder) -> ArchonBuilder {
+    let set = discover(app);
+    warnings_of(app, &set).iter().for_each(|warning| app.output.warn(warning));
+    builder.skills(set)
+}
+
+/// Does the same for a run that exists. If the run began without the tool that activates skills, only the limits hold
+/// that its log has, for instance of a skill that the person activated.
+pub(crate) fn with_recorded_skills(app: &App, builder: ArchonBuilder, config: &RunConfig) -> ArchonBuilder {
+    match config.tool(ACTIVATE_SKILL) {
+        Some(_) => with_skills(app, builder),
+        None => builder.skills(SkillSet::new()),
+    }
+}
+
 /// Returns the problems of skills, one line each: the file, the line, the problem and what to do.
 pub(crate) fn warnings(app: &App) -> Vec<String> {
     warnings_of(app, &discover(app))
 }
 
 /// Does the same as [`warnings`] for skills that were found already.
-pub(super) fn warnings_of(app: &App, set: &SkillSet) -> Vec<String> {
+fn warnings_of(app: &App, set: &SkillSet) -> Vec<String> {
     let is_broken = |kind: SkillProblemKind| kind != SkillProblemKind::Untrusted;
     let broken = set.warnings().iter().filter(|problem| is_broken(problem.kind));
     let broken = broken.map(|problem| visible_line(&problem.to_string()));
@@ -71,9 +95,27 @@ pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
         path: skill.folder.clone(),
         hash: skill.hash.clone(),
         about: format!("the skill {} in {}:", visible_line(&skill.name), visible_path(&skill.folder)),
-        lines: vec![visible_line(&skill.description)],
+        lines: content(skill),
     };
     discover(app).untrusted().iter().map(part).collect()
+}
+
+/// Returns the lines that show a skill: the text of its file, and each file of its folder with its size.
+fn content(skill: &UntrustedSkill) -> Vec<String> {
+    let mut lines = shown(&skill.text, &skill.folder.join("SKILL.md"));
+    lines.push(format!("the files in {}:", visible_path(&skill.folder)));
+    for file in skill.files.iter().take(MOST_LISTED) {
+        let name = visible_line(&file.name);
+        lines.push(match file.is_link {
+            true => format!("  {name} (a link, which is not followed)"),
+            false => format!("  {name} ({} bytes)", file.bytes),
+        });
+    }
+    let more = skill.files.len().saturating_sub(MOST_LISTED);
+    if more > 0 {
+        lines.push(format!("  {more} more files: look into the folder"));
+    }
+    lines
 }
 
 /// Describes the skills for `archon doctor`: their names, and each problem.

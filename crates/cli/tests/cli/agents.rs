@@ -104,3 +104,66 @@ async fn run_calls_an_agent_of_a_file_and_leaves_one_with_an_unknown_model_out()
     assert!(asked[1].contains("You do reviewer.") && asked[1].contains("\"read_file\""), "{}", asked[1]);
     assert!(!asked[1].contains("\"search\"") && !asked[1].contains("Does reviewer."), "{}", asked[1]);
 }
+
+#[tokio::test]
+async fn agent_of_a_file_has_a_skill_of_its_project_after_an_agreement() {
+    let server = MockServer::start([answer("All well.")]).await;
+    let place = Place::new();
+    write(&place.path("shop/.archon/agents"), "reviewer", "skills: style\n");
+    let skill = place.path("shop/.archon/skills/style");
+    fs::create_dir_all(&skill).expect("a folder");
+    fs::write(skill.join("SKILL.md"), "---\nname: style\ndescription: A style.\n---\nBe brief.\n")
+        .expect("it is written");
+    let file = place.path("shop/.archon/agents/reviewer.md").canonicalize().expect("it is there");
+    let agreed = in_project(&place, "trust --yes", &[]).await;
+    // All of both files is shown.
+    for line in ["the agent reviewer in ", "  skills: style\n", "  You do reviewer.\n", "  Be brief.\n"] {
+        assert!(agreed.err.contains(line), "{line}: {agreed:?}");
+    }
+    let url = format!("{}/v1", server.url());
+    let run = ["--base-url", &url, "--model", "mock", "reviewer", "Look."];
+    let ran = in_project(&place, "agents run", &run).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "All well.\n"), "{ran:?}");
+    assert!(server.requests()[0].body.to_string().contains("Be brief."), "{ran:?}");
+
+    fs::write(skill.join("more.md"), "x").expect("it is written");
+    let refused = in_project(&place, "agents run", &run).await;
+    let problem = format!("{}:4: there is no skill `style`", file.display());
+    assert!(refused.code == Some(2) && refused.err.contains(&problem), "{refused:?}");
+    assert!(refused.err.contains("agree to it: archon trust"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn doctor_names_an_unknown_model_and_an_unknown_skill_of_a_file() {
+    let place = Place::new();
+    write(&place.path(".archon/agents"), "scribe", "model: sonnet\nskills: stile\n");
+    let doctor = place.archon("doctor", &[]).await;
+    for problem in ["scribe.md:4: there is no model `sonnet`", "scribe.md:5: there is no skill `stile`"] {
+        let is_shown = |line: &str| line.starts_with("--  agents ") && line.contains(problem);
+        assert!(doctor.out.lines().any(is_shown), "{problem}: {doctor:?}");
+    }
+}
+
+#[tokio::test]
+async fn agents_of_files_are_those_of_the_workspace_from_another_folder_and_after_a_resume() {
+    let write_notes = r#"{"path": "notes.txt", "content": "x\n"}"#;
+    let server = MockServer::start([
+        asks_for("write_file", write_notes),
+        asks_for("reviewer", r#"{"task": "Look."}"#),
+        answer("All well."),
+        answer("Done."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    write(&place.path("shop/.archon/agents"), "reviewer", "tools: Read\n");
+    let shop = place.path("shop").display().to_string();
+    let agreed = place.archon("trust --yes --workspace", &[&shop]).await;
+    assert_eq!(agreed.code, Some(0), "{agreed:?}");
+    let run = ["--workspace", &shop, "--tools", "read_file,write_file,reviewer", "Write notes."];
+    let ran = place.archon("run --ask-later", &run).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let waits = place.archon("approvals list --json", &[]).await.json().remove(0);
+    let ran = place.archon("approvals approve", &[waits["request_id"].as_str().expect("an id")]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{ran:?}");
+    assert!(server.requests()[2].body.to_string().contains("You do reviewer."), "{ran:?}");
+}

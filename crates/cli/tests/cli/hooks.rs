@@ -57,6 +57,21 @@ async fn hook_of_the_person_refuses_a_call_and_the_model_reads_why() {
 }
 
 #[tokio::test]
+async fn hooks_of_messages_and_of_the_end_of_a_run_get_no_secrets() {
+    let key = "sk-a-key-of-the-person";
+    let server = MockServer::start([answer(&format!("Your key is {key}."))]).await;
+    let place = Place::with_server(&server);
+    let hook = json!([{"hooks": [{"type": "command", "command": "cat >> events.txt"}]}]);
+    set_own(&place, &json!({"hooks": {"UserPromptSubmit": hook, "Stop": hook}}).to_string());
+    let message = format!("My key is {key}");
+    let ran = place.command("run", &[&message]).env("OPENAI_COMPATIBLE_API_KEY", key).output().await.unwrap();
+    let (ran, events) = (Ran::from(ran), std::fs::read_to_string(place.path("events.txt")).unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(events.contains("My key is ****") && events.contains("Your key is ****."), "{events}");
+    assert!(!events.contains(key), "{events}");
+}
+
+#[tokio::test]
 async fn hook_of_a_project_runs_only_while_its_file_and_its_script_are_those_of_the_agreement() {
     let server = asks_for_sums(4).await;
     let place = Place::with_server(&server);
@@ -79,10 +94,9 @@ async fn hook_of_a_project_runs_only_while_its_file_and_its_script_are_those_of_
 
     in_shop(&place, "trust", &[]).await.check_refused(2, "hooks.json is not agreed to", "archon trust --yes");
     let agreed = in_shop(&place, "trust", &["--yes"]).await;
-    assert!(
-        agreed.code == Some(0) && agreed.err.contains("PreToolUse calculator: sh check.sh"),
-        "{agreed:?}"
-    );
+    let shown =
+        "  PreToolUse calculator: sh check.sh\n    the agreement covers check.sh, and no other program";
+    assert!(agreed.code == Some(0) && agreed.err.contains(shown), "{agreed:?}");
     let listed = in_shop(&place, "trust list", &[]).await;
     assert_eq!(listed.out, format!("{}: hooks\n", file.display()));
     let ran = ask().await;
@@ -113,6 +127,29 @@ async fn trust_shows_each_command_of_events_that_a_file_has_twice() {
         "{agreed:?}"
     );
     assert!(!agreed.err.contains('\u{1b}'), "{agreed:?}");
+    // There are no such scripts in the project.
+    let uncovered = "    this command runs programs that the agreement does not cover\n";
+    assert_eq!(agreed.err.matches(uncovered).count(), 2, "{agreed:?}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn command_that_names_a_link_out_of_the_project_is_refused() {
+    let server = asks_for_sums(1).await;
+    let place = Place::with_server(&server);
+    let file = write(&place, "shop/.archon/hooks.json", &before_calls("sh check.sh"));
+    let script = write(&place, "check.sh", "echo ran > ran.txt\n");
+    std::os::unix::fs::symlink(&script, place.path("shop/check.sh")).unwrap();
+    let agreed = in_shop(&place, "trust", &["--yes"]).await;
+    assert!(agreed.err.contains("no settings that need an agreement"), "{agreed:?}");
+    let ran = in_shop(&place, "run --tools calculator", &["1 + 2?"]).await;
+    let problem = format!(
+        "warning: {}:1: no hook of this file runs: the command names `check.sh`, a link that leads out of the project: \
+         name {} instead",
+        file.display(),
+        script.display()
+    );
+    assert!(ran.err.contains(&problem) && !place.path("shop/ran.txt").exists(), "{ran:?}");
 }
 
 #[tokio::test]

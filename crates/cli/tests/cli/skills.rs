@@ -88,7 +88,12 @@ async fn list_has_own_skills_at_once_and_those_of_a_project_after_an_agreement_t
     let refused = in_shop(&place, "skills trust", &[]).await;
     refused.check_refused(2, "deploy is not agreed to", "archon skills trust --yes");
     let ran = in_shop(&place, "skills trust --yes", &[]).await;
-    let shown = format!("the skill deploy in {}:\n  About deploy.\n", folder.display());
+    let text = "---\n  name: deploy\n  description: About deploy.\n  ---\n  The steps of deploy.\n";
+    let bytes = std::fs::read(folder.join("SKILL.md")).unwrap().len();
+    let folder_name = folder.display();
+    let shown = format!(
+        "the skill deploy in {folder_name}:\n  {text}  the files in {folder_name}:\n    SKILL.md ({bytes} bytes)\n"
+    );
     assert!(ran.code == Some(0) && ran.err.contains(&shown), "{ran:?}");
     let ran = list().await;
     assert_eq!(agreed(&ran), [("deploy".to_owned(), true), ("notes".to_owned(), true)], "{ran:?}");
@@ -143,7 +148,68 @@ async fn run_with_a_skill_lists_and_loads_it_and_calls_only_the_tools_that_it_al
     );
     assert!(last_message(&server, 1).contains("The steps of notes."), "{}", last_message(&server, 1));
     let refused = last_message(&server, 2);
-    assert!(refused.contains("The active skill `notes` does not allow this tool."), "{refused}");
+    assert!(refused.contains("allowed-tools of the active skill `notes` denies it"), "{refused}");
+}
+
+// spec: SK-09
+#[tokio::test]
+async fn active_skill_limits_the_calls_of_an_agent_that_the_agent_calls() {
+    let server = MockServer::start([
+        asks_for("activate_skill", r#"{"name": "notes"}"#),
+        asks_for("helper", r#"{"task": "Write notes."}"#),
+        asks_for("write_file", r#"{"path": "notes.txt", "content": "x\n"}"#),
+        answer("I may not."),
+        answer("Done."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    write(&place, ".agents/skills", "notes", "allowed-tools: Read helper\n");
+    let settings = place.path(".config/archon/archon.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let helper = "[agents.helper]\ndescription = 'Helps.'\ntools = ['read_file', 'write_file']\n";
+    std::fs::write(&settings, format!("{helper}[permissions]\nallow = ['write_file']\n")).unwrap();
+    let ran = in_shop(&place, "run --tools read_file,helper", &["Write notes."]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{ran:?}");
+    assert!(system_and_tools(&server, 2).1.contains(&"write_file".to_owned()));
+    let refused = last_message(&server, 3);
+    assert!(refused.contains("allowed-tools of the active skill `notes` denies it"), "{refused}");
+    assert!(!place.path("shop/notes.txt").exists());
+}
+
+// spec: SK-09, SK-11
+#[tokio::test]
+async fn resumed_run_keeps_the_limits_of_a_skill_that_is_gone() {
+    let server = MockServer::start([
+        asks_for("activate_skill", r#"{"name": "notes"}"#),
+        asks_for("write_file", r#"{"path": "notes.txt", "content": "x\n"}"#),
+        asks_for("calculator", r#"{"expression": "1 + 2"}"#),
+        answer("Done."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let folder = write(&place, ".agents/skills", "notes", "allowed-tools: Write\n");
+    let ran = in_shop(&place, "run --ask-later --tools write_file,calculator", &["Write notes."]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    std::fs::remove_dir_all(folder).unwrap();
+    let waits = in_shop(&place, "approvals list --json", &[]).await.json().remove(0);
+    let ran = in_shop(&place, "approvals approve", &[waits["request_id"].as_str().unwrap()]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{ran:?}");
+    assert!(place.path("shop/notes.txt").exists(), "the skill allows this tool");
+    let refused = last_message(&server, 3);
+    assert!(refused.contains("allowed-tools of the active skill `notes` denies it"), "{refused}");
+}
+
+#[tokio::test]
+async fn skill_that_is_too_large_is_left_out_with_a_warning_that_names_it() {
+    let place = Place::new();
+    let folder = write(&place, "shop/.agents/skills", "deploy", "");
+    std::fs::write(folder.join("model.bin"), vec![0; (16 << 20) + 1]).unwrap();
+    let ran = in_shop(&place, "skills list", &[]).await;
+    let file = folder.join("SKILL.md").display().to_string();
+    let warning = format!("{file}:1: nobody can trust the skill, because its folder cannot be hashed");
+    assert!(ran.err.contains(&warning) && ran.err.contains("more than 16 MiB"), "{ran:?}");
+    let ran = in_shop(&place, "skills trust --yes", &[]).await;
+    assert!(ran.err.contains("no skill of this project needs an agreement"), "{ran:?}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use archon::{
 use super::{
     Conversation,
     opened_session::{Beginning, Found, Which},
-    sending::{request_of, start, start_message},
+    sending::{request_of, start},
 };
 use crate::{
     app::App,
@@ -63,9 +63,9 @@ impl Conversation {
     ) -> Result<(), Failure> {
         self.check_idle()?;
         self.check_no_question()?;
-        let request = request_of(&self.app, (&self.skills, self.session.as_ref()), message).await?;
+        let request = request_of(&self.app, &self.skills, message).await?;
         let request = request.instead_of(earlier.place.clone());
-        let started = start_message(&self.runs, (&self.skills, self.session.as_ref()), request).await?;
+        let started = start(&self.runs, self.session.as_ref(), request).await?;
         Ok(self.follow(started).await?)
     }
 

@@ -1,10 +1,10 @@
 //! Messages of the person: to the run at work, or as the beginning of the next run.
 
 use archon::{
-    RandomIds, Runs,
+    Runs,
     types::{
-        AnswerRuns, Content, Event, Ids as _, Message, RunError, RunHead, RunStatus, SessionId, SessionMode,
-        StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, WhenBusy,
+        AgentMessage, AnswerRuns, Content, Event, Message, RunError, RunHead, RunStatus, SessionId,
+        SessionMode, StartRun, StartRuns, Started, StartedRun, Timestamp, UserMessage, WhenBusy,
     },
 };
 use archon_terminal::AttachedFile;
@@ -21,44 +21,28 @@ use crate::{
     skills::Skills,
 };
 
-/// Returns the request for a message with the files that it names and the skill that it activates. The activation is
-/// one of this session, or of a new one, which the request then names.
+/// Returns the request for a message with the files that it names and the skill that it activates.
 ///
 /// # Errors
 /// [`Failure`] if the skill cannot be activated.
 pub(crate) async fn request_of(
     app: &App,
-    (skills, session): (&Skills, Option<&SessionId>),
+    skills: &Skills,
     message: &PersonMessage,
 ) -> Result<StartRun, Failure> {
     let mut user = UserMessage::new(vec![Content::text(message.text.as_str())], Timestamp::default());
     for (path, block) in attachments::of(app, message).await {
         user.attach(path, block);
     }
-    let Some(call) = &message.skill else {
-        return Ok(StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT));
+    let message = match &message.skill {
+        None => AgentMessage::from(Message::User(user)),
+        Some(call) => {
+            let skill = skills.activate(call)?;
+            user.attach(format!("the skill {}", call.name), AttachedFile::skill(&skill.text));
+            AgentMessage::from(Message::User(user)).with_mark(skill.mark)
+        }
     };
-    let session = session.cloned().unwrap_or_else(|| SessionId::new(RandomIds.fresh("session")));
-    let instructions = skills.activate(&session, call)?;
-    user.attach(format!("the skill {}", call.name), AttachedFile::skill(&instructions));
-    Ok(StartRun::with_messages(vec![Message::User(user).into()]).agent(AGENT).session(session))
-}
-
-/// Sends the request of a message, as [`start`] does. The skill that the message activates is then one of its run.
-///
-/// # Errors
-/// As [`start`].
-pub(crate) async fn start_message(
-    runs: &Runs,
-    (skills, session): (&Skills, Option<&SessionId>),
-    request: StartRun,
-) -> Result<StartedRun, RunError> {
-    let of = request.session.clone();
-    let started = start(runs, session, request).await;
-    if let Some(of) = of {
-        skills.move_to_run(&of, started.as_ref().ok().map(|started| &started.run));
-    }
-    started
+    Ok(StartRun::with_messages(vec![message]).agent(AGENT))
 }
 
 /// Sends a request to a session: to its run at work, or as a new run; without a session to a new one. A run that was
@@ -84,12 +68,11 @@ pub(crate) async fn start(
 
 impl Conversation {
     pub(super) async fn send(&mut self, message: &PersonMessage, when_busy: WhenBusy) -> Result<(), Failure> {
-        let of = (&self.skills, self.session.as_ref());
-        let mut request = request_of(&self.app, of, message).await?.when_busy(when_busy);
+        let mut request = request_of(&self.app, &self.skills, message).await?.when_busy(when_busy);
         // A session without a run has no mode yet.
         request.settings.mode =
             Some(self.mode).filter(|mode| self.run.is_none() && *mode != SessionMode::default());
-        let started = start_message(&self.runs, of, request).await?;
+        let started = start(&self.runs, self.session.as_ref(), request).await?;
         Ok(self.follow(started).await?)
     }
 
