@@ -94,3 +94,14 @@ fn parse_of_too_many_hooks_leaves_the_others_out_with_one_problem() {
     assert_eq!((hooks.len(), problems.len()), (MOST_PARTS - 1, 1));
     assert!(problems[0].text.contains("more than 1000 hooks and groups"), "{:?}", problems[0]);
 }
+
+#[test]
+fn description_of_an_endpoint_has_its_port_and_no_keys() {
+    let url = "https://anna:key@hooks.example.com:8443/check?token=key#key";
+    let text =
+        format!(r#"{{ "hooks": {{ "Stop": [{{ "hooks": [{{ "type": "http", "url": "{url}" }}] }}] }} }}"#);
+    let (hooks, _) = parse(Path::new("hooks.json"), &text);
+    let description = hooks[0].description(Path::new("/srv/app"));
+    assert_eq!(description.to_string(), "Stop *: POST https://hooks.example.com:8443/check");
+    assert!(!description.is_command && description.files.is_empty());
+}
