@@ -121,5 +121,11 @@ async fn tools_of_a_document_beyond_the_budget_are_deferred_and_still_called() {
     assert_eq!(agent.run("Which pet is it?").await.unwrap().into_text().unwrap(), "done");
     let requests = model.requests();
     assert_eq!(defined(&requests[0]), ["call_tool", "tool_search"]);
+    let search = requests[0].tools.iter().find(|tool| tool.name == "tool_search").unwrap();
+    assert!(
+        search.description.contains("There are tools of: pets (admin, notes, pets). "),
+        "{}",
+        search.description
+    );
     assert_eq!(shop.requests()[0].path, "/v1/pets/7");
 }

@@ -5,6 +5,8 @@
 #[cfg(not(feature = "openapi"))]
 mod absent;
 #[cfg(feature = "openapi")]
+mod agreement;
+#[cfg(feature = "openapi")]
 mod copy;
 #[cfg(feature = "openapi")]
 mod credentials;
@@ -14,7 +16,9 @@ mod entry;
 mod loaded;
 
 #[cfg(not(feature = "openapi"))]
-pub(crate) use absent::{findings, missing, tools};
+pub(crate) use absent::{agreement_lines, findings, missing, tools};
+#[cfg(feature = "openapi")]
+pub(crate) use agreement::agreement_lines;
 #[cfg(feature = "openapi")]
 pub(crate) use loaded::{all, findings, missing, tools};
 #[cfg(all(feature = "openapi", feature = "setup"))]

@@ -6,12 +6,9 @@ use serde_json::{Map, json};
 use crate::{
     error::Problem,
     names::Names,
-    schema::Lowering,
-    text::{one_line, plain},
+    schema::{LARGEST_SCHEMA, Lowering},
+    text::{has_tags, one_line, plain},
 };
-
-/// Maximum size of the schema of a tool's arguments, in bytes of JSON.
-const LARGEST_SCHEMA: usize = 256 << 10;
 
 /// The arguments of an operation while they are collected.
 pub(crate) struct Arguments<'d> {
@@ -51,13 +48,19 @@ impl Arguments<'_> {
         if !defs.is_empty() {
             schema["$defs"] = Json::Object(defs);
         }
-        let size = serde_json::to_vec(&schema).map_or(0, |bytes| bytes.len());
-        if size > LARGEST_SCHEMA {
+        let text = schema.to_string();
+        if text.len() > LARGEST_SCHEMA {
             let most = LARGEST_SCHEMA >> 10;
             return Err(Problem::new(
                 at,
-                format!("the schema of its arguments has {} KiB, of at most {most}", size >> 10),
+                format!("the schema of its arguments has {} KiB, of at most {most}", text.len() >> 10),
             ));
+        }
+        // Descriptions have none any more. Elsewhere they cannot be removed: values and names must arrive as they are.
+        if has_tags(&text) {
+            let problem =
+                "the schema of its arguments has invisible characters, which can hide words from a person";
+            return Err(Problem::new(at, problem));
         }
         let checked = jsonschema::options().should_validate_formats(false).build(&schema);
         match checked {

@@ -1,4 +1,4 @@
-//! Credentials of calls. They are sent to the servers of the document, or to the configured one, and nowhere else.
+//! Credentials of calls. They are sent to the server of the document, or to the configured one, and nowhere else.
 
 use std::{fmt, sync::Arc};
 

@@ -35,8 +35,8 @@ pub struct OpenApiConfig {
     pub max_response_bytes: usize,
     /// Time limit of a request in seconds. Default 30.
     pub timeout_secs: u64,
-    /// The part of each tool's name before `__`, which is also the tool's group in a tool search. Letters, digits, `_`
-    /// and `-`, at most 32. Default: none, and the name of a tool is the `operationId` alone.
+    /// The part of each tool's name before `__`, by which a search for tools names them. Letters, digits, `_` and `-`, at
+    /// most 32. Default: none, and the name of a tool is the `operationId` alone.
     pub name_prefix: Option<String>,
     /// True if an operation without an `operationId` is named by its method and its path, such as `get_pets_petId`.
     /// Default false: such an operation is left out with a warning.

@@ -1,6 +1,6 @@
 //! An OpenAPI document as JSON: how a text is read, and where its references lead.
 
-use std::{borrow::Cow, sync::OnceLock};
+use std::{borrow::Cow, collections::HashMap, sync::OnceLock};
 
 use archon_types::Json;
 use reqwest::Url;
@@ -15,6 +15,9 @@ use crate::{
 /// The most references that lead from one to the next.
 const LONGEST_CHAIN: usize = 32;
 
+/// Lines that begin with the key of a path or of a method, each with its key, and the first place of each key among them.
+type Keys = (Vec<(usize, String)>, HashMap<String, usize>);
+
 /// A document with its origin.
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -26,7 +29,7 @@ pub(crate) struct Document {
     /// The text, to find lines in it.
     text: String,
     /// Lines of the text that begin with a key, once a line was looked for.
-    keys: OnceLock<Vec<(usize, String)>>,
+    keys: OnceLock<Keys>,
     /// True for version 3.0, whose schemas are not those of JSON Schema.
     pub(crate) is_3_0: bool,
 }
@@ -95,17 +98,16 @@ impl Document {
     /// Returns the line of an operation, counted from 1: that of its method below its path. Found by the look of the
     /// lines, since neither reader keeps places; `None` if no line looks like that.
     pub(crate) fn line(&self, path: &str, method: &str) -> Option<usize> {
-        let keys = self.keys.get_or_init(|| keys(&self.text));
-        let at = keys.iter().position(|(_, key)| key == path)?;
+        let (keys, places) = self.keys.get_or_init(|| keys(&self.text));
+        let at = *places.get(path)?;
         let below = keys[at + 1..].iter().take_while(|(_, key)| !key.starts_with('/'));
         let line = below.clone().find(|(_, key)| key.eq_ignore_ascii_case(method)).or(keys.get(at));
         line.map(|(line, _)| *line)
     }
 }
 
-/// Returns the lines that begin with the key of a path or of a method, each with its key.
-fn keys(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
+fn keys(text: &str) -> Keys {
+    let (mut found, mut places) = (Vec::new(), HashMap::new());
     for (index, line) in text.lines().enumerate() {
         let line = line.trim_start();
         let key = match line.chars().next() {
@@ -114,10 +116,11 @@ fn keys(text: &str) -> Vec<(usize, String)> {
         };
         let is_method = || METHODS.iter().any(|method| key.eq_ignore_ascii_case(method));
         if key.starts_with('/') || is_method() {
+            places.entry(key.to_owned()).or_insert(found.len());
             found.push((index + 1, key.to_owned()));
         }
     }
-    found
+    (found, places)
 }
 
 /// Returns the pointer of a local reference, with its percent-encoding decoded.

@@ -36,6 +36,18 @@ pub enum OpenApiError {
         /// The cause.
         problem: String,
     },
+    /// The credentials would go to several servers, of which a person may know only one.
+    #[error(
+        "the operations of {place} would send the credentials to several servers, {}; set the base address \
+         (`OpenApiConfig::with_base_url`), or choose the operations of one server",
+        servers.join(", ")
+    )]
+    SeveralServers {
+        /// The file or the address of the document.
+        place: String,
+        /// The servers, such as `https://api.example.com`, in the order of their names.
+        servers: Vec<String>,
+    },
     /// A setting cannot be used.
     #[error("{0}")]
     Setting(String),

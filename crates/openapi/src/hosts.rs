@@ -19,6 +19,8 @@ use crate::{OpenApiError, document::Document, text::one_line, text::with_causes}
 
 /// Maximum number of redirects that are followed, all on the same server.
 const REDIRECTS: usize = 5;
+/// Longest address of a server in a document, in bytes.
+const LONGEST: usize = 2_000;
 
 /// The address that a path is appended to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +51,8 @@ impl Base {
         let set = "set the base address (`OpenApiConfig::with_base_url`)";
         let first = &servers[0];
         let written = first["url"].as_str().ok_or_else(|| format!("the document names no server; {set}"))?;
-        let written = with_variables(written, &first["variables"]);
+        let written = with_variables(written, &first["variables"])
+            .ok_or_else(|| format!("its server has more than {LONGEST} characters; {set}"))?;
         let shown = one_line(&written, 200);
         let absolute = match (&document.url, written.contains("://")) {
             (_, true) => written,
@@ -67,10 +70,9 @@ impl Base {
         Ok(Self { address: trimmed(&address), is_named })
     }
 
-    /// Returns whether both are on the same server.
-    pub(crate) fn has_origin_of(&self, other: &Self) -> bool {
-        let origin = |base: &Self| Url::parse(&base.address).ok().map(|url| url.origin());
-        origin(self).is_some_and(|own| Some(own) == origin(other))
+    /// Returns the server: the scheme, the host and the port.
+    pub(crate) fn server(&self) -> String {
+        Url::parse(&self.address).map(|url| url.origin().ascii_serialization()).unwrap_or_default()
     }
 
     /// Returns whether the address is one of this machine.
@@ -87,15 +89,25 @@ impl Base {
     }
 }
 
-/// Replaces the variables of a server's address by their default values.
-pub(crate) fn with_variables(address: &str, variables: &Json) -> String {
-    let mut address = address.to_owned();
-    for (name, variable) in variables.as_object().into_iter().flatten() {
-        if let Some(value) = variable["default"].as_str() {
-            address = address.replace(&format!("{{{name}}}"), value);
+/// Replaces the variables of a server's address by their default values, which are not read again. Returns `None` if the
+/// address is too long.
+fn with_variables(address: &str, variables: &Json) -> Option<String> {
+    let (mut whole, mut rest) = (String::new(), address);
+    while let Some((before, (name, after))) =
+        rest.split_once('{').and_then(|(before, after)| Some((before, after.split_once('}')?)))
+    {
+        whole.push_str(before);
+        match variables[name]["default"].as_str() {
+            Some(value) => whole.push_str(value),
+            None => whole.extend(["{", name, "}"]),
+        }
+        rest = after;
+        if whole.len() > LONGEST {
+            return None;
         }
     }
-    address
+    whole.push_str(rest);
+    (whole.len() <= LONGEST).then_some(whole)
 }
 
 fn checked(address: &str) -> Result<Url, String> {
@@ -230,6 +242,11 @@ mod tests {
         ]);
         let base = of_servers(servers, None).unwrap();
         assert_eq!((base.address.as_str(), base.is_named), ("https://eu.a.example/v2", false));
+        // A value is not read again, so its length does not grow with the number of variables.
+        let nested = json!([{ "url": "https://{a}.example", "variables": { "a": { "default": "{a}{a}" } } }]);
+        assert!(of_servers(nested, None).unwrap_err().contains("no default"));
+        let long = json!([{ "url": "{a}".repeat(99), "variables": { "a": { "default": "a".repeat(99) } } }]);
+        assert!(of_servers(long, None).unwrap_err().contains("more than 2000 characters"));
         assert!(of_servers(json!([]), None).unwrap_err().contains("names no server; set the base address"));
         assert!(of_servers(json!([{ "url": "/v1" }]), None).unwrap_err().contains("has no host"));
         assert!(

@@ -17,7 +17,7 @@
 //!   takes only `multipart` is left out with a warning.
 //! - A `$ref` of a schema stays one, to the `$defs` of the tool, so a schema may contain itself.
 //! - GET and HEAD read; a person is asked before each call of another method, unless a rule allows it.
-//! - All tools are deferrable. Those of a prefix are one group, and a tag is a word of its tools' descriptions.
+//! - All tools are deferrable. Those of a prefix are deferred together, and a tag is a group of the search for tools.
 //! - If a response has a `Link` with the relation `next`, or a field such as `next_cursor`, the result ends with the
 //!   arguments for the next page.
 //!
@@ -25,10 +25,12 @@
 //!
 //! - A broken operation is left out with a warning that names its place, and the others work.
 //! - A `$ref` to a file or an address is never followed.
-//! - Credentials go to the servers of the document, or to the configured address, and never over an unencrypted connection
-//!   that only the document names. A redirect to another server is not followed. They are in no result, error or log.
+//! - Credentials go to the server of the document, or to the configured address, and never over an unencrypted connection
+//!   that only the document names. A document whose operations would send them to several servers is refused
+//!   ([`OpenApiError::SeveralServers`]). A redirect to another server is not followed. They are in no result, error or log.
 //! - A server that only the document names is on the internet: addresses of this machine and of private networks are
 //!   refused, also when a name leads to them. A server that a person names may be anywhere.
+//! - A person who is asked about a call sees its method and its address.
 //! - No text of an argument changes the path, and none adds a parameter or a header, except the keys of an object that the
 //!   document spreads over the query (`form` with `explode`).
 //! - Texts of a document and of responses are untrusted. Descriptions are bounded, cleared of invisible characters, and
@@ -53,7 +55,8 @@
 // | concept | file |
 // |---|---|
 // | `OpenApiTools`, from a document to its tools | `tools.rs` |
-// | `OpenApiDocument`, the servers, operations and `SecurityScheme`s of a document | `described.rs` |
+// | `OpenApiDocument`, a document before tools are made of it | `openapi_document.rs` |
+// | `SecurityScheme`, the credentials that a document asks for | `security.rs` |
 // | `OpenApiConfig`, the settings; `OperationFilter`, which operations | `config.rs` |
 // | `OpenApiAuth`, `ApiTokens`, `StoredToken`: credentials | `auth.rs` |
 // | `ClientCredentials`, tokens of OAuth 2 for a program | `client_credentials.rs` |
@@ -73,15 +76,16 @@ mod auth;
 mod body;
 mod client_credentials;
 mod config;
-mod described;
 mod document;
 mod error;
 mod hosts;
 mod names;
+mod openapi_document;
 mod operation;
 mod pagination;
 mod request;
 mod schema;
+mod security;
 mod style;
 mod swagger;
 mod text;
@@ -91,7 +95,8 @@ mod tools;
 pub use auth::{ApiTokens, OpenApiAuth, StoredToken};
 pub use client_credentials::ClientCredentials;
 pub use config::{OpenApiConfig, OperationFilter};
-pub use described::{OpenApiDocument, SecurityKind, SecurityScheme};
 pub use error::{OpenApiError, OpenApiWarning};
+pub use openapi_document::OpenApiDocument;
+pub use security::{SecurityKind, SecurityScheme};
 pub use tool::OpenApiTool;
 pub use tools::OpenApiTools;

@@ -1,20 +1,29 @@
-//! Names of tools and of arguments, legal for every model service and unique.
+//! Names of tools, arguments and schemas, legal for every model service and unique.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use archon_types::{CALL_TOOL, TOOL_SEARCH};
 
 /// Longest name that every model service accepts, in characters.
 const LONGEST: usize = 64;
+/// Longest part of a name before its number, so that there is room for any number.
+const LONGEST_STEM: usize = 52;
+/// Longest name of a group of tools, in characters.
+const LONGEST_GROUP: usize = 32;
 
 /// Names that are taken.
 #[derive(Debug, Default)]
-pub(crate) struct Names(BTreeSet<String>);
+pub(crate) struct Names {
+    names: BTreeSet<String>,
+    /// The number that the next name with this stem gets. Without it, the numbers of equal names would be tried again
+    /// for each of them.
+    numbers: BTreeMap<String, usize>,
+}
 
 impl Names {
     /// Returns the taken names of an agent without tools.
     pub(crate) fn of_tools() -> Self {
-        Self([TOOL_SEARCH, CALL_TOOL].map(str::to_owned).into())
+        Self { names: [TOOL_SEARCH, CALL_TOOL].map(str::to_owned).into(), ..Self::default() }
     }
 
     /// Returns the name of a tool, `prefix__id`, which is taken from now on. Illegal characters become `_`. The second
@@ -23,14 +32,20 @@ impl Names {
         let mut name = clean(id, |c| matches!(c, '_' | '-'));
         if let Some(prefix) = prefix {
             name = format!("{prefix}__{name}");
-        } else if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            // Some services want a letter first.
-            name = format!("op_{name}");
+        } else {
+            // The name would be that of another server's tool.
+            while name.contains("__") {
+                name = name.replace("__", "_");
+            }
+            if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                // Some services want a letter first.
+                name = format!("op_{}", name.trim_start_matches('_'));
+            }
         }
         self.unique(&name)
     }
 
-    /// Returns the name of an argument, which is taken from now on.
+    /// Returns the name of an argument or of a schema, which is taken from now on.
     pub(crate) fn argument(&mut self, name: &str) -> String {
         let name = clean(name, |c| matches!(c, '_' | '-' | '.'));
         self.unique(if name.is_empty() { "argument" } else { &name })
@@ -38,22 +53,41 @@ impl Names {
 
     /// Returns whether an argument can have this very name.
     pub(crate) fn is_free(&self, name: &str) -> bool {
-        !self.0.contains(name) && name.len() <= LONGEST && !name.is_empty() && argument_name(name) == name
+        !self.names.contains(name) && name.len() <= LONGEST && !name.is_empty() && argument_name(name) == name
     }
 
     /// Returns the name, shortened and with a number if need be. Any name is short, because it has ASCII only.
     fn unique(&mut self, name: &str) -> String {
-        let numbers = std::iter::once(String::new()).chain((2..).map(|number| format!("_{number}")));
-        let names = numbers.map(|end| format!("{}{end}", &name[..name.len().min(LONGEST - end.len())]));
-        let free = names.into_iter().find(|name| !self.0.contains(name)).unwrap_or_default();
-        self.0.insert(free.clone());
-        free
+        self.find_free(name).0
+    }
+
+    /// Returns the same as [`unique`](Self::unique), and the number of names that were tried.
+    fn find_free(&mut self, name: &str) -> (String, usize) {
+        let mut free = name[..name.len().min(LONGEST)].to_owned();
+        let mut tries = 1;
+        if self.names.contains(&free) {
+            let stem = name[..name.len().min(LONGEST_STEM)].trim_end_matches('_');
+            let number = self.numbers.entry(stem.to_owned()).or_insert(2);
+            while self.names.contains(&free) {
+                free = format!("{stem}_{number}");
+                *number += 1;
+                tries += 1;
+            }
+        }
+        self.names.insert(free.clone());
+        (free, tries)
     }
 }
 
 /// Returns the name of an argument as [`Names::argument`] does, but maybe taken.
 pub(crate) fn argument_name(name: &str) -> String {
     clean(name, |c| matches!(c, '_' | '-' | '.'))
+}
+
+/// Returns the name of the group that a tag is in a search for tools, in ASCII; empty if the tag has no such characters.
+pub(crate) fn group(tag: &str) -> String {
+    let name = clean(tag, |c| matches!(c, '_' | '-'));
+    name[..name.len().min(LONGEST_GROUP)].trim_matches('_').to_owned()
 }
 
 /// Returns the name of an operation that has no `operationId`.
@@ -93,6 +127,8 @@ mod tests {
         assert_eq!(names.tool(None, "repos/get-content"), "repos_get-content");
         assert_eq!(names.tool(None, "listPets"), "listPets_2");
         assert_eq!(names.tool(None, "2fa"), "op_2fa");
+        assert_eq!(names.tool(None, "github___deleteRepo"), "github_deleteRepo");
+        assert_eq!(names.tool(Some("shop"), "github__deleteRepo"), "shop__github__deleteRepo");
         assert_eq!(names.tool(None, "tool_search"), "tool_search_2");
         assert_eq!(by_path("GET", "/pets/{petId}/toys.json"), "get_pets_petId_toys_json");
     }
@@ -112,9 +148,43 @@ mod tests {
                 let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
                 assert!(!name.is_empty() && name.len() <= LONGEST && name.chars().all(is_allowed), "{name}");
                 assert!(name.starts_with(|c: char| c.is_ascii_alphabetic()), "{name}");
+                assert!(prefix.is_some() || !name.contains("__"), "{name}");
                 assert!(seen.insert(name.clone()), "{name} twice");
             }
         }
+    }
+
+    #[test]
+    fn names_of_equal_ids_are_tried_in_proportion_to_their_number() {
+        let long = "a".repeat(80);
+        // Ids that take the numbered names of others, and ids that differ only where a number cuts them off.
+        let hostile = |number: usize| match number % 4 {
+            0 => "same".to_owned(),
+            1 => format!("same_{number}"),
+            2 => format!("{}{:04}", &long[..60], number / 8),
+            _ => long.clone(),
+        };
+        let mut names = Names::default();
+        let (mut tries, mut seen) = (0, BTreeSet::new());
+        for number in 0..4_000 {
+            let (name, count) = names.find_free(&hostile(number));
+            assert!(name.len() <= LONGEST && seen.insert(name.clone()), "{name}");
+            tries += count;
+        }
+        assert!(tries <= 3 * 4_000, "{tries}");
+    }
+
+    #[test]
+    fn group_of_a_tag_is_a_short_name() {
+        for (tag, expected) in [
+            ("pets", "pets"),
+            ("Pull requests / reviews", "Pull_requests_reviews"),
+            ("_a_", "a"),
+            ("\u{8a02}\u{55ae}", ""),
+        ] {
+            assert_eq!(group(tag), expected);
+        }
+        assert_eq!(group(&"a".repeat(99)).len(), LONGEST_GROUP);
     }
 
     #[test]

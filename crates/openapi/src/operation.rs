@@ -19,6 +19,8 @@ use crate::{
 
 /// Maximum number of characters of a description that a model reads.
 const DESCRIPTION: usize = 4_000;
+/// The most parameters of an operation.
+const MOST_PARAMETERS: usize = 1_000;
 
 /// Headers that OpenAPI describes elsewhere, those that belong to the connection, and those that make the server take the
 /// request for another one.
@@ -43,6 +45,8 @@ const NOT_CHOSEN: &[&str] = &[
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
 ];
 
 /// An operation as its document describes it. All texts are untrusted.
@@ -156,6 +160,12 @@ fn parameters(
             };
             found.retain(|(other, other_place, ..)| (*other, *other_place) != (name, place));
             found.push((name, place, parameter, at));
+            if found.len() > MOST_PARAMETERS {
+                return Err(Problem::new(
+                    source.at,
+                    format!("it has more than {MOST_PARAMETERS} parameters"),
+                ));
+            }
         }
     }
     let mut parameters = Vec::new();

@@ -107,8 +107,9 @@ impl Operation {
             rest = after;
         }
         path.extend(utf8_percent_encode(rest, PATH));
-        // Even when they are percent-encoded, these are no names but steps to another path.
-        let plain = path.to_ascii_lowercase().replace("%2e", ".");
+        // Even when they are percent-encoded, these are no names but steps to another path, and many servers decode a slash
+        // before they take the steps.
+        let plain = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
         match plain.split(['/', '?']).any(|part| matches!(part, "." | "..")) {
             true => Err(ToolError::InvalidArgs("A part of a path cannot be '.' or '..'.".to_owned())),
             false => Ok(path),

@@ -8,13 +8,18 @@ use serde_json::{Map, json};
 use crate::{
     document::{Document, below, local},
     error::Problem,
-    text::plain,
+    names::Names,
+    text::{has_tags, plain},
 };
 
 /// Maximum number of characters of a text in a schema.
 const TEXT: usize = 1_000;
 /// The most levels of schemas inside of schemas.
 const DEEPEST: usize = 100;
+/// Maximum number of schemas of one tool. More do not fit into its largest size, and lowering them all takes long.
+const MOST: usize = LARGEST_SCHEMA / 2;
+/// Maximum size of the schema of a tool's arguments, in bytes of JSON.
+pub(crate) const LARGEST_SCHEMA: usize = 256 << 10;
 
 /// Keywords whose value is a schema.
 const SCHEMAS: &[&str] = &[
@@ -52,14 +57,17 @@ const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "objec
 pub(crate) struct Lowering<'d> {
     document: &'d Document,
     /// The name under `$defs` of each schema that was referred to, by its pointer.
-    names: BTreeMap<String, String>,
+    references: BTreeMap<String, String>,
+    names: Names,
     /// Pointers of schemas that are not lowered yet.
     open: Vec<String>,
+    /// The number of schemas so far.
+    count: usize,
 }
 
 impl<'d> Lowering<'d> {
     pub(crate) fn new(document: &'d Document) -> Self {
-        Self { document, names: BTreeMap::new(), open: Vec::new() }
+        Self { document, references: BTreeMap::new(), names: Names::default(), open: Vec::new(), count: 0 }
     }
 
     /// Lowers a schema. Schemas that it refers to are lowered by [`finish`](Self::finish).
@@ -77,7 +85,7 @@ impl<'d> Lowering<'d> {
         while let Some(pointer) = self.open.pop() {
             let target = self.document.target(&pointer, &pointer)?;
             let lowered = self.schema(target, &pointer, 0)?;
-            if let Some(name) = self.names.get(&pointer) {
+            if let Some(name) = self.references.get(&pointer) {
                 defs.insert(name.clone(), lowered);
             }
         }
@@ -87,6 +95,10 @@ impl<'d> Lowering<'d> {
     fn schema(&mut self, schema: &Json, at: &str, depth: usize) -> Result<Json, Problem> {
         if depth > DEEPEST {
             return Err(Problem::new(at, format!("its schema has more than {DEEPEST} levels")));
+        }
+        self.count += 1;
+        if self.count > MOST {
+            return Err(Problem::new(at, format!("the schema of its arguments has more than {MOST} parts")));
         }
         let object = match schema {
             Json::Bool(value) => return Ok(Json::Bool(*value)),
@@ -136,7 +148,10 @@ impl<'d> Lowering<'d> {
             "type" => types(value),
             "required" => value.as_array().map(|names| distinct(names.iter().filter(|name| is_text(name)))),
             "enum" => value.as_array().filter(|values| !values.is_empty()).map(|_| value.clone()),
-            "const" | "default" => Some(value.clone()),
+            "const" => Some(value.clone()),
+            // These change no call, so they are left out.
+            "default" | "example" | "examples" if has_tags(&value.to_string()) => None,
+            "default" => Some(value.clone()),
             "examples" => value.as_array().map(|_| value.clone()),
             "example" if !value.is_null() => {
                 lowered.entry("examples").or_insert_with(|| json!([value]));
@@ -195,19 +210,12 @@ impl<'d> Lowering<'d> {
     fn reference(&mut self, reference: &str, at: &str) -> Result<String, Problem> {
         let pointer = local(reference, at)?;
         self.document.target(&pointer, at)?;
-        if let Some(name) = self.names.get(&pointer) {
+        if let Some(name) = self.references.get(&pointer) {
             return Ok(format!("#/$defs/{name}"));
         }
         let last = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "_").replace("~0", "_");
-        let name: String = last
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' })
-            .collect();
-        let is_taken = |name: &String| self.names.values().any(|taken| taken == name);
-        let names = (2..).map(|number| format!("{name}_{number}"));
-        let name =
-            std::iter::once(name.clone()).chain(names).find(|name| !is_taken(name)).unwrap_or_default();
-        self.names.insert(pointer.clone(), name.clone());
+        let name = self.names.argument(&last);
+        self.references.insert(pointer.clone(), name.clone());
         self.open.push(pointer);
         Ok(format!("#/$defs/{name}"))
     }

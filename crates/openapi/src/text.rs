@@ -24,9 +24,16 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
 /// Returns the text without tag characters and controls of the direction of writing. Other invisible characters stay,
 /// because the data of a response may contain them.
 pub(crate) fn without_tags(text: &str) -> String {
-    let is_tag =
-        |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}');
     text.replace(is_tag, "")
+}
+
+/// Returns whether a text has characters that [`without_tags`] removes.
+pub(crate) fn has_tags(text: &str) -> bool {
+    text.contains(is_tag)
+}
+
+fn is_tag(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Returns the text of an error with its causes, at most four.

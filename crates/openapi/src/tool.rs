@@ -6,19 +6,20 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Content, Json, Secret, Subject, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
-    ToolResultStatus, ToolSpec, metadata,
+    BoxFuture, Content, Context, Json, Preview, Secret, Subject, Tool, ToolAnnotations, ToolContext,
+    ToolError, ToolResult, ToolResultStatus, ToolSpec, metadata,
 };
 use hmac_sha256::Hash;
 use reqwest::{
     Client, Method, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, LOCATION},
 };
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use crate::{
     OpenApiAuth, OpenApiConfig, OpenApiError,
     hosts::client,
+    names::group,
     operation::Operation,
     pagination::next_arguments,
     request::{Prepared, fields, header},
@@ -27,6 +28,8 @@ use crate::{
 
 /// Time by which a tool's time limit exceeds that of its request: for a token, and for the answer's way.
 const MARGIN: Duration = Duration::from_secs(35);
+/// The most groups of a tool.
+const MOST_GROUPS: usize = 8;
 
 /// The parts that the tools of one document share.
 #[derive(Debug)]
@@ -66,9 +69,21 @@ impl OpenApiTool {
         Self { spec, operation, shared }
     }
 
-    /// Returns the tags of the operation.
+    /// Returns the tags of the operation. They are untrusted.
     pub fn tags(&self) -> &[String] {
         &self.operation.tags
+    }
+
+    /// Returns the server of the operation: the scheme, the host and the port.
+    pub(crate) fn server(&self) -> String {
+        self.operation.base.server()
+    }
+
+    /// Returns whether requests have credentials or headers of the settings.
+    pub(crate) fn sends_secrets(&self) -> bool {
+        let config = &self.shared.config;
+        let has_auth = !self.operation.is_open && !matches!(config.auth, OpenApiAuth::None);
+        has_auth || !config.custom_headers.is_empty()
     }
 
     async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
@@ -134,7 +149,10 @@ impl OpenApiTool {
         let auth = if self.operation.is_open { &OpenApiAuth::None } else { &config.auth };
         match auth {
             OpenApiAuth::None => {}
-            OpenApiAuth::Bearer(secret) => token = Some(secret.clone()),
+            OpenApiAuth::Bearer(secret) => {
+                redactor.add(secret);
+                token = Some(secret.clone());
+            }
             OpenApiAuth::Token(source) => {
                 let fetched = source.token(context).await?;
                 redactor.add_expiring(&fetched);
@@ -155,7 +173,6 @@ impl OpenApiTool {
             }
         }
         if let Some(token) = &token {
-            redactor.add(token);
             let (_, value) = secret_header("authorization", &format!("Bearer {}", token.expose()))?;
             prepared.headers.insert(AUTHORIZATION, value);
         }
@@ -211,6 +228,13 @@ impl Tool for OpenApiTool {
         Box::pin(self.run(arguments, context))
     }
 
+    /// Shows the method and the address: the name of a tool and its texts are those of a stranger.
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        let prepared = self.operation.request(&fields(arguments.clone())?)?;
+        let Operation { method, .. } = &self.operation;
+        Ok(Some(Preview::new(format!("{method} {} ({})", prepared.url, self.spec.name))))
+    }
+
     fn subject(&self, arguments: &Json) -> Subject {
         let fields = arguments.as_object().cloned().unwrap_or_default();
         match self.operation.request(&fields) {
@@ -232,7 +256,8 @@ fn spec(name: String, operation: &Operation, schema: Json, shared: &Shared) -> T
     let tags = one_line(&tags.join(", "), 200);
     let tags = if tags.is_empty() { tags } else { format!(" ({tags})") };
     text.push_str(&format!("\n{method} {}{tags}", one_line(path, 300)));
-    let form = json!([method.as_str(), operation.base.address, path, schema]).to_string();
+    let Operation { base, parameters, body, is_open, .. } = operation;
+    let form = format!("{method} {base:?} {path} {schema} {parameters:?} {body:?} {is_open}");
     let mut spec = ToolSpec::new(name, text, schema);
     spec.label = match summary.is_empty() {
         true => format!("{method} {}", one_line(path, 100)),
@@ -248,7 +273,19 @@ fn spec(name: String, operation: &Operation, schema: Json, shared: &Shared) -> T
     .with_timeout(Duration::from_secs(shared.config.timeout_secs).saturating_add(MARGIN));
     spec.annotations.network = true;
     spec.annotations.deferrable = true;
+    spec.groups = groups(&operation.tags);
     spec
+}
+
+/// Returns the groups of a tool: its tags as short names, since the description of the search for tools has them.
+fn groups(tags: &[String]) -> Vec<String> {
+    let mut groups: Vec<String> = Vec::new();
+    for group in tags.iter().map(|tag| group(tag)).filter(|group| !group.is_empty()) {
+        if !groups.contains(&group) && groups.len() < MOST_GROUPS {
+            groups.push(group);
+        }
+    }
+    groups
 }
 
 /// Returns a header whose value logs do not show.

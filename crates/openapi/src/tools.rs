@@ -1,6 +1,7 @@
 //! From a document to its tools.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -25,6 +26,7 @@ use crate::{
 const LARGEST: usize = 64 << 20;
 /// Time limit of fetching a document.
 const LIMIT: Duration = Duration::from_secs(60);
+
 /// The tools of an OpenAPI document, and the warnings about its other operations.
 ///
 /// It is a list of tools for `archon::ArchonBuilder::tools`.
@@ -67,7 +69,8 @@ impl OpenApiTools {
     /// Makes tools of a text: JSON if its first character that is no blank is `{` or `[`, else YAML.
     ///
     /// # Errors
-    /// The text is not an OpenAPI document of version 3 or 2.0, or a setting cannot be used.
+    /// The text is not an OpenAPI document of version 3 or 2.0, a setting cannot be used, or the operations would send the
+    /// credentials to several servers and no base address is set.
     pub fn from_str(
         text: &str,
         config: OpenApiConfig,
@@ -136,6 +139,12 @@ impl OpenApiTools {
         Self::read(&Document::read(text, &place, Some(url))?, config, &filter)
     }
 
+    /// Returns the servers that requests go to, each with its scheme, host and port, as in `https://api.example.com`: those
+    /// of the operations that became tools, in the order of their names. A redirect never leads to another one.
+    pub fn servers(&self) -> Vec<String> {
+        servers(self.tools.iter())
+    }
+
     pub(crate) fn read(
         document: &Document,
         config: OpenApiConfig,
@@ -156,13 +165,22 @@ impl OpenApiTools {
             warnings: Vec::new(),
         };
         reader.paths();
-        let Reader { tools, warnings, .. } = reader;
+        let Reader { tools, warnings, base, .. } = reader;
+        let servers = servers(tools.iter().filter(|tool| tool.sends_secrets()));
+        if base.is_none() && servers.len() > 1 {
+            return Err(OpenApiError::SeveralServers { place: document.place.clone(), servers });
+        }
         if let Some(first) = warnings.first() {
             let (count, place) = (warnings.len(), &document.place);
             tracing::warn!(target: "archon::openapi", %place, count, "parts were left out, the first: {first}");
         }
         Ok(Self { tools, warnings })
     }
+}
+
+fn servers<'t>(tools: impl Iterator<Item = &'t Arc<OpenApiTool>>) -> Vec<String> {
+    let servers: BTreeSet<String> = tools.map(|tool| tool.server()).collect();
+    servers.into_iter().collect()
 }
 
 impl IntoIterator for OpenApiTools {
@@ -269,14 +287,6 @@ impl Reader<'_> {
         let base = Base::of_servers(source.document, servers).map_err(wrong)?;
         let has_secrets =
             !matches!(source.config.auth, OpenApiAuth::None) || !source.config.custom_headers.is_empty();
-        if has_secrets && !std::ptr::eq(servers, &source.document.root["servers"]) {
-            // A person sees the servers of the document, not those of each operation.
-            let of_document = Base::of_servers(source.document, &source.document.root["servers"]);
-            if !of_document.is_ok_and(|of_document| of_document.has_origin_of(&base)) {
-                let text = "its server is not that of the document, and would get the credentials; set the base address, or leave the operation out";
-                return Err(wrong(text.to_owned()));
-            }
-        }
         if has_secrets && !base.is_encrypted() && !base.is_this_machine() {
             let text = "its server is not encrypted, and others could read the credentials; set the base address if you accept that";
             return Err(wrong(text.to_owned()));
@@ -327,6 +337,10 @@ async fn fetch_text(address: &str) -> Result<(String, Url), String> {
     let url = Url::parse(address).map_err(|e| e.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it is neither https nor http".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        // Settings and messages have the address.
+        return Err("the address has a user name or a password in it; save the document as a file".to_owned());
     }
     let failed = |e: reqwest::Error| with_causes(&e.without_url());
     let client = client(true, LIMIT).map_err(|e| e.to_string())?;

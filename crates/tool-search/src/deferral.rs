@@ -54,6 +54,9 @@ impl Deferral {
     /// The tools of `sources`, which are not known yet ([`Tool::source`]), are always deferred. They are searched
     /// once they are known.
     ///
+    /// The description of `tool_search` names the servers of deferred tools, with the [groups](ToolSpec::groups) of
+    /// their tools as far as there is room.
+    ///
     /// With an `embedder`, the search finds tools by words and by meaning, else by words. The embedder's vectors
     /// must have the length 1.
     pub fn new<'s>(

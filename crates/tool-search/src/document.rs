@@ -2,15 +2,16 @@
 
 use archon_types::{Json, TokenCounter as _, TokenEstimate, ToolSpec};
 
-/// Weight of a tool's name in the score of a search; the other texts of the tool have the weight 1.
+/// Weight of the names of a tool and of its groups in the score of a search; the other texts of the tool have the weight 1.
 const NAME: f32 = 3.0;
 /// Maximum number of levels of a schema that are read, so that hostile nesting cannot overflow the stack.
 const DEEPEST: usize = 24;
 
-/// Calls `take` with each text and its weight: name, description, and the names, descriptions and allowed
+/// Calls `take` with each text and its weight: name, groups, description, and the names, descriptions and allowed
 /// values of the parameters.
 pub(crate) fn texts<'s>(spec: &'s ToolSpec, take: &mut impl FnMut(&'s str, f32)) {
     take(&spec.name, NAME);
+    spec.groups.iter().for_each(|group| take(group, NAME));
     take(&spec.description, 1.0);
     parameters(&spec.parameters, DEEPEST, false, &mut |text| take(text, 1.0));
 }
@@ -55,8 +56,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn document_texts_are_names_descriptions_and_parameters() {
-        let spec = ToolSpec::new(
+    fn document_texts_are_names_groups_descriptions_and_parameters() {
+        let mut spec = ToolSpec::new(
             "book",
             "Books a room.",
             json!({ "type": "object", "required": ["room"], "properties": {
@@ -65,10 +66,10 @@ mod tests {
                 "guests": { "type": "array", "items": { "properties": { "name": { "const": "x" } } } },
             }}),
         );
+        spec.groups = vec!["rooms".to_owned()];
         let mut found = Vec::new();
         texts(&spec, &mut |text, weight| found.push(format!("{text}*{weight}")));
-        let expected =
-            "book*3 Books a room.*1 description*1 room*1 single*1 double*1 The kind.*1 guests*1 name*1 x*1";
+        let expected = "book*3 rooms*3 Books a room.*1 description*1 room*1 single*1 double*1 The kind.*1 guests*1 name*1 x*1";
         assert_eq!(found.join(" "), expected);
     }
 

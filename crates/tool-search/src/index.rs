@@ -14,8 +14,8 @@ const B: f32 = 0.75;
 /// Finds tools by their names, and by the words of their definitions.
 ///
 /// The score is BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009)
-/// over the name, which counts three times, the description, and the names, descriptions and allowed values
-/// of the parameters. `cargo xtask eval tools` measures it.
+/// over the name and the groups, which count three times, the description, and the names, descriptions and allowed
+/// values of the parameters. `cargo xtask eval tools` measures it.
 ///
 /// ```
 /// use archon_tool_search::ToolIndex;

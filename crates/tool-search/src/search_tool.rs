@@ -20,8 +20,10 @@ const FOUND: (usize, usize) = (5, 20);
 /// Maximum size in bytes of the definitions in one search result, so that a small context window does not cut
 /// them; of further tools the result has only the names. A result with one tool has its whole definition.
 const DEFINITIONS: usize = 8_000;
-/// Maximum number of bytes of the names of servers in the description of `tool_search`.
+/// Maximum number of bytes of the names of servers and groups in the description of `tool_search`.
 const SERVERS: usize = 300;
+/// The end of the names in the description if there are more.
+const OTHERS: &str = ", and others";
 
 /// Makes `tool_search` and `call_tool` for the deferred tools, which are given by server, and for sources of
 /// tools that are not known yet.
@@ -31,9 +33,15 @@ pub(crate) fn tools(
     embedder: Option<Arc<dyn Embedder>>,
 ) -> [Arc<dyn Tool>; 2] {
     let tools: Vec<ToolSpec> = servers.values().flatten().map(|tool| ToolSpec::clone(tool)).collect();
-    let mut names: BTreeSet<&str> = servers.keys().copied().collect();
-    names.extend(sources.iter().filter_map(|tool| Some(tool.source()?.name())));
-    let spec = search_spec(about(names.into_iter()));
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (server, tools) in servers {
+        let of_tools = tools.iter().flat_map(|tool| tool.groups.iter().map(String::as_str));
+        groups.entry(server).or_default().extend(of_tools);
+    }
+    for source in sources.iter().filter_map(|tool| tool.source()) {
+        groups.entry(source.name()).or_default();
+    }
+    let spec = search_spec(about(&names_of(&groups)));
     let vectors = embedder.map(ToolVectors::new);
     [
         Arc::new(Search { spec, indexed: Mutex::default(), tools, sources, vectors }),
@@ -41,28 +49,53 @@ pub(crate) fn tools(
     ]
 }
 
-/// Returns the description of `tool_search`. It depends on the names of the servers alone, so that it stays the
-/// same when a server changes its tools.
-fn about<'s>(servers: impl Iterator<Item = &'s str>) -> String {
-    let mut names = String::new();
-    for server in servers.filter(|server| !server.is_empty()) {
-        let separator = if names.is_empty() { "" } else { ", " };
-        if names.len() + server.len() > SERVERS {
-            names += ", and others";
-            break;
-        }
-        names.extend([separator, server]);
-    }
-    let names = if names.is_empty() { names } else { format!("There are tools of: {names}. ") };
+/// Returns the description of `tool_search`. It depends on the names of the servers and of the groups alone, so that it
+/// stays the same when a server without groups changes its tools.
+fn about(names: &str) -> String {
+    let names = if names.is_empty() { String::new() } else { format!("There are tools of: {names}. ") };
     format!(
         "Finds tools that are not listed here, by words of their names and descriptions, or by an exact name. \
          {names}Returns the definitions; call a tool that it found with `{CALL_TOOL}`."
     )
 }
 
+/// Returns the names of the servers, each with its groups in parentheses. All servers come before any group.
+fn names_of(groups: &BTreeMap<&str, BTreeSet<&str>>) -> String {
+    let mut shown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for server in groups.keys() {
+        let mut more = shown.clone();
+        more.insert(server, Vec::new());
+        if listed(&more).len() > SERVERS {
+            return listed(&shown) + OTHERS;
+        }
+        shown = more;
+    }
+    for (server, groups) in groups {
+        for group in groups {
+            let mut more = shown.clone();
+            more.entry(server).or_default().push(group);
+            if listed(&more).len() > SERVERS {
+                return listed(&shown) + OTHERS;
+            }
+            shown = more;
+        }
+    }
+    listed(&shown)
+}
+
+/// Returns the names as a text. Tools without a server have the empty one.
+fn listed(servers: &BTreeMap<&str, Vec<&str>>) -> String {
+    let names = servers.iter().map(|(server, groups)| match (*server, groups.join(", ")) {
+        ("", groups) => groups,
+        (server, groups) if groups.is_empty() => server.to_owned(),
+        (server, groups) => format!("{server} ({groups})"),
+    });
+    names.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the maximum number of tokens of the definitions of the two tools.
 pub(crate) fn tokens() -> u64 {
-    let longest = about(std::iter::once("0".repeat(SERVERS).as_str()));
+    let longest = about(&("0".repeat(SERVERS) + OTHERS));
     document::tokens(&search_spec(longest)) + document::tokens(&call_spec())
 }
 
@@ -328,12 +361,38 @@ mod tests {
 
     #[test]
     fn definitions_of_the_two_tools_with_many_servers_have_at_most_their_tokens() {
-        let names: Vec<String> = (0..60).map(|n| format!("a_server_with_a_long_name_{n}")).collect();
-        let spec = search_spec(super::about(names.iter().map(String::as_str)));
-        assert!(document::tokens(&spec) + document::tokens(&call_spec()) <= tokens());
-        assert!(
-            spec.description.contains("a_server_with_a_long_name_0, ")
-                && spec.description.contains(", and others")
-        );
+        let names: Vec<String> = (0..60).map(|n| format!("a_server_with_a_long_name_{n:02}")).collect();
+        let groups = || names.iter().map(String::as_str).collect::<BTreeSet<_>>();
+        for servers in [
+            names.iter().map(|name| (name.as_str(), BTreeSet::new())).collect(),
+            BTreeMap::from([("a_server_with_a_long_name_00", groups()), ("b", groups())]),
+        ] {
+            let spec = search_spec(super::about(&names_of(&servers)));
+            assert!(document::tokens(&spec) + document::tokens(&call_spec()) <= tokens());
+            let text = &spec.description;
+            assert!(
+                text.contains("a_server_with_a_long_name_00") && text.contains(", and others. Returns"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_servers_have_their_groups_in_parentheses() {
+        let servers = [("", vec!["admin"]), ("files", vec![]), ("shop", vec!["orders", "pets"])];
+        let servers = servers.map(|(server, groups)| (server, groups.into_iter().collect()));
+        assert_eq!(names_of(&BTreeMap::from(servers)), "admin, files, shop (orders, pets)");
+        assert_eq!(names_of(&BTreeMap::from([("", BTreeSet::new())])), "");
+    }
+
+    #[tokio::test]
+    async fn search_for_a_group_finds_its_tools_before_others() {
+        let mut refund = spec("shop__refund", "Pays money back.");
+        refund.groups = vec!["orders".to_owned()];
+        let other =
+            spec("shop__listCarts", "Lists carts that may become orders, by the orders of a customer.");
+        let search = search(vec![other, refund]);
+        let text = search.search("orders", 5).await;
+        assert!(text.starts_with("Found: shop__refund, shop__listCarts\n"), "{text}");
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     config::{AgreedTable, Agreements, asks},
     exit::Exit,
     failure::Failure,
-    hooks, instructions_file,
+    hooks, instructions_file, openapi,
     output::Look,
     project_parts::{self, ProjectPart},
     skills,
@@ -106,7 +106,8 @@ fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure>
         let file = visible_path(&asks.path);
         let heading = format!("{file} sets where data is sent, or what the model reads and may use:");
         app.output.note(Look::Plain, heading);
-        asks.lines().iter().for_each(|line| app.output.note(Look::Warning, format!("  {line}")));
+        let lines = asks.lines().into_iter().chain(openapi::agreement_lines(app, &asks.apis));
+        lines.for_each(|line| app.output.note(Look::Warning, format!("  {line}")));
     }
     if !is_agreed(app, &parts, yes) {
         return Ok(Exit::Failed);

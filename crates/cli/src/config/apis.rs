@@ -42,6 +42,9 @@ pub(crate) struct ApiSettings {
     /// True if a project's file has the API. No stored key is sent to it.
     #[serde(skip)]
     pub(crate) is_of_project: bool,
+    /// True if a project's file has another API of the same name, which is not used.
+    #[serde(skip)]
+    pub(crate) hides_one_of_project: bool,
 }
 
 /// `[openapi.NAME.auth]` of a settings file: the credentials of an API, in one of five forms: `bearer`; `header` and
@@ -174,9 +177,15 @@ pub(crate) fn is_address(document: &str) -> bool {
 pub(crate) struct Apis(BTreeMap<String, ApiSettings>);
 
 impl Apis {
-    /// Adds another layer, which takes precedence for an API that both have.
+    /// Adds another layer. The user's own API stays if a project has one of the same name: its tools have the rules and
+    /// the trust of the person.
     pub(crate) fn and(mut self, more: Self) -> Self {
-        self.0.extend(more.0);
+        for (name, api) in more.0 {
+            match self.0.get_mut(&name) {
+                Some(own) if api.is_of_project && !own.is_of_project => own.hides_one_of_project = true,
+                _ => drop(self.0.insert(name, api)),
+            }
+        }
         self
     }
 
@@ -250,6 +259,27 @@ mod tests {
         assert!(without("document = 'a.yaml'").contains("use `archon openapi import`"));
         assert!(without("document = 'a.yaml'\ndigest = '12'").contains("is not a SHA-256"));
         assert!(toml::from_str::<ApiSettings>("is_of_project = false").is_err());
+    }
+
+    #[test]
+    fn own_api_stays_if_a_project_has_one_of_its_name() {
+        let apis = |names: &[&str], document: &str| {
+            let api = |name: &&str| {
+                let api = ApiSettings { document: document.to_owned(), ..ApiSettings::default() };
+                ((*name).to_owned(), api)
+            };
+            Apis(names.iter().map(api).collect())
+        };
+        let mut of_project = apis(&["shop", "theirs"], "theirs.yaml");
+        of_project.mark_as_of_project();
+        let all = apis(&["shop", "mine"], "mine.yaml").and(of_project);
+        let found: Vec<_> = all
+            .iter()
+            .map(|(name, api)| (name.as_str(), api.document.as_str(), api.hides_one_of_project))
+            .collect();
+        let expected =
+            [("mine", "mine.yaml", false), ("shop", "mine.yaml", true), ("theirs", "theirs.yaml", false)];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -34,8 +34,9 @@ impl Source {
         let ignored = config.asks.as_ref().is_some_and(|asks| asks.keys.contains(&name.key()));
         if let Some(path) = sources.project.as_ref().filter(|_| !ignored) {
             let origin = Origin::Project(path.clone());
-            let own: Vec<_> = in_file(path, name, &origin)?.into_iter().filter(|_| holds(&origin)).collect();
-            // An agent, an API, a model or a server of a later file replaces the earlier one as a whole.
+            let mut own = in_file(path, name, &origin)?;
+            own.retain(|source| holds(&origin) && !is_of_own_api(config, &source.name));
+            // An agent, a model or a server of a later file replaces the earlier one as a whole.
             found.retain(|below| own.iter().all(|above| !above.name.replaces(&below.name)));
             found.extend(own);
         }
@@ -53,6 +54,13 @@ impl Source {
         }
         Ok(found)
     }
+}
+
+/// Returns true if the setting belongs to an API that the user's own settings have, which no project replaces.
+fn is_of_own_api(config: &Config, name: &Name) -> bool {
+    let apis = config.settings.openapi.as_ref().filter(|_| name.key() == "openapi");
+    let api = apis.zip(name.parts().get(1)).and_then(|(apis, api)| apis.get(api));
+    api.is_some_and(|api| !api.is_of_project)
 }
 
 /// Returns the values of a setting in a file, in the order of its lines.

@@ -12,7 +12,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::{
-    Agreements, Config, Origin, Settings, Sources,
+    Agreements, Apis, Config, Origin, Settings, Sources,
     file::{self, File},
 };
 use crate::{failure::Failure, text::visible};
@@ -39,6 +39,8 @@ pub(crate) struct Asks {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     pub(crate) keys: Vec<&'static str>,
+    /// The APIs of the file.
+    pub(crate) apis: Apis,
     /// True if a person agreed to the file with this text.
     pub(crate) is_agreed: bool,
 }
@@ -87,7 +89,9 @@ fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, 
         Some(agreements) if !keys.is_empty() => agreements.hold(&file.path, &file.text)?,
         _ => false,
     };
-    let asks = Asks { path: file.path.clone(), text: file.text.clone(), keys, is_agreed };
+    let mut apis = file.settings.openapi.clone().unwrap_or_default();
+    apis.mark_as_of_project();
+    let asks = Asks { path: file.path.clone(), text: file.text.clone(), keys, apis, is_agreed };
     Ok((Some(asks).filter(|asks| !asks.keys.is_empty()), rest))
 }
 

@@ -1,6 +1,6 @@
 //! The replacement without the feature `openapi`: explains that the program must be built with the feature.
 
-use crate::{app::App, failure::Failure, servers::Tools};
+use crate::{app::App, config::Apis, failure::Failure, servers::Tools};
 
 /// Returns no tools, and writes a warning about APIs in the settings.
 pub(crate) fn tools(app: &App) -> Tools {
@@ -15,6 +15,11 @@ pub(crate) fn tools(app: &App) -> Tools {
 /// Returns `None`: without the feature no missing tool is one of an API.
 pub(crate) fn missing(_: &App, _: &str) -> Option<Failure> {
     None
+}
+
+/// Returns no lines: without the feature no document is read. The settings themselves are shown.
+pub(crate) fn agreement_lines(_: &App, _: &Apis) -> Vec<String> {
+    Vec::new()
 }
 
 /// Describes the APIs of the settings for `archon doctor`.

@@ -15,6 +15,9 @@ use crate::{
     text::{visible_line, visible_path},
 };
 
+/// Maximum size of a document of a project, in bytes, as of one that is fetched.
+const LARGEST: u64 = 64 << 20;
+
 /// Returns the document of an API: the copy, else the file that the settings name. It must have the digest of the
 /// settings.
 pub(super) fn read(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiDocument, Failure> {
@@ -26,6 +29,12 @@ pub(super) fn read(app: &App, name: &str, settings: &ApiSettings) -> Result<Open
         Ok(None) => {
             let file = Path::new(document);
             let advice = format!("import it again: archon openapi import FILE --name {name} --replace");
+            if settings.is_of_project {
+                check_inside(app, file).map_err(|why| {
+                    let what = format!("{}: its document {} {why}", place(name), visible_path(file));
+                    Failure::usage(what, "put the document itself into the folder of the project")
+                })?;
+            }
             let text = own_file::read(file).map_err(|e| Failure::unreadable(file, &e, &advice))?;
             text.ok_or_else(|| without_copy(app, name, settings))?
         }
@@ -39,6 +48,25 @@ pub(super) fn read(app: &App, name: &str, settings: &ApiSettings) -> Result<Open
         return Err(Failure::failed(what, look_and_replace(app, name, document)));
     }
     OpenApiDocument::from_text(text, document).map_err(|e| wrong(name, &e))
+}
+
+/// Checks that a document of a project is a file of the project, which can be read before a person agreed.
+///
+/// # Errors
+/// The reason why it is not read: it is outside, no file, or too large.
+fn check_inside(app: &App, file: &Path) -> Result<(), String> {
+    let folder = app.sources.project.as_deref().and_then(Path::parent);
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    // A missing file is reported later.
+    let (Ok(real), Some(folder)) = (file.canonicalize(), folder) else { return Ok(()) };
+    if !real.starts_with(folder) {
+        return Err("is outside of the project".to_owned());
+    }
+    match real.metadata() {
+        Ok(found) if !found.is_file() => Err("is no file".to_owned()),
+        Ok(found) if found.len() > LARGEST => Err(format!("has more than {} MiB", LARGEST >> 20)),
+        _ => Ok(()),
+    }
 }
 
 fn without_copy(app: &App, name: &str, settings: &ApiSettings) -> Failure {

@@ -46,8 +46,7 @@ pub(super) fn fill(app: &App, name: &str, settings: &ApiSettings, text: &str) ->
     })
 }
 
-/// Returns a text in place of each value, for the summary of a document whose credentials are not stored yet.
-#[cfg(feature = "setup")]
+/// Returns a text in place of each value, for a summary of a document whose credentials may not be there yet.
 pub(crate) fn placeholder(text: &str) -> Result<String, Failure> {
     Ok(variables::expand(text, |_| Some("value".to_owned())).unwrap_or_default())
 }

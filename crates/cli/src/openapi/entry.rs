@@ -79,6 +79,10 @@ pub(crate) fn unusable(e: &OpenApiError) -> Failure {
         OpenApiError::Syntax { .. } | OpenApiError::NotOpenApi { .. } => {
             "correct the document, or import another one: archon openapi import FILE|URL"
         }
+        OpenApiError::SeveralServers { .. } => {
+            "name the one that may have them: archon openapi import … --base-url URL (`base_url` of the settings); or choose \
+             operations of one: --tag"
+        }
         _ => "correct the settings of the API, or give another name: --name NAME",
     };
     Failure::usage(e.to_string(), advice)

@@ -50,8 +50,20 @@ pub(crate) fn tools(app: &App) -> Tools {
         for failure in apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().err()) {
             app.output.warn(format!("{}: it is not used; {}", failure.what(), failure.advice_line()));
         }
+        conflicts(app).for_each(|text| app.output.warn(text));
     });
     apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().ok()).flatten().cloned().collect()
+}
+
+/// Returns a line about each API of a project that is not used, since the user's own settings have one of its name.
+fn conflicts(app: &App) -> impl Iterator<Item = String> {
+    let apis = app.config.settings.openapi.iter().flat_map(|apis| apis.iter());
+    apis.filter(|(_, settings)| settings.hides_one_of_project).map(|(name, _)| {
+        let place = entry::place(name);
+        format!(
+            "{place} of the project is not used: your own settings have one of this name; rename one of them"
+        )
+    })
 }
 
 /// Returns the reason why a tool of an API is missing; `None` if the tool's name belongs to no API.
@@ -88,5 +100,5 @@ pub(crate) fn findings(app: &App) -> Vec<(bool, String)> {
         };
         (is_ok, format!("{}: {found}", api.name))
     };
-    all(app).iter().map(line).collect()
+    all(app).iter().map(line).chain(conflicts(app).map(|text| (false, text))).collect()
 }

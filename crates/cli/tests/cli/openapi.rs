@@ -38,8 +38,9 @@ async fn import_shows_a_summary_and_the_tools_are_there_without_the_document() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
         "Pet shop: 1 tools, named pet-shop__…",
-        "  server       https://pets.example.com/v1",
-        "  credentials  token: a bearer token",
+        "  server       https://pets.example.com\n",
+        "  credentials  token: a bearer token\n",
+        "  sends        PET_SHOP_TOKEN\n",
         "#/paths/~1pets~1{petId}/delete: the operation was left out",
     ] {
         assert!(ran.out.contains(line), "{line}: {ran:?}");
@@ -136,6 +137,122 @@ async fn api_of_a_project_is_used_after_a_person_agreed_and_gets_no_stored_key()
     let output = command.env("OPENAI_API_KEY", "key").output().await.unwrap();
     let item: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(item["found"].as_str().unwrap().contains("the key of a model service"), "{item}");
+}
+
+/// Writes a project with an API whose document has this text.
+fn write_project(place: &Place, name: &str, text: &str, more: &str) {
+    write(place, "theirs.yaml", text);
+    let digest: String =
+        hmac_sha256::Hash::hash(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let entry = format!("[openapi.{name}]\ndocument = 'theirs.yaml'\ndigest = '{digest}'\n{more}\n");
+    write(place, "archon.toml", &entry);
+}
+
+#[tokio::test]
+async fn trust_shows_the_document_the_servers_and_the_variables_of_an_api() {
+    let place = Place::new();
+    let shown = async || {
+        let ran = place.archon("trust", &["--yes"]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.err
+    };
+    let text = document("https://pets.example.com");
+    let auth = "auth = { token_url = 'https://id.example.com/${ID}', client_id = '${ID}', client_secret = '${OPENAI_API_KEY}' }\n\
+                headers = { X-More = '${AWS_SECRET_ACCESS_KEY}' }";
+    write_project(&place, "theirs", &text, auth);
+    let err = shown().await;
+    let file = place.path("theirs.yaml").canonicalize().unwrap();
+    for line in [
+        "  [openapi.theirs]:\n",
+        &format!("    document         {}\n", file.display()),
+        "    requests go to   https://pets.example.com\n",
+        "    tokens come from https://id.example.com/${ID}\n",
+        "    sends            the variable AWS_SECRET_ACCESS_KEY of your environment\n",
+        "    sends            the variable ID of your environment\n",
+        "    sends            nothing for OPENAI_API_KEY: the key of openai is refused\n",
+    ] {
+        assert!(err.contains(line), "{line}: {err}");
+    }
+    let operation = "  /far:\n    get: { operationId: far, servers: [{ url: 'https://far.example.com' }] }\n";
+    let two = format!("{text}{operation}");
+    write_project(&place, "theirs", &two, "");
+    let err = shown().await;
+    for server in ["https://pets.example.com", "https://far.example.com"] {
+        assert!(err.contains(&format!("    requests go to   {server}\n")), "{err}");
+    }
+    assert!(err.contains("    sends            no variable of your environment\n"), "{err}");
+    write_project(&place, "theirs", &two, "auth = { bearer = '${A}' }");
+    let err = shown().await;
+    let refused = "to several servers, https://far.example.com, https://pets.example.com";
+    assert!(err.contains("    it is of no use  API 'theirs': ") && err.contains(refused), "{err}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn document_of_a_project_is_a_file_of_the_project() {
+    let place = Place::new();
+    let outside = tempfile::tempdir().unwrap();
+    let text = document("https://pets.example.com");
+    std::fs::write(outside.path().join("shop.yaml"), &text).unwrap();
+    write_project(&place, "theirs", &text, "");
+    std::fs::remove_file(place.path("theirs.yaml")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("shop.yaml"), place.path("theirs.yaml")).unwrap();
+    let ran = place.archon("trust", &["--yes"]).await;
+    assert!(ran.err.contains("is outside of the project"), "{ran:?}");
+    std::fs::remove_file(place.path("theirs.yaml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", place.path("theirs.yaml")).unwrap();
+    let item = place.archon("openapi list", &["--json"]).await.json().remove(0);
+    assert!(item["found"].as_str().unwrap().contains("is outside of the project"), "{item}");
+}
+
+#[tokio::test]
+async fn api_of_a_project_does_not_replace_the_own_one_of_its_name() {
+    let model = MockServer::start([answer("Hello.")]).await;
+    let place = Place::with_server(&model);
+    import(&place, "http://127.0.0.1:9").await;
+    write_project(&place, "shop", &document("https://theirs.example.com"), "");
+    let ran = place.archon("trust", &["--yes"]).await;
+    assert!(ran.err.contains("    it is not used   your own settings have an API of this name\n"), "{ran:?}");
+    let item = place.archon("openapi list", &["--json"]).await.json().remove(0);
+    assert_eq!(item["from"], json!("yours"), "{item}");
+    let ran = place.archon("config get", &["openapi.shop.document"]).await;
+    assert!(ran.out.contains("shop.yaml") && !ran.out.contains("theirs.yaml"), "{ran:?}");
+    let ran = place.archon("run", &["Hello"]).await;
+    let warning = "warning: API 'shop' of the project is not used: your own settings have one of this name";
+    assert!(ran.code == Some(0) && ran.err.contains(warning), "{ran:?}");
+    let ran = place.archon("doctor", &["--json"]).await;
+    let is_found = |found: &Value| found["found"].as_str().unwrap().starts_with("API 'shop' of the project");
+    assert!(ran.json().iter().any(|found| is_found(found) && found["ok"] == json!(false)), "{ran:?}");
+}
+
+#[tokio::test]
+async fn name_from_a_document_sends_no_variable_that_is_set() {
+    let place = Place::new();
+    let file = write(&place, "shop.yaml", &document("https://pets.example.com"));
+    let import = async |more: &[&str]| {
+        let mut command = place.command("openapi import", &[&[file.as_str()], more].concat());
+        crate::setup::Ran::from(command.env("PET_SHOP_TOKEN", "tok").output().await.unwrap())
+    };
+    let what = "would send PET_SHOP_TOKEN, which is set, to https://pets.example.com";
+    import(&[]).await.check_refused(2, what, "--name pet-shop");
+    assert!(!place.data().join("openapi").exists(), "no copy is kept of what was refused");
+    let ran = import(&["--name", "pet-shop"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[tokio::test]
+async fn import_of_a_document_with_several_servers_needs_the_one_that_gets_the_credentials() {
+    let place = Place::new();
+    let operation = "  /far:\n    get: { operationId: far, servers: [{ url: 'https://far.example.com' }] }\n";
+    let file = write(&place, "shop.yaml", &format!("{}{operation}", document("https://pets.example.com")));
+    let ran = place.archon("openapi import", &[&file]).await;
+    ran.check_refused(2, "https://far.example.com, https://pets.example.com", "--base-url URL");
+    let ran = place.archon("openapi import", &[&file, "--base-url", "https://pets.example.com/v1"]).await;
+    assert!(ran.code == Some(0) && ran.out.contains("  server       https://pets.example.com\n"), "{ran:?}");
+    let ran = place.archon("openapi import", &[&file, "--replace", "--auth", "none"]).await;
+    for server in ["https://pets.example.com", "https://far.example.com"] {
+        assert!(ran.out.contains(&format!("  server       {server}\n")), "{ran:?}");
+    }
 }
 
 #[tokio::test]

@@ -126,20 +126,41 @@ fn credentials_never_go_over_an_unencrypted_connection_that_only_the_document_na
 }
 
 #[test]
-fn credentials_never_go_to_a_server_that_only_an_operation_names() {
-    let mut document = document("/a", "get", json!({}));
-    document["servers"] = json!([{ "url": "https://api.example.com/v1" }]);
-    let made = |document: &Json, config: OpenApiConfig| {
-        let made = OpenApiTools::from_value(document.clone(), config, OperationFilter::All).unwrap();
-        (made.tools.len(), made.warnings.first().map(|warning| warning.problem.clone()).unwrap_or_default())
+fn credentials_for_several_servers_are_refused_with_their_names() {
+    let document = |security: Json| {
+        let servers = |path: &str| json!([{ "url": format!("https://{path}") }, { "url": "https://unused.example.com" }]);
+        json!({
+            "openapi": "3.1.0", "info": { "title": "Test" }, "servers": servers("api.example.com/v1"),
+            "paths": {
+                "/a": { "get": { "operationId": "a" } },
+                "/b": { "get": { "operationId": "b", "servers": servers("API.example.com:443/v2") } },
+                "/c": {
+                    "servers": servers("other.example.com"),
+                    "get": { "operationId": "c", "tags": ["c"], "security": security },
+                },
+            },
+        })
     };
-    let bearer = OpenApiConfig::default().with_auth(OpenApiAuth::Bearer(KEY.into()));
-    document["paths"]["/a"]["get"]["servers"] = json!([{ "url": "https://api.example.com/v2" }]);
-    assert_eq!(made(&document, bearer.clone()).0, 1);
-    document["paths"]["/a"]["get"]["servers"] = json!([{ "url": "https://other.example.com/v1" }]);
-    assert_eq!(made(&document, OpenApiConfig::default()).0, 1);
-    let (count, problem) = made(&document, bearer);
-    assert!(count == 0 && problem.contains("would get the credentials"), "{problem}");
+    let made = |security: Json, config: OpenApiConfig, filter| {
+        let made = OpenApiTools::from_value(document(security), config, filter);
+        made.map(|made| made.servers().join(" ")).map_err(|e| e.to_string())
+    };
+    let both = "https://api.example.com https://other.example.com";
+    let bearer = || OpenApiConfig::default().with_auth(OpenApiAuth::Bearer(KEY.into()));
+    let all = || OperationFilter::All;
+    assert_eq!(made(Json::Null, OpenApiConfig::default(), all()), Ok(both.to_owned()));
+    for config in [bearer(), OpenApiConfig::default().with_header("X-Key", KEY)] {
+        let refused = made(Json::Null, config, all()).unwrap_err();
+        let names =
+            "to several servers, https://api.example.com, https://other.example.com; set the base address";
+        assert!(refused.contains(names) && !refused.contains(KEY), "{refused}");
+    }
+    // The operation there gets no credentials.
+    assert_eq!(made(json!([]), bearer(), all()), Ok(both.to_owned()));
+    let c = OperationFilter::ByTag(vec!["c".to_owned()]);
+    assert_eq!(made(Json::Null, bearer(), c), Ok("https://other.example.com".to_owned()));
+    let set = bearer().with_base_url("https://mine.example.com");
+    assert_eq!(made(Json::Null, set, all()), Ok("https://mine.example.com".to_owned()));
 }
 
 #[tokio::test]

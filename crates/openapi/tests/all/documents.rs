@@ -2,7 +2,7 @@
 
 use archon_openapi::{OpenApiConfig, OpenApiTools, OperationFilter};
 use archon_testkit::{MockResponse, MockServer};
-use archon_types::{Subject, Tool};
+use archon_types::{Json, Subject, Tool};
 use serde_json::json;
 
 use crate::support::{SWAGGER, call, document, tools};
@@ -110,7 +110,8 @@ fn names_of_arguments_are_legal_and_differ() {
     let parameter =
         |name: &str, place: &str| json!({ "name": name, "in": place, "description": "a\u{200b}b" });
     let list = ["filter[name]", "$top", "id"].map(|name| parameter(name, "query"));
-    let list = [list.to_vec(), vec![parameter("id", "header"), parameter("Host", "header")]].concat();
+    let headers = ["id", "Host", "X-Original-URL"].map(|name| parameter(name, "header"));
+    let list = [list.to_vec(), headers.to_vec()].concat();
     let operation = json!({ "parameters": list });
     let config = OpenApiConfig::default().with_base_url("https://a.example");
     let tools = tools(document("/a", "get", operation), config);
@@ -127,7 +128,52 @@ fn version_changes_with_the_request_and_not_with_its_description() {
     };
     let same = version(json!({ "summary": "a" }));
     assert_eq!(same, version(json!({ "summary": "b" })));
-    assert_ne!(same, version(json!({ "parameters": [{ "name": "a", "in": "query" }] })));
+    let in_query = version(json!({ "parameters": [{ "name": "a", "in": "query" }] }));
+    assert_ne!(same, in_query);
+    // The schema of the arguments is the same.
+    assert_ne!(in_query, version(json!({ "parameters": [{ "name": "a", "in": "header" }] })));
+}
+
+#[test]
+fn texts_that_a_person_cannot_see_are_not_in_a_schema() {
+    let made = |schema: Json| {
+        let operation = json!({ "parameters": [{ "name": "a", "in": "query", "schema": schema }] });
+        let config = OpenApiConfig::default().with_base_url("https://a.example");
+        let made = OpenApiTools::from_value(document("/a", "get", operation), config, OperationFilter::All);
+        let made = made.unwrap();
+        let schema = made.tools.first().map(|tool| tool.spec().parameters["properties"]["a"].clone());
+        (schema, made.warnings.first().map(|warning| warning.problem.clone()).unwrap_or_default())
+    };
+    let left = json!({ "default": "b\u{202e}", "examples": ["\u{e0041}"], "type": "string" });
+    assert_eq!(made(left), (Some(json!({ "type": "string" })), String::new()));
+    for hidden in [
+        json!({ "enum": ["a", "\u{e0041}"] }),
+        json!({ "const": "\u{2066}" }),
+        json!({ "pattern": "\u{e0041}" }),
+        json!({ "properties": { "\u{e0041}": {} } }),
+    ] {
+        let (schema, problem) = made(hidden);
+        assert!(schema.is_none() && problem.contains("invisible characters"), "{problem}");
+    }
+}
+
+#[test]
+fn operation_with_too_many_parts_is_left_out() {
+    let many = |count: usize, part: &dyn Fn(usize) -> Json| (0..count).map(part).collect::<Vec<Json>>();
+    let parameters = many(1_001, &|number| json!({ "name": format!("p{number}"), "in": "query" }));
+    let schemas = json!({ "anyOf": many(140_000, &|_| json!({})) });
+    for (operation, problem) in [
+        (json!({ "parameters": parameters }), "more than 1000 parameters"),
+        (
+            json!({ "parameters": [{ "name": "a", "in": "query", "schema": schemas }] }),
+            "more than 131072 parts",
+        ),
+    ] {
+        let config = OpenApiConfig::default().with_base_url("https://a.example");
+        let made = OpenApiTools::from_value(document("/a", "get", operation), config, OperationFilter::All);
+        let warnings = made.unwrap().warnings;
+        assert!(warnings[0].problem.contains(problem), "{warnings:?}");
+    }
 }
 
 #[tokio::test]

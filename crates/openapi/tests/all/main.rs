@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod auth;
+mod declared;
 mod documents;
 mod mutated;
 mod pages;

@@ -7,7 +7,7 @@ use archon_testkit::{MockResponse, MockServer};
 use archon_types::{Content, Effect, Json, Subject, Tool, ToolError};
 use serde_json::json;
 
-use crate::support::{PETSTORE, call, tool};
+use crate::support::{PETSTORE, call, run, tool};
 
 fn petstore(server: &str) -> Vec<Arc<OpenApiTool>> {
     let config = OpenApiConfig::default().with_base_url(format!("{server}/v1/"));
@@ -86,6 +86,8 @@ async fn call_that_cannot_be_made_is_refused_before_the_wire() {
         ("getPet", json!({ "petId": null })),
         ("getPet", json!({ "petId": "" })),
         ("getPet", json!({ "petId": ".." })),
+        ("getPet", json!({ "petId": "../admin" })),
+        ("getPet", json!({ "petId": "7/..\\admin" })),
         ("addNote", json!({ "petId": "." })),
         ("getPet", json!({ "petId": "7", "X-Request-Id": "a\r\nX-Admin: 1" })),
         ("createPet", json!({})),
@@ -175,8 +177,18 @@ fn spec_of_a_tool_has_its_schema_its_effect_and_its_origin() {
     assert_eq!(names, ["limit", "tags"]);
     assert_eq!(list["properties"]["limit"]["description"], "Maximum number of pets.");
     assert_eq!(named(&tools, "deletePet").tags(), ["pets", "admin"]);
+    assert_eq!(named(&tools, "deletePet").spec().groups, ["pets", "admin"]);
     let subject = named(&tools, "getPet").subject(&json!({ "petId": "7" }));
     assert_eq!(subject, Subject::Urls(vec!["https://pets.example.com/v1/pets/7".to_owned()]));
+}
+
+#[test]
+fn preview_of_a_call_is_its_method_and_its_address() {
+    let tools = petstore("https://pets.example.com");
+    let preview = |arguments: Json| named(&tools, "deletePet").preview(&arguments, &run());
+    let shown = preview(json!({ "petId": "7 8" })).unwrap().unwrap().summary;
+    assert_eq!(shown, "DELETE https://pets.example.com/v1/pets/7%208 (deletePet)");
+    assert!(matches!(preview(json!({ "petId": ".." })), Err(ToolError::InvalidArgs(_))));
 }
 
 #[test]

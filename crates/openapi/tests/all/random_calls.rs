@@ -1,26 +1,29 @@
-//! Random valid calls arrive at a server as their document declares them: every style, with and without `explode`, for
-//! texts, lists and objects. What arrives is read by code of its own.
+//! Random valid calls arrive at a server as their documents declare them: a petstore; every style, with and without
+//! `explode`, for texts, lists and objects; servers of paths and operations. What arrives is read by code of its own.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use archon_openapi::{OpenApiConfig, OpenApiTool, OpenApiTools, OperationFilter};
-use archon_testkit::{Chance, MockResponse, MockServer, RecordedRequest, cases, first_seed};
+use archon_openapi::{OpenApiConfig, OpenApiTools, OperationFilter};
+use archon_testkit::{Chance, MockResponse, MockServer, cases, first_seed};
 use archon_types::{Json, Tool};
 use serde_json::{Map, json};
 
-use crate::support::call;
+use crate::{
+    declared::{Declared, Parameter, kind, operations, target},
+    support::{PETSTORE, call},
+};
 
-/// Styles by their place, each with the characters that mean something in it and so cannot be in a value.
-const STYLES: &[(&str, &str, &str)] = &[
-    ("path", "simple", ""),
-    ("path", "label", "."),
-    ("path", "matrix", ""),
-    ("query", "form", ""),
-    ("query", "spaceDelimited", " "),
-    ("query", "pipeDelimited", "|"),
-    ("query", "deepObject", ""),
-    // Values of headers are not encoded.
-    ("header", "simple", ",= é😀%"),
+/// A document whose servers are those of its address.
+const SERVERS: &str = include_str!("servers.yaml");
+
+/// The styles of each place.
+const STYLES: &[(&str, &str)] = &[
+    ("path", "simple"),
+    ("path", "label"),
+    ("path", "matrix"),
+    ("query", "form"),
+    ("query", "spaceDelimited"),
+    ("query", "pipeDelimited"),
+    ("query", "deepObject"),
+    ("header", "simple"),
 ];
 const KINDS: &[&str] = &["string", "integer", "array", "object"];
 
@@ -30,12 +33,11 @@ struct Cell {
     style: &'static str,
     explode: bool,
     kind: &'static str,
-    forbidden: &'static str,
 }
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    for &(place, style, forbidden) in STYLES {
+    for &(place, style) in STYLES {
         for explode in [false, true] {
             for &kind in KINDS {
                 // The specification has no such cells.
@@ -45,7 +47,7 @@ fn cells() -> Vec<Cell> {
                     _ => false,
                 };
                 if !is_missing {
-                    cells.push(Cell { place, style, explode, kind, forbidden });
+                    cells.push(Cell { place, style, explode, kind });
                 }
             }
         }
@@ -54,7 +56,9 @@ fn cells() -> Vec<Cell> {
 }
 
 /// Makes a document with one operation for each cell, and a body.
-fn document(cells: &[Cell]) -> Json {
+fn document_of_styles() -> Json {
+    let cells = cells();
+    assert_eq!(cells.len(), 45);
     let mut paths = Map::new();
     for (number, cell) in cells.iter().enumerate() {
         let path = match cell.place {
@@ -76,7 +80,7 @@ fn document(cells: &[Cell]) -> Json {
         paths.insert(path, json!({ "post": operation }));
     }
     let fields = json!({
-        "type": "object", "minProperties": 1, "additionalProperties": false,
+        "type": "object", "minProperties": 1, "additionalProperties": false, "required": ["b"],
         "properties": { "a": { "type": "string" }, "b": { "type": "integer" }, "c d": { "type": "string" } },
     });
     let tree = json!({
@@ -89,174 +93,133 @@ fn document(cells: &[Cell]) -> Json {
     json!({ "openapi": "3.1.0", "paths": paths, "components": { "schemas": { "Fields": fields, "Tree": tree } } })
 }
 
+/// Returns the characters that mean something in the style of a parameter, and so cannot be in a value.
+fn forbidden(parameter: &Parameter<'_>) -> &'static str {
+    match (parameter.place, parameter.style) {
+        // A slash behind the first dot would make a step to another path of it.
+        ("path", "label") => "./",
+        ("query", "spaceDelimited") => " ",
+        ("query", "pipeDelimited") => "|",
+        // Values of headers are not encoded.
+        ("header", _) => ",= é😀%",
+        _ => "",
+    }
+}
+
 fn text(chance: &mut Chance, forbidden: &str) -> String {
     let letters: Vec<char> =
         "abcXYZ019-_~.,;:/?#[]@!$&'()*+= |%\"<>é😀".chars().filter(|c| !forbidden.contains(*c)).collect();
     let length = 1 + chance.below(6);
     let letter = |_| letters[usize::try_from(chance.below(letters.len() as u64)).unwrap()];
     let text: String = (0..length).map(letter).collect();
-    // A path cannot have these parts, and a header loses blanks at its ends.
-    if text.trim_matches('.').is_empty() || text.trim() != text { "a".to_owned() } else { text }
+    // A path cannot have these steps, and a header loses blanks at its ends.
+    let has_step = text.split('/').any(|part| matches!(part, "." | ".."));
+    if has_step || text.trim() != text { "a".to_owned() } else { text }
 }
 
-fn value(cell: &Cell, chance: &mut Chance) -> Json {
-    let number = |chance: &mut Chance| i64::try_from(chance.below(2_000)).unwrap() - 1_000;
-    match cell.kind {
-        "string" => text(chance, cell.forbidden).into(),
-        "integer" => number(chance).into(),
-        "array" => (0..=chance.below(4)).map(|_| text(chance, cell.forbidden)).collect::<Vec<_>>().into(),
-        _ => {
-            let mut fields = Map::new();
-            fields.insert("b".to_owned(), number(chance).into());
-            // The blank in this name is what is between the parts of one style.
-            let has_blank = cell.forbidden.contains(' ');
-            for name in ["a", "c d"].into_iter().filter(|name| !(has_blank && name.contains(' '))) {
-                if chance.percent(50) {
-                    fields.insert(name.to_owned(), text(chance, cell.forbidden).into());
-                }
-            }
-            Json::Object(fields)
+/// Returns a value that a schema allows and that can be seen in a request: no empty list and no empty object.
+fn value(root: &Json, schema: &Json, forbidden: &str, chance: &mut Chance, depth: u64) -> Json {
+    let schema = target(root, schema);
+    if schema["nullable"] == true && chance.percent(30) {
+        return Json::Null;
+    }
+    match kind(root, schema) {
+        "integer" => {
+            let number = i64::try_from(chance.below(2_000)).unwrap() - 1_000;
+            number.max(schema["minimum"].as_i64().unwrap_or(i64::MIN)).into()
         }
+        "array" => {
+            let items = 0..=chance.below(if depth == 0 { 1 } else { 4 });
+            items.map(|_| value(root, &schema["items"], forbidden, chance, depth.saturating_sub(1))).collect()
+        }
+        "object" => object(root, schema, forbidden, chance, depth),
+        _ => text(chance, forbidden).into(),
     }
 }
 
-fn tree(chance: &mut Chance, depth: u64) -> Json {
-    let mut tree = json!({ "name": text(chance, "") });
-    if depth > 0 {
-        tree["below"] = (0..chance.below(3)).map(|_| tree_below(chance, depth)).collect::<Vec<_>>().into();
-    }
-    tree
-}
-
-fn tree_below(chance: &mut Chance, depth: u64) -> Json {
-    tree(chance, depth - 1)
-}
-
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'%' => {
-                let digits = [rest.next().unwrap(), rest.next().unwrap()];
-                bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
-            }
-            // A strict reader: nothing stays that is not allowed as it is.
-            byte => {
-                assert!(byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), "{text}");
-                bytes.push(byte);
-            }
+fn object(root: &Json, schema: &Json, forbidden: &str, chance: &mut Chance, depth: u64) -> Json {
+    let (mut fields, mut first) = (Map::new(), None);
+    for (name, property) in schema["properties"].as_object().unwrap() {
+        // A name with a forbidden character cannot be read either.
+        if property["readOnly"] == true || name.contains(|c| forbidden.contains(c)) {
+            continue;
+        }
+        first = first.or(Some((name, property)));
+        let required = schema["required"].as_array();
+        let is_required = required.is_some_and(|names| names.iter().any(|one| one == name));
+        if is_required || depth > 0 && chance.percent(50) {
+            fields.insert(name.clone(), value(root, property, forbidden, chance, depth.saturating_sub(1)));
         }
     }
-    String::from_utf8(bytes).unwrap()
-}
-
-/// Reads what arrived as the specification says for the cell.
-fn arrived(cell: &Cell, request: &RecordedRequest) -> Json {
-    let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-    match cell.place {
-        "path" => {
-            let part = path.split('/').nth(2).unwrap();
-            assert_eq!(path.split('/').count(), 4, "{path}");
-            in_path(cell, part)
-        }
-        "header" => listed(cell, request.header("value").unwrap(), ",", |text| text.to_owned()),
-        _ => in_query(cell, query),
+    if let (true, Some((name, property))) = (fields.is_empty(), first) {
+        fields.insert(name.clone(), value(root, property, forbidden, chance, 0));
     }
+    Json::Object(fields)
 }
 
-fn in_path(cell: &Cell, part: &str) -> Json {
-    match (cell.style, cell.explode) {
-        ("label", true) => listed(cell, part.strip_prefix('.').unwrap(), ".", decoded),
-        ("label", false) => listed(cell, part.strip_prefix('.').unwrap(), ",", decoded),
-        ("matrix", true) if cell.kind == "array" => {
-            let items = part.split(';').skip(1).map(|item| decoded(item.strip_prefix("value=").unwrap()));
-            items.collect::<Vec<_>>().into()
+/// Returns the arguments of a valid call.
+fn arguments(root: &Json, operation: &Declared<'_>, chance: &mut Chance) -> Json {
+    let mut arguments = Map::new();
+    for parameter in &operation.parameters {
+        if parameter.is_required || chance.percent(70) {
+            let value = value(root, parameter.schema, forbidden(parameter), chance, 1);
+            arguments.insert(parameter.name.to_owned(), value);
         }
-        ("matrix", true) if cell.kind == "object" => {
-            listed(cell, part.strip_prefix(';').unwrap(), ";", decoded)
-        }
-        ("matrix", _) => listed(cell, part.strip_prefix(";value=").unwrap(), ",", decoded),
-        _ => listed(cell, part, ",", decoded),
+    }
+    if let Some(body) = operation.body.as_ref().filter(|body| body.is_required || chance.percent(60)) {
+        arguments.insert(body.key.to_owned(), value(root, body.schema(), "", chance, 4));
+    }
+    Json::Object(arguments)
+}
+
+/// Makes random valid calls, and compares what arrives.
+async fn check(server: &MockServer, made: &OpenApiTools, root: &Json, base: Option<&str>) {
+    let operations = operations(root, base);
+    assert_eq!((made.tools.len(), made.warnings.len()), (operations.len(), 0), "{:?}", made.warnings);
+    let mut chance = Chance(first_seed() + 31);
+    for number in 0..cases(180, 1_000) {
+        let operation = &operations[usize::try_from(number).unwrap() % operations.len()];
+        let tool = made.tools.iter().find(|tool| tool.spec().name == operation.id).unwrap();
+        let arguments = arguments(root, operation, &mut chance);
+        assert!(jsonschema::is_valid(&tool.spec().parameters, &arguments), "{}: {arguments}", operation.id);
+        let result = call(tool, arguments.clone()).await.unwrap();
+        let request = server.requests().pop().unwrap();
+        let line = format!("{} {}{} → 200\n\n", request.method, server.url(), request.path);
+        assert_eq!(result.text(), line);
+        assert_eq!(operation.arguments(&request), arguments, "{}: {}", operation.id, request.path);
     }
 }
 
-fn in_query(cell: &Cell, query: &str) -> Json {
-    let between = match cell.style {
-        "spaceDelimited" => "%20",
-        "pipeDelimited" => "%7C",
-        _ => ",",
-    };
-    match (cell.style, cell.kind, cell.explode) {
-        ("deepObject", ..) => {
-            let fields = query.split('&').map(|pair| pair.split_once('=').unwrap());
-            let name = |key: &str| {
-                decoded(key).strip_prefix("value[").unwrap().strip_suffix(']').unwrap().to_owned()
-            };
-            fields.map(|(key, text)| (name(key), typed(&name(key), decoded(text)))).collect()
-        }
-        (_, "array", true) => {
-            let items = query.split('&').map(|item| decoded(item.strip_prefix("value=").unwrap()));
-            items.collect::<Vec<_>>().into()
-        }
-        (_, "object", true) => listed(cell, query, "&", decoded),
-        _ => listed(cell, query.strip_prefix("value=").unwrap(), between, decoded),
-    }
+async fn check_at(base: &str, root: Json) {
+    let server = MockServer::answering(|_| MockResponse::new(200)).await;
+    let config = OpenApiConfig::default().with_base_url(format!("{}{base}", server.url()));
+    let made = OpenApiTools::from_value(root.clone(), config, OperationFilter::All).unwrap();
+    check(&server, &made, &root, Some(base)).await;
 }
 
-/// Reads the parts of a value that have this text between them.
-fn listed(cell: &Cell, text: &str, between: &str, decode: fn(&str) -> String) -> Json {
-    let parts: Vec<&str> = text.split(between).collect();
-    match (cell.kind, cell.explode) {
-        ("array", _) => parts.iter().map(|part| decode(part)).collect::<Vec<_>>().into(),
-        ("object", true) => {
-            let pairs = parts.iter().map(|part| part.split_once('=').unwrap());
-            pairs.map(|(key, text)| (decode(key), typed(&decode(key), decode(text)))).collect()
-        }
-        ("object", false) => {
-            let pairs = parts.chunks(2).map(|pair| (decode(pair[0]), decode(pair[1])));
-            pairs.map(|(key, text)| (key.clone(), typed(&key, text))).collect()
-        }
-        ("integer", _) => decode(text).parse::<i64>().unwrap().into(),
-        _ => decode(text).into(),
-    }
-}
-
-fn typed(key: &str, text: String) -> Json {
-    if key == "b" { text.parse::<i64>().unwrap().into() } else { text.into() }
-}
-
-fn sorted(value: &Json) -> BTreeMap<String, Json> {
-    value.as_object().map(|fields| fields.clone().into_iter().collect()).unwrap_or_default()
+// spec: OA-05, OA-06
+#[tokio::test]
+async fn random_calls_of_the_petstore_arrive_as_declared() {
+    check_at("/v1", serde_saphyr::from_str(PETSTORE).unwrap()).await;
 }
 
 // spec: OA-05, OA-06
 #[tokio::test]
 async fn random_calls_of_every_style_arrive_as_declared() {
-    let server = MockServer::answering(|_| MockResponse::new(200)).await;
-    let cells = cells();
-    assert_eq!(cells.len(), 45);
-    let config = OpenApiConfig::default().with_base_url(server.url());
-    let made = OpenApiTools::from_value(document(&cells), config, OperationFilter::All).unwrap();
-    assert_eq!((made.tools.len(), made.warnings.len()), (cells.len(), 0));
-    let mut chance = Chance(first_seed() + 31);
-    for number in 0..cases(180, 1_000) {
-        let place = usize::try_from(number).unwrap() % cells.len();
-        let (cell, tool): (&Cell, &Arc<OpenApiTool>) = (&cells[place], &made.tools[place]);
-        let mut arguments = json!({ "value": value(cell, &mut chance) });
-        if chance.percent(50) {
-            arguments["body"] = tree(&mut chance, 3);
-        }
-        assert!(jsonschema::is_valid(&tool.spec().parameters, &arguments), "{arguments}");
-        let result = call(tool, arguments.clone()).await.unwrap();
-        let request = server.requests().pop().unwrap();
-        assert_eq!(result.text(), format!("POST {}{} → 200\n\n", server.url(), request.path));
-        let (value, arrived) = (&arguments["value"], arrived(cell, &request));
-        let cell = (cell.place, cell.style, cell.explode, cell.kind);
-        match value.is_object() {
-            true => assert_eq!(sorted(&arrived), sorted(value), "{cell:?} {}", request.path),
-            false => assert_eq!(&arrived, value, "{cell:?} {}", request.path),
-        }
-        assert_eq!(request.body, arguments.get("body").cloned().unwrap_or_default());
-    }
+    check_at("", document_of_styles()).await;
+}
+
+// spec: OA-05, OA-06
+#[tokio::test]
+async fn random_calls_arrive_at_the_servers_of_paths_and_operations() {
+    let server = MockServer::answering(|request| match request.path.ends_with(".yaml") {
+        true => MockResponse::new(200).chunk(SERVERS),
+        false => MockResponse::new(200),
+    })
+    .await;
+    let address = format!("{}/docs/openapi.yaml", server.url());
+    let made =
+        OpenApiTools::from_url(&address, OpenApiConfig::default(), OperationFilter::All).await.unwrap();
+    assert_eq!(made.servers(), [server.url()]);
+    check(&server, &made, &serde_saphyr::from_str(SERVERS).unwrap(), None).await;
 }

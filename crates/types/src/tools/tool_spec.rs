@@ -45,6 +45,10 @@ pub struct ToolSpec {
     /// blocks its calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
+    /// The names of groups of tools to which this one belongs, in ASCII, such as the tags of an operation of an HTTP API.
+    /// A search for tools names the groups of the deferred tools, and finds tools by them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
 }
 
 /// The part of a [`ToolSpec`] that a model reads.
@@ -71,6 +75,7 @@ impl ToolSpec {
             annotations: ToolAnnotations::default(),
             examples: Vec::new(),
             alternatives: Vec::new(),
+            groups: Vec::new(),
         }
     }
 

@@ -47,8 +47,8 @@ mod with_setup {
         let form = |scheme: &SecurityScheme| match &scheme.kind {
             SecurityKind::Bearer => Some(AuthFlag::Bearer),
             SecurityKind::Basic => Some(AuthFlag::Basic),
-            SecurityKind::HeaderKey(name) => Some(AuthFlag::Header(name.clone())),
-            SecurityKind::QueryKey(name) => Some(AuthFlag::Query(name.clone())),
+            SecurityKind::HeaderKey(name) if !name.is_empty() => Some(AuthFlag::Header(name.clone())),
+            SecurityKind::QueryKey(name) if !name.is_empty() => Some(AuthFlag::Query(name.clone())),
             _ => None,
         };
         schemes.iter().find_map(form).unwrap_or(AuthFlag::None)

@@ -31,6 +31,7 @@ impl ImportArgs {
             false => OpenApiDocument::from_file(&self.document),
         };
         let document = document.map_err(|e| openapi::unusable(&e))?;
+        let is_named = self.name.is_some();
         let name = self.name.clone().unwrap_or_else(|| name_of(&document.title()));
         self.check_name(app, &name, file)?;
         let schemes = document.security_schemes();
@@ -39,6 +40,9 @@ impl ImportArgs {
         let digest = sha256(document.text());
         let table = self.table(&document, &digest, auth);
         let (settings, tools) = checked_tools(&name, &document, &table)?;
+        if !is_named {
+            check_variables(app, &name, &settings, &tools)?;
+        }
         let copy = openapi::keep(app, document.text(), &digest)?;
         let before = own(app, &name).map(|before| before.digest.clone());
         write(file, &name, table)?;
@@ -104,6 +108,26 @@ fn checked_tools(
         return Err(Failure::usage(what, advice));
     }
     Ok((settings, tools))
+}
+
+/// Checks that no variable has a value already. The variables are called after the API, so a title such as "GitHub" would
+/// send a token that is for another service to the servers of the document.
+fn check_variables(
+    app: &App,
+    name: &str,
+    settings: &ApiSettings,
+    tools: &archon::openapi::OpenApiTools,
+) -> Result<(), Failure> {
+    let Some(variable) = settings.variables().into_iter().find(|variable| app.env(variable).is_some()) else {
+        return Ok(());
+    };
+    let servers = tools.servers().join(", ");
+    Err(Failure::usage(
+        format!(
+            "API '{name}' has its name from its document, and would send {variable}, which is set, to {servers}"
+        ),
+        format!("if it should, say the name: --name {name}; else give it another one: --name NAME"),
+    ))
 }
 
 /// Returns the address of a document, or the whole path of its file.

@@ -1,4 +1,4 @@
-//! The summary of an imported document: operations, servers, credentials, and the parts that were left out.
+//! The summary of an imported document: operations, servers, credentials, variables, and the parts that were left out.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ impl Summary<'_> {
     /// Prints the summary, then the next steps.
     pub(super) fn print(&self, app: &App, settings: &ApiSettings, file: &Path, copy: &Path) {
         let Self { name, document, tools, schemes } = self;
-        let servers = settings.base_url.clone().map_or_else(|| document.servers(), |base| vec![base]);
+        let servers = tools.servers();
         let left_out: Vec<_> = tools
             .warnings
             .iter()
@@ -37,23 +37,24 @@ impl Summary<'_> {
             .collect();
         let credentials: Vec<_> =
             schemes.iter().map(|one| json!({ "scheme": one.name, "form": in_words(&one.kind) })).collect();
-        let mut variables = settings.variables();
-        variables.retain(|variable| app.env(variable).is_none());
+        let sends = settings.variables();
+        let missing: Vec<&str> =
+            sends.iter().copied().filter(|variable| app.env(variable).is_none()).collect();
         let item = json!({
             "name": name, "title": document.title(), "tools": tools.tools.len(), "left_out": left_out,
-            "servers": servers, "credentials": credentials, "missing_variables": variables,
+            "servers": servers, "credentials": credentials, "sends": sends, "missing_variables": missing,
             "file": file, "copy": copy, "digest": settings.digest,
         });
-        app.item(&item, || self.text(&servers));
+        app.item(&item, || self.text(&servers, &sends));
         app.note(format!("{}: [openapi.{name}]; the copy: {}", visible_path(file), visible_path(copy)));
-        for variable in variables {
+        for variable in missing {
             let service = credentials::service_of(variable).map_or(variable, |service| service.name);
             let command = in_data_dir(app, &format!("archon credentials add {service}"));
             app.note(format!("{variable} is missing; store it: {command}"));
         }
     }
 
-    fn text(&self, servers: &[String]) -> String {
+    fn text(&self, servers: &[String], sends: &[&str]) -> String {
         let Self { name, document, tools, schemes } = self;
         let (made, left_out) = (tools.tools.len(), tools.warnings.len());
         let mut lines = vec![format!("{}: {made} tools, named {name}__…", document.title())];
@@ -63,6 +64,7 @@ impl Summary<'_> {
                 .iter()
                 .map(|scheme| format!("  credentials  {}: {}", scheme.name, in_words(&scheme.kind))),
         );
+        lines.extend(sends.iter().map(|variable| format!("  sends        {variable}")));
         let warnings = tools.warnings.iter().take(NAMED);
         lines.extend(
             warnings.map(|warning| format!("  left out     {}", one_line(&warning.to_string(), 500))),
