@@ -262,6 +262,9 @@ pub use archon_store as store;
 /// Tool search: finds the deferred tools of an agent that has many.
 #[cfg(feature = "tool-search")]
 pub use archon_tool_search as tool_search;
+/// Tasks that start runs by themselves: at the times of a schedule, for an event, or when a condition becomes true.
+#[cfg(feature = "triggers")]
+pub use archon_triggers as triggers;
 /// Teams, a bus for messages within one process, agents as tools whose runs may wait for people, the pool of
 /// these runs, and assistants.
 #[cfg(feature = "orchestrator")]

@@ -32,6 +32,7 @@
 //! | memory store | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one trait for every backend |
 //! | memory of runs | [`RunMemory`] | stores the messages of a run before they leave the window, and recalls them |
 //! | bus | [`Bus`], [`BusMessage`] | messages between agents |
+//! | task store | [`TaskStore`], [`StoredTask`] | keeps the tasks that start runs by themselves |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
 //! | structured output | [`OutputCheck`], [`OutputChecker`], `json_in` | an answer that must match a JSON schema, and the check of the answer |
@@ -146,8 +147,9 @@ pub use runs::{
     InputFilter, InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns, MessagePlace, PermissionBound,
     Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns,
     RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter,
-    StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, ToolQuestions, ToolSource, Toolbox,
-    Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called, is_log_lost, may_resume,
+    StartRun, StartRuns, Started, StartedRun, StoredTask, TaskStore, TaskStoreError, Tool, ToolContext,
+    ToolQuestions, ToolSource, Toolbox, Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below,
+    check_called, is_log_lost, may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,

@@ -23,6 +23,7 @@ mod start_run;
 mod tool;
 mod tool_questions;
 mod toolbox;
+mod trigger_store;
 mod under_way;
 mod workspace_snapshots;
 
@@ -50,5 +51,6 @@ pub use start_run::{RunSettings, StartRun, WhenBusy};
 pub use tool::{Tool, ToolContext, ToolSource};
 pub use tool_questions::ToolQuestions;
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
+pub use trigger_store::{StoredTask, TaskStore, TaskStoreError};
 pub use under_way::CallsUnderWay;
 pub use workspace_snapshots::WorkspaceSnapshots;
