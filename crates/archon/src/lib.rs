@@ -235,6 +235,9 @@ pub use archon_mcp_serve as mcp_serve;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
+/// Channels on which people hear about runs that work without them.
+#[cfg(feature = "notify")]
+pub use archon_notify as notify;
 /// Agents as models of the OpenAI Responses and Chat Completions endpoints.
 #[cfg(feature = "openai-serve")]
 pub use archon_openai_serve as openai_serve;

@@ -16,14 +16,14 @@ use archon::{
     store::{InMemoryJournal, InMemoryTaskStore},
     tools::FnTool,
     triggers::{
-        Action, CODE_AGENT, CodeModel, Condition, EventFilter, Expression, ListedTask, MissedRuns,
-        Notification, NotificationChannel, NotificationKind, Probe, Schedule, TaskLimits, TaskStatus,
-        TriggerEngine, TriggerError, TriggerEvent, TriggerParts, TriggerTask,
+        Action, CODE_AGENT, CodeModel, Condition, EventFilter, Expression, ListedTask, MissedRuns, Probe,
+        Schedule, TaskLimits, TaskStatus, TriggerEngine, TriggerError, TriggerEvent, TriggerParts,
+        TriggerTask,
     },
     types::{
-        Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Json, ProviderError, RunFilter,
-        RunService, RunStatus, StartRuns, StoredTask, TaskId, TaskStore, TaskStoreError, Timestamp,
-        ToolAnnotations, ToolCall, ToolSpec,
+        Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Json, Notification,
+        NotificationChannel, NotificationKind, ProviderError, RunFilter, RunService, RunStatus, StartRuns,
+        StoredTask, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
@@ -102,8 +102,7 @@ struct Process {
 impl World {
     fn new() -> Self {
         let model = FnProvider::new(|_, request| {
-            let last =
-                request.messages.iter().last().map(|last| last.text().into_owned()).unwrap_or_default();
+            let last = request.messages.iter().last().map(|last| last.text()).unwrap_or_default();
             match last.as_str() {
                 text if text.contains("refund") => {
                     FnProvider::calls(vec![ToolCall::new("c", "refund", json!({}))])

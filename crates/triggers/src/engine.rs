@@ -6,8 +6,8 @@ use std::{
 };
 
 use archon_types::{
-    CancellationToken, Clock, Json, RunService, StoredTask, TaskId, TaskStore, TaskStoreError, TenantId,
-    Timestamp,
+    CancellationToken, Clock, Json, NotificationChannel, PendingApproval, RunService, StoredTask, TaskId,
+    TaskStore, TaskStoreError, TenantId, Timestamp,
 };
 use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -15,7 +15,6 @@ use tokio::sync::{Mutex, MutexGuard, Notify};
 use crate::{
     error::TriggerError,
     event::TriggerEvent,
-    notification::NotificationChannel,
     occurrence::Occurrence,
     probe::Probe,
     task::{Action, TaskState, TaskStatus, Trigger, TriggerTask},
@@ -46,7 +45,10 @@ pub struct TriggerParts {
     probes: BTreeMap<String, Arc<dyn Probe>>,
     executors: BTreeSet<String>,
     channels: BTreeMap<String, Arc<dyn NotificationChannel>>,
+    answer_link: Option<Arc<AnswerLink>>,
 }
+
+type AnswerLink = dyn Fn(&PendingApproval) -> Option<String> + Send + Sync;
 
 struct Parts {
     runs: Arc<dyn RunService>,
@@ -94,6 +96,17 @@ impl TriggerParts {
     #[must_use]
     pub fn channel(mut self, channel: Arc<dyn NotificationChannel>) -> Self {
         self.channels.insert(channel.name().to_owned(), channel);
+        self
+    }
+
+    /// Sets the function that makes the address at which a person can answer a question, for instance a link into the inbox
+    /// of a server.
+    #[must_use]
+    pub fn answer_link(
+        mut self,
+        link: impl Fn(&PendingApproval) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.answer_link = Some(Arc::new(link));
         self
     }
 }

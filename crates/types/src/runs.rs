@@ -12,6 +12,7 @@ mod evaluation;
 mod fork;
 mod hooks;
 mod instructions;
+mod notification;
 mod planner;
 mod reply;
 mod run_agent;
@@ -37,6 +38,7 @@ pub use evaluation::{BranchResult, BranchVerdict, Evaluation, EvaluationError, E
 pub use fork::{Fork, ForkOptions, ForkPlace};
 pub use hooks::{DynHooks, FnHooks, Hooks, InputFilter, InputVerdict};
 pub use instructions::Instructions;
+pub use notification::{Notification, NotificationChannel, NotificationKind};
 pub use planner::{DynPlanner, FnPlanner, Plan, PlanError, Planner, PlanningContext, SpendingCounter};
 pub use reply::{FinalAnswer, Reply, Unfinished};
 pub use run_agent::RunAgent;

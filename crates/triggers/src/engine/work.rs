@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use archon_types::{FinalAnswer, PendingApproval, Reply, RunError, RunId, RunStatus, TaskId, Timestamp};
+use archon_types::{
+    FinalAnswer, Notification, NotificationKind, PendingApproval, Reply, RunError, RunId, RunStatus, TaskId,
+    Timestamp,
+};
 
 use super::{Parts, TriggerEngine, agenda::Step};
 use crate::{
     condition::Condition,
     error::TriggerError,
-    notification::{Notification, NotificationKind},
     occurrence::Occurrence,
     task::{TaskStatus, Trigger, TriggerTask},
 };
@@ -250,13 +252,16 @@ impl TriggerEngine {
     }
 
     async fn notify(&self, task: &TriggerTask, run: Option<&RunId>, about: NotificationKind, text: String) {
-        let notification = Notification {
-            tenant: task.tenant.clone(),
-            task: task.id.clone(),
-            run: run.cloned(),
-            about,
-            text,
+        let link = match &about {
+            NotificationKind::Question(question) => {
+                self.parts.named.answer_link.as_ref().and_then(|link| link(question))
+            }
+            _ => None,
         };
+        let notification = Notification::new(task.tenant.clone(), about, text)
+            .task(task.id.clone())
+            .run(run.cloned())
+            .link(link);
         for name in &task.notify {
             let Some(channel) = self.parts.named.channels.get(name) else { continue };
             if let Err(problem) = channel.send(&notification).await {
