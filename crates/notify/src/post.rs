@@ -83,7 +83,7 @@ impl Poster {
                 return Ok(());
             }
             let text = answer.text().await.unwrap_or_default();
-            let text: String = archon_types::one_line(&text).chars().take(MOST_SHOWN).collect();
+            let text = archon_types::one_line(&text, MOST_SHOWN);
             let problem = format!("the service answered {}: {text}", status.as_u16());
             let is_passing = status.is_server_error()
                 || status == StatusCode::TOO_MANY_REQUESTS
