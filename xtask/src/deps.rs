@@ -118,7 +118,10 @@ const PURPOSES: &[(&str, &str)] = &[
     ),
     ("crc32fast", "sums of lines in the log on disk"),
     ("crossterm", "keys, pastes and the size of the terminal"),
-    ("data-encoding", "pictures that tools read, texts for a clipboard, and signatures of web hooks, in base64"),
+    (
+        "data-encoding",
+        "pictures that tools read, texts for a clipboard, and signatures of web hooks, in base64",
+    ),
     ("close_fds", "descriptors that a command must not inherit, without unsafe code"),
     ("get-size2", "programs in Python: the version that its parser builds with"),
     ("globset", "patterns of file names"),

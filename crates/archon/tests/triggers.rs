@@ -16,8 +16,8 @@ use archon::{
     store::{InMemoryJournal, InMemoryTaskStore},
     tools::FnTool,
     triggers::{
-        Action, CODE_AGENT, CodeModel, Condition, EventFilter, Expression, ListedTask, MissedRuns, Probe,
-        Schedule, TaskLimits, TaskStatus, TriggerEngine, TriggerError, TriggerEvent, TriggerParts,
+        CODE_AGENT, CodeModel, EventFilter, Expression, ListedTask, MissedRuns, Probe, Schedule, TaskLimits,
+        TaskStatus, TriggerAction, TriggerCondition, TriggerEngine, TriggerError, TriggerEvent, TriggerParts,
         TriggerTask,
     },
     types::{
@@ -218,7 +218,7 @@ async fn code_task_calls_its_executor_without_a_model() {
     let world = World::new();
     let mut process = world.start().await;
     let every = Schedule::every(Duration::from_secs(300), world.clock.now()).unwrap();
-    let code = |name: &str| Action::Code { executor: name.to_owned(), arguments: BTreeMap::new() };
+    let code = |name: &str| TriggerAction::Code { executor: name.to_owned(), arguments: BTreeMap::new() };
     let unknown = TriggerTask::new("other", every.clone(), "").action(code("refrsh"));
     let error = process.engine.create_task(unknown).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no executor \"refrsh\"; there is: refresh");
@@ -367,7 +367,7 @@ async fn condition_starts_a_run_each_time_that_it_becomes_true() {
     let world = World::new();
     world.price.0.store(120, Ordering::Relaxed);
     let mut process = world.start().await;
-    let condition = Condition::new("price", Expression::new("data.eur < 100").unwrap(), 60);
+    let condition = TriggerCondition::new("price", Expression::new("data.eur < 100").unwrap(), 60);
     process.engine.create_task(TriggerTask::new("buy", condition, "Tell me.").notify("sms")).await.unwrap();
     for (price, starts) in [(110, false), (90, true), (80, false), (0, false), (130, false), (70, true)] {
         world.clock.until_asleep(1).await;

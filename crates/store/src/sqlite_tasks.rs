@@ -4,6 +4,7 @@
 //! nothing. So changes are not synced. A row that cannot be read is skipped, with a warning.
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -51,7 +52,7 @@ impl SqliteTaskStore {
     /// The file cannot be opened, is the database of another program, or has a newer version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TaskStoreError> {
         let path = path.as_ref();
-        database_file::create(path).map_err(failed("stored", path))?;
+        database_file::create(path).map_err(|error| failure("stored", path, error))?;
         let connection = connect(path).map_err(failed("read", path))?;
         let database = Database { path: path.to_owned(), connection: Mutex::new(connection) };
         database.transaction("read", |transaction| prepare(transaction, path))?;
@@ -81,13 +82,13 @@ fn prepare(transaction: &Transaction<'_>, path: &Path) -> Result<(), TaskStoreEr
     let found = match number("PRAGMA application_id")? {
         APPLICATION => u32::try_from(number("PRAGMA user_version")?).unwrap_or(u32::MAX),
         0 if number("SELECT count(*) FROM sqlite_schema")? == 0 => 0,
-        _ => return Err(failed()(database_file::foreign_database())),
+        _ => return Err(failure("read", path, database_file::foreign_database())),
     };
     if found > VERSION {
         let problem = format!(
             "version {found} of the database is newer than {VERSION}: use the version of Archon that wrote it"
         );
-        return Err(failed()(problem));
+        return Err(failure("read", path, problem));
     }
     if found == 0 {
         transaction.execute_batch(TABLES).map_err(failed())?;
@@ -154,9 +155,13 @@ impl Database {
     }
 }
 
-fn failed<E: std::fmt::Display>(action: &'static str, path: &Path) -> impl Fn(E) -> TaskStoreError {
-    let place = path.display().to_string();
-    move |error| TaskStoreError { action, problem: format!("{place}: {error}") }
+/// Returns a function that makes an error of SQLite one of the store.
+fn failed(action: &'static str, path: &Path) -> impl Fn(rusqlite::Error) -> TaskStoreError {
+    move |error| failure(action, path, error)
+}
+
+fn failure(action: &'static str, path: &Path, problem: impl Display) -> TaskStoreError {
+    TaskStoreError { action, problem: format!("{}: {problem}", path.display()) }
 }
 
 impl TaskStore for SqliteTaskStore {

@@ -7,7 +7,7 @@ use futures_util::stream::{self, BoxStream};
 use serde::Deserialize;
 use serde_json::{Map, json};
 
-/// The id of the agent that makes the calls of [`Action::Code`](crate::Action::Code).
+/// The id of the agent that makes the calls of [`TriggerAction::Code`](crate::TriggerAction::Code).
 pub const CODE_AGENT: &str = "triggers-code";
 
 /// A [`Provider`] that calls no service: its first answer is the tool call of the message, its second the result.

@@ -15,7 +15,7 @@ const SHORTEST_PAUSE: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Condition {
+pub struct TriggerCondition {
     /// The name of the [`Probe`](crate::Probe) of the program that reads the data.
     pub probe: String,
     /// The arguments of the probe.
@@ -27,7 +27,7 @@ pub struct Condition {
     pub every: u64,
 }
 
-impl Condition {
+impl TriggerCondition {
     /// Creates a condition that is looked at every `every` seconds.
     pub fn new(probe: impl Into<String>, expression: Expression, every: u64) -> Self {
         let every = every.max(SHORTEST_PAUSE);

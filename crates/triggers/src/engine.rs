@@ -17,7 +17,7 @@ use crate::{
     event::TriggerEvent,
     occurrence::Occurrence,
     probe::Probe,
-    task::{Action, TaskState, TaskStatus, Trigger, TriggerTask},
+    task::{TaskState, TaskStatus, Trigger, TriggerAction, TriggerTask},
 };
 
 use agenda::{Agenda, Entry};
@@ -315,7 +315,7 @@ impl Parts {
         if id.is_empty() || id.len() > 64 || !id.chars().all(is_plain) {
             return Err(TriggerError::WrongId(id.to_owned()));
         }
-        if let Action::Code { executor, .. } = &task.action {
+        if let TriggerAction::Code { executor, .. } = &task.action {
             must_be_known("executor", executor, self.named.executors.iter())?;
         }
         if let Trigger::Condition(condition) = &task.trigger {

@@ -2,7 +2,7 @@
 //!
 //! Use this crate with any [`RunService`](archon_types::RunService): the facade `archon-agents` has one over its agents.
 //!
-//! A [`TriggerTask`] says what starts a run ([`Trigger`]), and which work it is ([`Action`]). A [`TriggerEngine`] starts the
+//! A [`TriggerTask`] says what starts a run ([`Trigger`]), and which work it is ([`TriggerAction`]). A [`TriggerEngine`] starts the
 //! runs. A time or an event for which a task starts a run is an [`Occurrence`].
 //!
 //! *Invariants*
@@ -55,7 +55,7 @@ mod schedule;
 mod task;
 
 pub use code_model::{CODE_AGENT, CodeModel};
-pub use condition::Condition;
+pub use condition::TriggerCondition;
 pub use engine::{ListedTask, TriggerEngine, TriggerParts};
 pub use error::TriggerError;
 pub use event::{EventFilter, EventPattern, TriggerEvent};
@@ -64,4 +64,6 @@ pub use occurrence::Occurrence;
 pub use probe::Probe;
 pub use request::TRIGGER_MESSAGE;
 pub use schedule::{Cron, Schedule, ScheduleError};
-pub use task::{Action, ConditionState, MissedRuns, TaskLimits, TaskState, TaskStatus, Trigger, TriggerTask};
+pub use task::{
+    ConditionState, MissedRuns, TaskLimits, TaskState, TaskStatus, Trigger, TriggerAction, TriggerTask,
+};

@@ -10,7 +10,7 @@ use crate::{
     code_model::CODE_AGENT,
     event::TriggerEvent,
     occurrence::Occurrence,
-    task::{Action, Trigger, TriggerTask},
+    task::{Trigger, TriggerAction, TriggerTask},
 };
 
 /// The kind of the extension message that names the task in the log of a run.
@@ -37,10 +37,10 @@ impl TriggerTask {
         let mark =
             json!({ "source": "trigger", "trigger_type": self.trigger_type(occurrence), "task_id": self.id });
         let (agent, message) = match &self.action {
-            Action::Agent { agent, instruction } => {
+            TriggerAction::Agent { agent, instruction } => {
                 (agent.clone(), self.instruction_for(occurrence, instruction))
             }
-            Action::Code { executor, arguments } => {
+            TriggerAction::Code { executor, arguments } => {
                 let call = json!({ "tool": executor, "arguments": arguments, "event": event_of(occurrence) });
                 let text = call.to_string();
                 (Some(CODE_AGENT.into()), UserMessage::new(vec![Content::text(text)], Timestamp::default()))

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use archon_types::{AgentId, ExecutionLimits, Json, RunId, TaskId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{condition::Condition, event::EventFilter, occurrence::Occurrence, schedule::Schedule};
+use crate::{condition::TriggerCondition, event::EventFilter, occurrence::Occurrence, schedule::Schedule};
 
 /// A task that starts runs by itself: when it starts one, which work it starts, and its limits.
 ///
@@ -34,7 +34,7 @@ pub struct TriggerTask {
     /// What starts a run.
     pub trigger: Trigger,
     /// The work of a run.
-    pub action: Action,
+    pub action: TriggerAction,
     /// The notification channels that get the results and the questions of the runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<String>,
@@ -56,14 +56,14 @@ pub enum Trigger {
     /// Each event that passes the filter.
     Event(EventFilter),
     /// Each time that a condition becomes true.
-    Condition(Condition),
+    Condition(TriggerCondition),
 }
 
 /// The work of a task's runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Action {
+pub enum TriggerAction {
     /// An agent gets the instruction as its task.
     Agent {
         /// The agent; `None` for the service's own.
@@ -197,7 +197,7 @@ impl TriggerTask {
             id: id.into(),
             tenant: TenantId::new("local"),
             trigger: trigger.into(),
-            action: Action::Agent { agent: None, instruction: instruction.into() },
+            action: TriggerAction::Agent { agent: None, instruction: instruction.into() },
             notify: Vec::new(),
             missed: MissedRuns::default(),
             limits: TaskLimits::default(),
@@ -213,7 +213,7 @@ impl TriggerTask {
 
     /// Sets the work of the runs.
     #[must_use]
-    pub fn action(mut self, action: Action) -> Self {
+    pub fn action(mut self, action: TriggerAction) -> Self {
         self.action = action;
         self
     }
@@ -252,8 +252,8 @@ impl From<EventFilter> for Trigger {
     }
 }
 
-impl From<Condition> for Trigger {
-    fn from(condition: Condition) -> Self {
+impl From<TriggerCondition> for Trigger {
+    fn from(condition: TriggerCondition) -> Self {
         Self::Condition(condition)
     }
 }

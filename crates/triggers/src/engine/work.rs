@@ -9,7 +9,7 @@ use archon_types::{
 
 use super::{Parts, TriggerEngine, agenda::Step};
 use crate::{
-    condition::Condition,
+    condition::TriggerCondition,
     error::TriggerError,
     occurrence::Occurrence,
     task::{TaskStatus, Trigger, TriggerTask},
@@ -277,7 +277,7 @@ impl TriggerEngine {
 }
 
 impl Parts {
-    async fn value_of(&self, condition: &Condition) -> Result<bool, String> {
+    async fn value_of(&self, condition: &TriggerCondition) -> Result<bool, String> {
         let name = &condition.probe;
         let probe = self
             .named

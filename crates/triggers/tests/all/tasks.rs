@@ -1,7 +1,7 @@
 //! Tasks: the requests of their runs, and their form in files.
 
 use archon_triggers::{
-    Action, Condition, EventFilter, Expression, Occurrence, Schedule, TriggerEvent, TriggerTask,
+    EventFilter, Expression, Occurrence, Schedule, TriggerAction, TriggerCondition, TriggerEvent, TriggerTask,
 };
 use archon_types::{AgentMessage, Message, Speaker, StartRun, Trust};
 use serde_json::json;
@@ -53,7 +53,7 @@ fn request_of_an_event_attaches_its_data_as_untrusted() {
 // spec: TR-05, TR-06
 #[test]
 fn request_of_a_condition_has_its_expression() {
-    let condition = Condition::new("price", Expression::new("data.eur < 100").unwrap(), 60);
+    let condition = TriggerCondition::new("price", Expression::new("data.eur < 100").unwrap(), 60);
     let task = TriggerTask::new("buy", condition, "Tell me.");
     let (mark, message) = messages(&task.run_request(&Occurrence::Edge(0)));
     assert_eq!(mark["trigger_type"], "condition");
@@ -62,7 +62,7 @@ fn request_of_a_condition_has_its_expression() {
 
 #[test]
 fn task_in_json_is_read_and_written_the_same() {
-    let task = mail().action(Action::Code {
+    let task = mail().action(TriggerAction::Code {
         executor: "refresh".to_owned(),
         arguments: [("all".to_owned(), json!(true))].into(),
     });
