@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -23,12 +23,13 @@ use archon::{
     types::{
         Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Json, Notification,
         NotificationChannel, NotificationKind, ProviderError, RunFilter, RunService, RunStatus, StartRuns,
-        StoredTask, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
+        StoredTask, TaskChange, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall,
+        ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinHandle};
 
 /// A channel that gives each notification to the test.
 struct Sent(mpsc::UnboundedSender<Notification>);
@@ -49,6 +50,7 @@ impl NotificationChannel for Sent {
 struct LosingStore {
     inner: InMemoryTaskStore,
     is_losing: Arc<AtomicBool>,
+    version: Arc<AtomicU64>,
 }
 
 impl TaskStore for LosingStore {
@@ -56,15 +58,15 @@ impl TaskStore for LosingStore {
         self.inner.list()
     }
 
-    fn put(&self, task: StoredTask) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
         match self.is_losing.load(Ordering::Relaxed) {
             true => Box::pin(std::future::ready(Ok(()))),
-            false => self.inner.put(task),
+            false => self.inner.change(change),
         }
     }
 
-    fn delete<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), TaskStoreError>> {
-        self.inner.delete(id)
+    fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
+        Box::pin(std::future::ready(Ok(self.version.load(Ordering::Relaxed))))
     }
 }
 
@@ -97,6 +99,8 @@ struct Process {
     runs: Arc<Runs>,
     sent: mpsc::UnboundedReceiver<Notification>,
     stop: CancellationToken,
+    serving: JoinHandle<Result<(), TriggerError>>,
+    clock: VirtualClock,
 }
 
 impl World {
@@ -152,7 +156,6 @@ impl World {
             Archon::builder().provider(Arc::new(CodeModel), "code").tools([refresh]).agent_id(CODE_AGENT),
         );
         let runs = Arc::new(Runs::new(agent).with_agent(code.run_agent()));
-        runs.resume_unfinished(None).await.unwrap().all_ok().unwrap();
         let (sender, sent) = mpsc::unbounded_channel();
         let named = TriggerParts::new()
             .channel(Arc::new(Sent(sender)))
@@ -162,8 +165,8 @@ impl World {
         let engine = TriggerEngine::new(service, Arc::new(self.store.clone()), clock, named);
         let (serving, stop) = (engine.clone(), CancellationToken::new());
         let until = stop.clone();
-        tokio::spawn(async move { serving.serve(until).await });
-        Process { engine, runs, sent, stop }
+        let serving = tokio::spawn(async move { serving.serve(until).await });
+        Process { engine, runs, sent, stop, serving, clock: self.clock.clone() }
     }
 }
 
@@ -180,9 +183,22 @@ impl Process {
         all.into_iter().find(|listed| listed.task.id.as_str() == id).unwrap()
     }
 
-    /// Ends the process without a word, as a kill does.
-    fn kill(self) {
+    /// Waits until the task has no run and no probe under way, and the engine sleeps until its next time.
+    async fn until_idle(&self, id: &str) -> ListedTask {
+        loop {
+            let listed = self.task(id).await;
+            if listed.next.is_some_and(|next| next > self.clock.now()) {
+                self.clock.until_asleep(1).await;
+                return listed;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends the process. Tasks that follow its runs go on, as they would in a process that is slow to die.
+    async fn kill(self) {
         self.stop.cancel();
+        self.serving.await.unwrap().unwrap();
     }
 }
 
@@ -204,7 +220,7 @@ async fn cron_task_starts_its_run_at_the_local_time_and_notifies_the_result() {
     process.engine.create_task(task).await.unwrap();
     assert_eq!(process.task("mail").await.next, Some(at("2026-02-01T00:00:00Z")));
 
-    world.clock.until_asleep(1).await;
+    process.until_idle("mail").await;
     world.clock.advance(Duration::from_secs(12 * 3600));
     let sent = process.sent().await;
     assert_eq!((sent.about, sent.tenant.as_str()), (NotificationKind::Result, "anna"));
@@ -228,7 +244,7 @@ async fn code_task_calls_its_executor_without_a_model() {
         .await
         .unwrap();
     for number in 1..=3 {
-        world.clock.until_asleep(1).await;
+        process.until_idle("refresh").await;
         world.clock.advance(Duration::from_secs(300));
         assert_eq!(process.sent().await.text, format!("Refreshed {number}."));
     }
@@ -241,11 +257,11 @@ async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once(
     let world = World::new();
     let mut process = world.start().await;
     process.engine.create_task(hourly("desk", "refund")).await.unwrap();
-    world.clock.until_asleep(1).await;
+    process.until_idle("desk").await;
     world.clock.advance(Duration::from_secs(3600));
     let sent = process.sent().await;
     let NotificationKind::Question(question) = sent.about else { panic!("{sent:?}") };
-    process.kill();
+    process.kill().await;
 
     let mut process = world.start().await;
     let again = process.sent().await;
@@ -255,7 +271,8 @@ async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once(
     let id = &question.request.request_id;
     assert!(process.runs.answer(id, Answer::Approve).await.unwrap());
     assert!(!process.runs.answer(id, Answer::Approve).await.unwrap());
-    world.clock.until_asleep(2).await;
+    // The engine, and the tasks that follow the run in both processes.
+    world.clock.until_asleep(3).await;
     world.clock.advance(Duration::from_secs(10));
     let result = process.sent().await;
     assert_eq!((result.about, result.run), (NotificationKind::Result, sent.run));
@@ -267,13 +284,14 @@ async fn question_that_expires_is_notified_and_the_task_goes_on() {
     let world = World::new();
     let mut process = world.start().await;
     process.engine.create_task(hourly("desk", "refund")).await.unwrap();
-    world.clock.until_asleep(1).await;
+    process.until_idle("desk").await;
     world.clock.advance(Duration::from_secs(3600));
     assert!(matches!(process.sent().await.about, NotificationKind::Question(_)));
-    world.clock.until_asleep(1).await;
+    // The engine, and the task that follows the run.
+    world.clock.until_asleep(2).await;
     world.clock.advance(Duration::from_secs(31 * 60));
     assert_eq!(process.sent().await.about, NotificationKind::Expired);
-    world.clock.until_asleep(1).await;
+    world.clock.until_asleep(2).await;
     world.clock.advance(Duration::from_secs(10));
     assert_eq!(process.sent().await.about, NotificationKind::Result);
 }
@@ -284,11 +302,11 @@ async fn run_whose_start_was_not_stored_is_not_started_twice() {
     let world = World::new();
     let mut process = world.start().await;
     process.engine.create_task(hourly("mail", "read")).await.unwrap();
-    world.clock.until_asleep(1).await;
+    process.until_idle("mail").await;
     world.store.is_losing.store(true, Ordering::Relaxed);
     world.clock.advance(Duration::from_secs(3600));
     let first = process.sent().await;
-    process.kill();
+    process.kill().await;
 
     world.store.is_losing.store(false, Ordering::Relaxed);
     let mut process = world.start().await;
@@ -304,14 +322,13 @@ async fn missed_occurrences_are_left_out_run_once_or_all_run_by_rule() {
         let world = World::new();
         let process = world.start().await;
         process.engine.create_task(hourly("mail", "read").missed(rule)).await.unwrap();
-        process.kill();
+        process.kill().await;
         world.clock.advance(Duration::from_secs(5 * 3600 + 600));
         let mut process = world.start().await;
         for _ in 0..runs {
             assert_eq!(process.sent().await.about, NotificationKind::Result);
         }
-        world.clock.until_asleep(1).await;
-        let task = process.task("mail").await;
+        let task = process.until_idle("mail").await;
         assert_eq!((task.state.runs, task.next), (runs, Some(at("2026-01-31T18:00:00Z"))), "{rule:?}");
     }
 }
@@ -324,12 +341,11 @@ async fn task_that_fails_again_and_again_pauses_longer_and_is_disabled() {
     let mut limits = TaskLimits::default();
     (limits.failures, limits.backoff) = (2, 7200);
     process.engine.create_task(hourly("mail", "fail").limits(limits)).await.unwrap();
-    world.clock.until_asleep(1).await;
+    process.until_idle("mail").await;
     world.clock.advance(Duration::from_secs(3600));
     assert_eq!(process.sent().await.about, NotificationKind::Failure);
     // The pause of two hours passes over an occurrence.
-    world.clock.until_asleep(1).await;
-    assert_eq!(process.task("mail").await.next, Some(at("2026-01-31T14:00:00Z")));
+    assert_eq!(process.until_idle("mail").await.next, Some(at("2026-01-31T14:00:00Z")));
     world.clock.advance(Duration::from_secs(3600));
     assert_eq!(process.sent().await.about, NotificationKind::Failure);
     assert_eq!(process.sent().await.about, NotificationKind::Disabled);
@@ -337,7 +353,7 @@ async fn task_that_fails_again_and_again_pauses_longer_and_is_disabled() {
     assert_eq!((task.state.status, task.next), (TaskStatus::Disabled, None));
     assert!(task.state.problem.unwrap().contains("no key"));
     process.engine.resume_task(&"mail".into()).await.unwrap();
-    assert_eq!(process.task("mail").await.state.status, TaskStatus::Active);
+    assert_eq!(process.task("mail").await.status(), TaskStatus::Active);
 }
 
 // spec: TR-04, TR-08, TR-12
@@ -370,7 +386,7 @@ async fn condition_starts_a_run_each_time_that_it_becomes_true() {
     let condition = TriggerCondition::new("price", Expression::new("data.eur < 100").unwrap(), 60);
     process.engine.create_task(TriggerTask::new("buy", condition, "Tell me.").notify("sms")).await.unwrap();
     for (price, starts) in [(110, false), (90, true), (80, false), (0, false), (130, false), (70, true)] {
-        world.clock.until_asleep(1).await;
+        process.until_idle("buy").await;
         world.price.0.store(price, Ordering::Relaxed);
         world.clock.advance(Duration::from_secs(60));
         if starts {
@@ -378,8 +394,7 @@ async fn condition_starts_a_run_each_time_that_it_becomes_true() {
             assert_eq!(sent.text, "did: [Condition Trigger] Condition met: data.eur < 100\nTell me.");
         }
     }
-    world.clock.until_asleep(1).await;
-    assert_eq!(process.task("buy").await.state.condition.edges, 2);
+    assert_eq!(process.until_idle("buy").await.state.condition.edges, 2);
     assert!(process.sent.try_recv().is_err());
 }
 
@@ -392,7 +407,8 @@ async fn tasks_are_paused_resumed_started_by_hand_and_deleted() {
     engine.create_task(hourly("mail", "read")).await.unwrap();
     assert!(matches!(engine.create_task(hourly("mail", "read")).await, Err(TriggerError::Exists(_))));
     engine.pause_task(&id).await.unwrap();
-    assert_eq!(process.task("mail").await.next, None);
+    let paused = process.task("mail").await;
+    assert_eq!((paused.status(), paused.next), (TaskStatus::Paused, None));
     engine.resume_task(&id).await.unwrap();
     engine.run_task(&id, "once").await.unwrap();
     assert_eq!(process.sent().await.about, NotificationKind::Result);
@@ -403,4 +419,37 @@ async fn tasks_are_paused_resumed_started_by_hand_and_deleted() {
     assert!(matches!(engine.create_task(past).await, Err(TriggerError::NeverDue(_))));
     let heads = world.journal.list(&RunFilter::all()).await.unwrap();
     assert!(heads.iter().all(|head| head.status == RunStatus::Finished));
+}
+
+// spec: TR-01
+#[tokio::test]
+async fn task_that_another_process_defines_pauses_and_deletes_is_taken_by_the_engine() {
+    let world = World::new();
+    let process = world.start().await;
+    let other = TriggerEngine::new(
+        process.runs.clone(),
+        Arc::new(world.store.clone()),
+        Arc::new(world.clock.clone()),
+        TriggerParts::new(),
+    );
+    let task = TriggerTask::new("mail", Schedule::cron("0 * * * *", "UTC").unwrap(), "read");
+    other.create_task(task).await.unwrap();
+    let known = async || process.engine.list_tasks(None).await.unwrap().len();
+    let reload = async |count: usize| {
+        while known().await != count {
+            world.clock.until_asleep(1).await;
+            world.store.version.fetch_add(1, Ordering::Relaxed);
+            world.clock.advance(Duration::from_secs(5));
+            tokio::task::yield_now().await;
+        }
+    };
+    reload(1).await;
+    other.pause_task(&"mail".into()).await.unwrap();
+    while process.task("mail").await.status() != TaskStatus::Paused {
+        world.store.version.fetch_add(1, Ordering::Relaxed);
+        world.clock.advance(Duration::from_secs(5));
+        tokio::task::yield_now().await;
+    }
+    other.delete_task(&"mail".into()).await.unwrap();
+    reload(0).await;
 }

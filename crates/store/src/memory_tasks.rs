@@ -5,19 +5,20 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{BoxFuture, StoredTask, TaskId, TaskStore, TaskStoreError};
+use archon_types::{BoxFuture, StoredTask, TaskChange, TaskId, TaskStore, TaskStoreError};
 
 /// A store that keeps tasks in memory. Clones share the tasks.
 ///
 /// ```
 /// use archon_store::InMemoryTaskStore;
-/// use archon_types::{StoredTask, TaskStore};
+/// use archon_types::{StoredTask, TaskChange, TaskStore};
 /// use serde_json::json;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), archon_types::TaskStoreError> {
 /// let store = InMemoryTaskStore::new();
-/// store.put(StoredTask { id: "mail".into(), definition: json!({}), state: json!({}) }).await?;
+/// let task = StoredTask { id: "mail".into(), definition: json!({}), state: json!({}) };
+/// store.change(TaskChange::Define(task)).await?;
 /// assert_eq!(store.list().await?.len(), 1);
 /// # Ok(())
 /// # }
@@ -42,13 +43,21 @@ impl TaskStore for InMemoryTaskStore {
         Box::pin(std::future::ready(Ok(tasks)))
     }
 
-    fn put(&self, task: StoredTask) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-        self.tasks().insert(task.id.clone(), task);
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn delete<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), TaskStoreError>> {
-        self.tasks().remove(id);
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        let mut tasks = self.tasks();
+        match change {
+            TaskChange::Define(task) => match tasks.get_mut(&task.id) {
+                Some(stored) => stored.definition = task.definition,
+                None => _ = tasks.insert(task.id.clone(), task),
+            },
+            TaskChange::SetState { id, state } => {
+                if let Some(stored) = tasks.get_mut(&id) {
+                    stored.state = state;
+                }
+            }
+            TaskChange::Delete(id) => _ = tasks.remove(&id),
+            _ => {}
+        }
         Box::pin(std::future::ready(Ok(())))
     }
 }

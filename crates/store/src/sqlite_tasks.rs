@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use archon_types::{BoxFuture, Json, StoredTask, TaskId, TaskStore, TaskStoreError};
+use archon_types::{BoxFuture, Json, StoredTask, TaskChange, TaskStore, TaskStoreError};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::{blocking::blocking_or, database_file};
@@ -138,20 +138,30 @@ impl Database {
         Ok(tasks)
     }
 
-    fn put(&self, task: &StoredTask) -> Result<(), TaskStoreError> {
-        let row = (task.id.as_str(), task.definition.to_string(), task.state.to_string());
+    fn change(&self, change: &TaskChange) -> Result<(), TaskStoreError> {
         self.transaction("stored", |transaction| {
-            let insert = "INSERT OR REPLACE INTO tasks (id, definition, state) VALUES (?1, ?2, ?3)";
-            let insert = transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(row));
-            insert.map(drop).map_err(failed("stored", &self.path))
+            let changed = match change {
+                TaskChange::Define(task) => transaction.execute(
+                    "INSERT INTO tasks (id, definition, state) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (id) DO UPDATE SET definition = ?2",
+                    (task.id.as_str(), task.definition.to_string(), task.state.to_string()),
+                ),
+                TaskChange::SetState { id, state } => transaction
+                    .execute("UPDATE tasks SET state = ?2 WHERE id = ?1", (id.as_str(), state.to_string())),
+                TaskChange::Delete(id) => {
+                    transaction.execute("DELETE FROM tasks WHERE id = ?1", [id.as_str()])
+                }
+                _ => Ok(0),
+            };
+            changed.map(drop).map_err(failed("stored", &self.path))
         })
     }
 
-    fn delete(&self, id: &TaskId) -> Result<(), TaskStoreError> {
-        self.transaction("deleted", |transaction| {
-            let delete = transaction.execute("DELETE FROM tasks WHERE id = ?1", [id.as_str()]);
-            delete.map(drop).map_err(failed("deleted", &self.path))
-        })
+    /// Returns the number that SQLite increases when another connection changes the database.
+    fn version(&self) -> Result<u64, TaskStoreError> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = connection.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0));
+        version.map(i64::unsigned_abs).map_err(failed("read", &self.path))
     }
 }
 
@@ -169,12 +179,11 @@ impl TaskStore for SqliteTaskStore {
         Box::pin(self.run(Database::list))
     }
 
-    fn put(&self, task: StoredTask) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-        Box::pin(self.run(move |database| database.put(&task)))
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        Box::pin(self.run(move |database| database.change(&change)))
     }
 
-    fn delete<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), TaskStoreError>> {
-        let id = id.clone();
-        Box::pin(self.run(move |database| database.delete(&id)))
+    fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
+        Box::pin(self.run(Database::version))
     }
 }

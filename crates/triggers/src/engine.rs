@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use archon_types::{
-    CancellationToken, Clock, Json, NotificationChannel, PendingApproval, RunService, StoredTask, TaskId,
-    TaskStore, TaskStoreError, TenantId, Timestamp,
+    CancellationToken, Clock, Json, NotificationChannel, PendingApproval, RunService, StoredTask, TaskChange,
+    TaskId, TaskStore, TaskStoreError, TenantId, Timestamp,
 };
 use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -25,6 +26,9 @@ use agenda::{Agenda, Entry};
 mod agenda;
 mod work;
 
+/// The pause between two looks at the changes of other processes.
+const RELOAD: Duration = Duration::from_secs(5);
+
 /// The most occurrences that wait for one task; a further event is refused.
 const MOST_WAITING: usize = 100;
 
@@ -33,7 +37,8 @@ const MOST_WAITING: usize = 100;
 /// Each occurrence starts one run: the journal decides by the idempotency key of the run, which follows from the task and
 /// the occurrence. So an engine that was killed goes on where it was, and loses and repeats nothing.
 ///
-/// One process serves the tasks of a store.
+/// One process serves the tasks of a store. Others may define, pause and delete tasks; the engine takes their changes within
+/// five seconds.
 #[derive(Clone)]
 pub struct TriggerEngine {
     parts: Arc<Parts>,
@@ -70,6 +75,16 @@ pub struct ListedTask {
     pub state: TaskState,
     /// The next time of the schedule, or of the look at the condition; `None` while a run works.
     pub next: Option<Timestamp>,
+}
+
+impl ListedTask {
+    /// Returns the status.
+    pub fn status(&self) -> TaskStatus {
+        match self.state.status {
+            TaskStatus::Active if self.task.paused => TaskStatus::Paused,
+            status => status,
+        }
+    }
 }
 
 impl TriggerParts {
@@ -131,7 +146,7 @@ impl TriggerEngine {
     pub async fn create_task(&self, task: TriggerTask) -> Result<(), TriggerError> {
         self.parts.check(&task)?;
         let now = self.parts.clock.now();
-        let mut state = TaskState { handled: now, ..TaskState::default() };
+        let state = TaskState { handled: now, ..TaskState::default() };
         if let Trigger::Schedule(schedule) = &task.trigger
             && schedule.next_after(now).is_none()
         {
@@ -141,9 +156,9 @@ impl TriggerEngine {
         if agenda.entry(&task.id).is_some() {
             return Err(TriggerError::Exists(task.id));
         }
-        state.status = TaskStatus::Active;
-        self.parts.put(&task, &state).await?;
-        agenda.insert(Entry::new(task, state), now);
+        let entry = Entry::new(task, state);
+        self.parts.define(&entry.task, &entry.state).await?;
+        agenda.insert(entry, now);
         self.parts.bell.notify_one();
         Ok(())
     }
@@ -164,7 +179,7 @@ impl TriggerEngine {
     /// # Errors
     /// There is no such task, or the storage failed.
     pub async fn pause_task(&self, id: &TaskId) -> Result<(), TriggerError> {
-        self.change(id, |_, state, _| state.status = TaskStatus::Paused).await
+        self.redefine(id, |task, _| task.paused = true).await
     }
 
     /// Resumes a task that is paused or disabled. Times that passed meanwhile count as missed.
@@ -172,11 +187,7 @@ impl TriggerEngine {
     /// # Errors
     /// There is no such task, or the storage failed.
     pub async fn resume_task(&self, id: &TaskId) -> Result<(), TriggerError> {
-        self.change(id, |_, state, _| {
-            (state.status, state.problem, state.failures) = (TaskStatus::Active, None, 0);
-            state.not_before = Timestamp::default();
-        })
-        .await
+        self.redefine(id, |task, now| (task.paused, task.resumed_at) = (false, Some(now))).await
     }
 
     /// Starts a run of a task now, besides its occurrences; after the run that works now. `name` is unique for the task: a
@@ -197,7 +208,7 @@ impl TriggerEngine {
         if agenda.entry(id).is_none() {
             return Err(TriggerError::Unknown(id.clone()));
         }
-        self.parts.store.delete(id).await?;
+        self.parts.store.change(TaskChange::Delete(id.clone())).await?;
         agenda.remove(id);
         Ok(())
     }
@@ -220,26 +231,23 @@ impl TriggerEngine {
 
     /// Starts runs when they are due, until `stop` is cancelled. Runs that work then go on.
     ///
-    /// Call [`StartRuns::resume_unfinished`](archon_types::StartRuns::resume_unfinished) before, so that runs of a process
-    /// that was killed go on.
+    /// The last run of each task goes on, also if its process was killed.
     ///
     /// # Errors
     /// The storage failed when the tasks were read.
     pub async fn serve(&self, stop: CancellationToken) -> Result<(), TriggerError> {
         self.follow_unfinished().await?;
+        let mut version = self.parts.store.version().await?;
         loop {
             let next = self.start_due().await?;
-            let sleep = async {
-                match next {
-                    Some(at) => self.parts.clock.sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let wait_until = self.parts.clock.now() + RELOAD;
+            let wait_until = next.map_or(wait_until, |next| next.min(wait_until));
             tokio::select! {
-                () = sleep => {}
+                () = self.parts.clock.sleep_until(wait_until) => {}
                 () = self.parts.bell.notified() => {}
                 () = stop.cancelled() => return Ok(()),
             }
+            self.reload(&mut version).await?;
         }
     }
 
@@ -254,26 +262,53 @@ impl TriggerEngine {
         Ok(agenda)
     }
 
-    /// Changes the state of a task, stores it, and finds the time at which it is due.
-    async fn change(
+    /// Changes the definition of a task.
+    async fn redefine(
         &self,
         id: &TaskId,
-        change: impl FnOnce(&TriggerTask, &mut TaskState, Timestamp) + Send,
+        change: impl FnOnce(&mut TriggerTask, Timestamp) + Send,
     ) -> Result<(), TriggerError> {
         let mut agenda = self.agenda().await?;
         let now = self.parts.clock.now();
         let entry = agenda.entry(id).ok_or_else(|| TriggerError::Unknown(id.clone()))?;
-        let mut state = entry.state.clone();
-        change(&entry.task, &mut state, now);
-        self.parts.put(&entry.task, &state).await?;
-        agenda.set_state(id, state, now);
+        let mut task = entry.task.clone();
+        change(&mut task, now);
+        self.parts.define(&task, &entry.state).await?;
+        agenda.redefine(task, now);
         self.parts.bell.notify_one();
+        Ok(())
+    }
+
+    /// Changes the state of a task, stores it, and finds the time at which it is due.
+    async fn change(
+        &self,
+        id: &TaskId,
+        change: impl FnOnce(&mut TaskState) + Send,
+    ) -> Result<(), TriggerError> {
+        let mut agenda = self.agenda().await?;
+        let entry = agenda.entry(id).ok_or_else(|| TriggerError::Unknown(id.clone()))?;
+        let mut state = entry.state.clone();
+        change(&mut state);
+        self.parts.put(id, &state).await?;
+        agenda.change(id, |entry| entry.state = state);
+        self.parts.bell.notify_one();
+        Ok(())
+    }
+
+    /// Takes the changes of other processes, if there are any.
+    async fn reload(&self, known: &mut u64) -> Result<(), TriggerError> {
+        let version = self.parts.store.version().await?;
+        if std::mem::replace(known, version) != version {
+            let stored = self.parts.store.list().await?;
+            let now = self.parts.clock.now();
+            self.agenda().await?.reload(stored.iter().filter_map(read).collect(), now);
+        }
         Ok(())
     }
 
     async fn wait_for_run(&self, id: &TaskId, occurrence: Occurrence) -> Result<(), TriggerError> {
         let mut count = 0;
-        self.change(id, |_, state, _| {
+        self.change(id, |state| {
             count = state.waiting.len();
             if count < MOST_WAITING && !state.waiting.contains(&occurrence) {
                 state.waiting.push(occurrence);
@@ -300,12 +335,13 @@ fn read(stored: &StoredTask) -> Option<(TriggerTask, TaskState)> {
 }
 
 impl Parts {
-    async fn put(&self, task: &TriggerTask, state: &TaskState) -> Result<(), TaskStoreError> {
-        let json = |value: Result<Json, serde_json::Error>| {
-            value.map_err(|error| TaskStoreError { action: "stored", problem: error.to_string() })
-        };
-        let (definition, state) = (json(serde_json::to_value(task))?, json(serde_json::to_value(state))?);
-        self.store.put(StoredTask { id: task.id.clone(), definition, state }).await
+    async fn define(&self, task: &TriggerTask, state: &TaskState) -> Result<(), TaskStoreError> {
+        let (definition, state) = (to_json(task)?, to_json(state)?);
+        self.store.change(TaskChange::Define(StoredTask { id: task.id.clone(), definition, state })).await
+    }
+
+    async fn put(&self, id: &TaskId, state: &TaskState) -> Result<(), TaskStoreError> {
+        self.store.change(TaskChange::SetState { id: id.clone(), state: to_json(state)? }).await
     }
 
     /// Checks a new task.
@@ -326,6 +362,11 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+fn to_json(value: &impl serde::Serialize) -> Result<Json, TaskStoreError> {
+    let failed = |error: serde_json::Error| TaskStoreError { action: "stored", problem: error.to_string() };
+    serde_json::to_value(value).map_err(failed)
 }
 
 fn must_be_known<'a>(

@@ -34,8 +34,12 @@ impl TriggerTask {
     /// An agent reads its instruction, and after it the data of an event as an attached file, which is untrusted. For code
     /// the message is the call, which a [`CodeModel`](crate::CodeModel) reads.
     pub fn run_request(&self, occurrence: &Occurrence) -> StartRun {
-        let mark =
-            json!({ "source": "trigger", "trigger_type": self.trigger_type(occurrence), "task_id": self.id });
+        let mark = json!({
+            "source": "trigger",
+            "trigger_type": self.trigger_type(occurrence),
+            "task_id": self.id,
+            "key": self.run_key(occurrence),
+        });
         let (agent, message) = match &self.action {
             TriggerAction::Agent { agent, instruction } => {
                 (agent.clone(), self.instruction_for(occurrence, instruction))

@@ -44,6 +44,12 @@ pub struct TriggerTask {
     /// The limits.
     #[serde(default)]
     pub limits: TaskLimits,
+    /// True if a person paused the task: no run starts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+    /// The time at which a person last resumed the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Timestamp>,
 }
 
 /// What starts the runs of a task.
@@ -141,7 +147,7 @@ pub enum TaskStatus {
     /// The task starts runs.
     #[default]
     Active,
-    /// A person paused the task.
+    /// A person paused the task. The engine never notes this status: it follows from the definition.
     Paused,
     /// The engine stopped the task, for the reason in [`TaskState::problem`].
     Disabled,
@@ -155,8 +161,11 @@ pub enum TaskStatus {
 #[serde(default)]
 #[non_exhaustive]
 pub struct TaskState {
-    /// The status.
+    /// The status that the engine noted; [`ListedTask::status`](crate::ListedTask::status) also says whether a person paused
+    /// the task.
     pub status: TaskStatus,
+    /// The hash of the definition to which the status belongs. With another definition the task is active again.
+    pub definition: String,
     /// The reason of the engine for the status, with what to do.
     pub problem: Option<String>,
     /// The time up to which every occurrence has its run or was left out.
@@ -201,6 +210,8 @@ impl TriggerTask {
             notify: Vec::new(),
             missed: MissedRuns::default(),
             limits: TaskLimits::default(),
+            paused: false,
+            resumed_at: None,
         }
     }
 

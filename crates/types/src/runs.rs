@@ -53,6 +53,6 @@ pub use start_run::{RunSettings, StartRun, WhenBusy};
 pub use tool::{Tool, ToolContext, ToolSource};
 pub use tool_questions::ToolQuestions;
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
-pub use trigger_store::{StoredTask, TaskStore, TaskStoreError};
+pub use trigger_store::{StoredTask, TaskChange, TaskStore, TaskStoreError};
 pub use under_way::CallsUnderWay;
 pub use workspace_snapshots::WorkspaceSnapshots;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{RunId, TaskId, Timestamp};
+use archon_types::{ContentHash, RunId, TaskId, Timestamp};
 
 use super::ListedTask;
 use crate::{
@@ -80,12 +80,26 @@ impl Agenda {
         }
     }
 
-    pub(super) fn set_state(&mut self, id: &TaskId, state: TaskState, now: Timestamp) {
-        if let Some(entry) = self.by_id.get_mut(id) {
-            entry.state = state;
-            entry.next_look = entry.next_look.max(now);
+    /// Takes the definitions of a store that another process changed. States stay.
+    pub(super) fn reload(&mut self, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
+        let gone = |id: &TaskId| !tasks.iter().any(|(task, _)| task.id == *id);
+        let gone: Vec<TaskId> = self.by_id.keys().filter(|id| gone(id)).cloned().collect();
+        gone.iter().for_each(|id| self.remove(id));
+        for (task, state) in tasks {
+            match self.by_id.get(&task.id) {
+                Some(entry) if entry.task == task => {}
+                Some(_) => self.redefine(task, now),
+                None => self.insert(Entry::new(task, state), now),
+            }
         }
-        self.plan(id);
+    }
+
+    /// Replaces the definition of a task.
+    pub(super) fn redefine(&mut self, task: TriggerTask, now: Timestamp) {
+        let Some(old) = self.by_id.get(&task.id) else { return };
+        let (state, is_busy) = (old.state.clone(), old.is_busy);
+        self.remove(&task.id.clone());
+        self.insert(Entry { is_busy, ..Entry::new(task, state) }, now);
     }
 
     /// Changes an entry, and finds the time at which it is due.
@@ -128,8 +142,18 @@ impl Agenda {
 }
 
 impl Entry {
-    pub(super) fn new(task: TriggerTask, state: TaskState) -> Self {
+    /// Creates the entry of a task. If its definition changed since the state was noted, the task is active again.
+    pub(super) fn new(task: TriggerTask, mut state: TaskState) -> Self {
+        let definition = format!("{:016x}", ContentHash::of(&task));
+        if state.definition != definition {
+            (state.definition, state.status, state.failures) = (definition, TaskStatus::Active, 0);
+            (state.not_before, state.problem) = (Timestamp::default(), None);
+        }
         Self { task, state, is_busy: false, next_look: Timestamp::default(), due: None }
+    }
+
+    fn is_active(&self) -> bool {
+        self.state.status == TaskStatus::Active && !self.task.paused
     }
 
     pub(super) fn listed(&self) -> ListedTask {
@@ -139,14 +163,14 @@ impl Entry {
     /// Returns true if the task is active and takes the event. An event without a value for the condition is not taken.
     pub(super) fn takes(&self, event: &TriggerEvent) -> bool {
         let Trigger::Event(filter) = &self.task.trigger else { return false };
-        self.state.status == TaskStatus::Active
+        self.is_active()
             && event.tenant.as_ref().is_none_or(|tenant| *tenant == self.task.tenant)
             && filter.admits(event).unwrap_or(false)
     }
 
     /// Returns the time at which the engine must look at the task; `None` while it is not active or is busy.
     fn due_at(&self) -> Option<Timestamp> {
-        if self.state.status != TaskStatus::Active || self.is_busy {
+        if !self.is_active() || self.is_busy {
             return None;
         }
         let at = match &self.task.trigger {

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use archon_types::{
-    FinalAnswer, Notification, NotificationKind, PendingApproval, Reply, RunError, RunId, RunStatus, TaskId,
-    Timestamp,
+    FinalAnswer, MoreLimits, Notification, NotificationKind, PendingApproval, Reply, RunError, RunId,
+    RunStatus, TaskId, Timestamp,
 };
 
 use super::{Parts, TriggerEngine, agenda::Step};
@@ -57,12 +57,7 @@ impl TriggerEngine {
                 .collect()
         };
         for (id, run) in last {
-            let is_under_way = self
-                .parts
-                .runs
-                .get(&run)
-                .await
-                .is_ok_and(|head| head.status.is_busy() && head.status != RunStatus::Interrupted);
+            let is_under_way = self.parts.runs.get(&run).await.is_ok_and(|head| head.status.is_busy());
             if is_under_way {
                 self.agenda().await?.change(&id, |entry| entry.is_busy = true);
                 self.spawn_follow(id, run);
@@ -84,7 +79,7 @@ impl TriggerEngine {
                 });
                 let Some((is_new, state)) = noted else { return Ok(()) };
                 // If this fails, the next process starts the occurrence again, and the journal has its run.
-                self.parts.put(&task, &state).await?;
+                self.parts.put(&task.id, &state).await?;
                 drop(agenda);
                 if is_new {
                     self.spawn_follow(id.clone(), run.run)
@@ -112,6 +107,9 @@ impl TriggerEngine {
             return Ok(());
         };
         let mut asked: BTreeMap<String, PendingApproval> = BTreeMap::new();
+        if let Err(error) = self.parts.resume_interrupted(run).await {
+            return self.end(&task, Some(run), End::Failure(with_advice(&error))).await;
+        }
         let end = loop {
             match self.parts.runs.reply(run).await {
                 Ok(Reply::Waiting(_)) => {
@@ -173,7 +171,7 @@ impl TriggerEngine {
             (entry.task.clone(), entry.state.clone())
         });
         if let Some((task, state)) = changed {
-            self.parts.put(&task, &state).await?;
+            self.parts.put(&task.id, &state).await?;
         }
         self.parts.bell.notify_one();
         Ok(())
@@ -267,7 +265,7 @@ impl TriggerEngine {
             if let Err(problem) = channel.send(&notification).await {
                 tracing::warn!(task = %task.id, "the channel {name} failed: {problem}");
                 let problem = format!("the channel {name} failed: {problem}");
-                let noted = self.change(&task.id, |_, state, _| state.problem = Some(problem)).await;
+                let noted = self.change(&task.id, |state| state.problem = Some(problem)).await;
                 if let Err(error) = noted {
                     tracing::error!(task = %task.id, "the failure of the channel was not stored: {error}");
                 }
@@ -277,6 +275,14 @@ impl TriggerEngine {
 }
 
 impl Parts {
+    /// Resumes a run whose process died.
+    async fn resume_interrupted(&self, run: &RunId) -> Result<(), RunError> {
+        if self.runs.get(run).await?.status == RunStatus::Interrupted {
+            self.runs.resume(run, &MoreLimits::default()).await?;
+        }
+        Ok(())
+    }
+
     async fn value_of(&self, condition: &TriggerCondition) -> Result<bool, String> {
         let name = &condition.probe;
         let probe = self

@@ -29,7 +29,8 @@ fn request_of_a_time_has_the_instruction_the_task_and_its_key() {
     assert_eq!(request.key.as_deref(), Some("trigger/mail/at/1769904000000"));
     assert_eq!(request.tenant.as_ref().unwrap().as_str(), "anna");
     let (mark, message) = messages(&request);
-    assert_eq!(mark, json!({ "source": "trigger", "trigger_type": "schedule", "task_id": "mail" }));
+    assert_eq!((&mark["source"], &mark["trigger_type"]), (&json!("trigger"), &json!("schedule")));
+    assert_eq!((&mark["task_id"], &mark["key"]), (&json!("mail"), &json!("trigger/mail/at/1769904000000")));
     assert_eq!(message.text(), "[Scheduled Task] Summarize unread emails");
 }
 

@@ -12,7 +12,7 @@ use crate::{Json, values::TaskId};
 /// ```
 /// use std::sync::Arc;
 ///
-/// use archon_types::{BoxFuture, StoredTask, TaskId, TaskStore, TaskStoreError};
+/// use archon_types::{BoxFuture, StoredTask, TaskChange, TaskStore, TaskStoreError};
 ///
 /// /// A store that nobody can change.
 /// struct Fixed(Arc<dyn TaskStore>);
@@ -22,12 +22,7 @@ use crate::{Json, values::TaskId};
 ///         self.0.list()
 ///     }
 ///
-///     fn put(&self, _task: StoredTask) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-///         let problem = "the tasks of this program are fixed".to_owned();
-///         Box::pin(std::future::ready(Err(TaskStoreError { action: "changed", problem })))
-///     }
-///
-///     fn delete<'a>(&'a self, _id: &'a TaskId) -> BoxFuture<'a, Result<(), TaskStoreError>> {
+///     fn change(&self, _change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
 ///         let problem = "the tasks of this program are fixed".to_owned();
 ///         Box::pin(std::future::ready(Err(TaskStoreError { action: "changed", problem })))
 ///     }
@@ -40,17 +35,38 @@ pub trait TaskStore: Send + Sync {
     /// The storage failed.
     fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>>;
 
-    /// Stores a task, which replaces the one with the same id.
+    /// Makes a change.
     ///
     /// # Errors
     /// The storage failed.
-    fn put(&self, task: StoredTask) -> BoxFuture<'_, Result<(), TaskStoreError>>;
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>>;
 
-    /// Deletes a task; does nothing if there is none.
+    /// Returns a number that is another one after another process has changed the tasks. Default: 0, for a store of one
+    /// process.
     ///
     /// # Errors
     /// The storage failed.
-    fn delete<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<(), TaskStoreError>>;
+    fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+}
+
+/// A change of a store of tasks. People change definitions, and the engine that serves the tasks changes states, so neither
+/// overwrites the other.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TaskChange {
+    /// Stores a task. If there is a task with the id, its definition is replaced and its state stays.
+    Define(StoredTask),
+    /// Replaces the state of a task; does nothing if there is no such task.
+    SetState {
+        /// The id.
+        id: TaskId,
+        /// The state.
+        state: Json,
+    },
+    /// Deletes a task; does nothing if there is none.
+    Delete(TaskId),
 }
 
 /// A task in a store. The store reads neither its definition nor its state.
