@@ -235,6 +235,9 @@ pub use archon_mcp_serve as mcp_serve;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
+/// Channels on which people hear about runs that work without them.
+#[cfg(feature = "notify")]
+pub use archon_notify as notify;
 /// Agents as models of the OpenAI Responses and Chat Completions endpoints.
 #[cfg(feature = "openai-serve")]
 pub use archon_openai_serve as openai_serve;
@@ -262,6 +265,9 @@ pub use archon_store as store;
 /// Tool search: finds the deferred tools of an agent that has many.
 #[cfg(feature = "tool-search")]
 pub use archon_tool_search as tool_search;
+/// Tasks that start runs by themselves: at the times of a schedule, for an event, or when a condition becomes true.
+#[cfg(feature = "triggers")]
+pub use archon_triggers as triggers;
 /// Teams, a bus for messages within one process, agents as tools whose runs may wait for people, the pool of
 /// these runs, and assistants.
 #[cfg(feature = "orchestrator")]

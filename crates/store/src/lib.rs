@@ -36,6 +36,8 @@
 //! The index of suspended runs, which is built from logs, can be shared by several processes in a
 //! [`SqlitePoolIndex`] (feature `sqlite`).
 //!
+//! Tasks that start runs by themselves are kept in an [`InMemoryTaskStore`] or a [`SqliteTaskStore`] (feature `sqlite`).
+//!
 //! Sessions, which are computed from logs, can be written to files for other programs by a
 //! [`FileSystemSessionStore`] (feature `jsonl`).
 //!
@@ -70,6 +72,7 @@
 // | sessions as files | `session_files.rs` |
 // | memories | `memories.rs`, `sqlite_memory.rs`, `postgres_memory.rs` |
 // | credentials | `memory_credentials.rs`, `sqlite_credentials.rs` |
+// | tasks that start runs | `memory_tasks.rs`, `sqlite_tasks.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
@@ -77,7 +80,7 @@
 #![cfg_attr(not(feature = "postgres-memory"), doc = "\n[`PostgresMemory`]: #")]
 #![cfg_attr(
     not(feature = "sqlite"),
-    doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #\n[`SqlitePoolIndex`]: #"
+    doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #\n[`SqlitePoolIndex`]: #\n[`SqliteTaskStore`]: #"
 )]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -104,6 +107,7 @@ mod lock;
 mod memories;
 mod memory;
 mod memory_credentials;
+mod memory_tasks;
 #[cfg(feature = "postgres-memory")]
 mod postgres_memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -119,6 +123,8 @@ mod sqlite;
 mod sqlite_credentials;
 #[cfg(feature = "sqlite-memory")]
 mod sqlite_memory;
+#[cfg(feature = "sqlite")]
+mod sqlite_tasks;
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use inbox_key::InboxKey;
@@ -126,6 +132,7 @@ pub use inbox_key::InboxKey;
 pub use jsonl::JsonlJournal;
 pub use memory::InMemoryJournal;
 pub use memory_credentials::InMemoryCredentials;
+pub use memory_tasks::InMemoryTaskStore;
 #[cfg(feature = "postgres-memory")]
 pub use postgres_memory::PostgresMemory;
 #[cfg(feature = "jsonl")]
@@ -138,3 +145,6 @@ pub use sqlite_credentials::SealingKey;
 pub use sqlite_credentials::SqliteCredentials;
 #[cfg(feature = "sqlite-memory")]
 pub use sqlite_memory::SqliteMemory;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use sqlite_tasks::SqliteTaskStore;

@@ -32,6 +32,8 @@
 //! | memory store | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one trait for every backend |
 //! | memory of runs | [`RunMemory`] | stores the messages of a run before they leave the window, and recalls them |
 //! | bus | [`Bus`], [`BusMessage`] | messages between agents |
+//! | notification | [`Notification`], [`NotificationChannel`] | what a person hears about runs that work without a person |
+//! | task store | [`TaskStore`], [`StoredTask`] | keeps the tasks that start runs by themselves |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
 //! | structured output | [`OutputCheck`], [`OutputChecker`], `json_in` | an answer that must match a JSON schema, and the check of the answer |
@@ -143,11 +145,13 @@ pub use runs::{
     Agent, AgentHead, AnswerRuns, BranchResult, BranchVerdict, CUT_OFF, CalledRun, CallerLog, CallsUnderWay,
     Context, Delegation, DynHooks, DynPlanner, EarlierMessage, Evaluation, EvaluationError,
     EvaluationStrategy, Executed, FinalAnswer, FnHooks, FnPlanner, Fork, ForkOptions, ForkPlace, Hooks,
-    InputFilter, InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns, MessagePlace, PermissionBound,
-    Permit, Plan, PlanError, Planner, PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns,
-    RunAgent, RunError, RunMemory, RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter,
-    StartRun, StartRuns, Started, StartedRun, Tool, ToolContext, ToolQuestions, ToolSource, Toolbox,
-    Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called, is_log_lost, may_resume,
+    InputFilter, InputVerdict, Instructions, MAX_TOOL_DEPTH, ManageRuns, MessagePlace, Notification,
+    NotificationChannel, NotificationKind, PermissionBound, Permit, Plan, PlanError, Planner,
+    PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent, RunError, RunMemory,
+    RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter, StartRun, StartRuns, Started,
+    StartedRun, StoredTask, TaskChange, TaskStore, TaskStoreError, Tool, ToolContext, ToolQuestions,
+    ToolSource, Toolbox, Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called,
+    is_log_lost, may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,

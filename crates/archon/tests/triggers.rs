@@ -1,0 +1,452 @@
+//! Tasks that start runs by themselves, over real runs.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use archon::{
+    Archon, Journal, Runs, Tool, ToolResult,
+    store::{InMemoryJournal, InMemoryTaskStore},
+    tools::FnTool,
+    triggers::{
+        CODE_AGENT, CodeModel, EventFilter, Expression, ListedTask, MissedRuns, Probe, Schedule, TaskLimits,
+        TaskStatus, TriggerAction, TriggerCondition, TriggerEngine, TriggerError, TriggerEvent, TriggerParts,
+        TriggerTask,
+    },
+    types::{
+        Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Json, Notification,
+        NotificationChannel, NotificationKind, ProviderError, RunFilter, RunService, RunStatus, StoredTask,
+        TaskChange, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
+    },
+};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use serde_json::json;
+use tokio::{sync::mpsc, task::JoinHandle};
+
+/// A channel that gives each notification to the test.
+struct Sent(mpsc::UnboundedSender<Notification>);
+
+impl NotificationChannel for Sent {
+    fn name(&self) -> &str {
+        "sms"
+    }
+
+    fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
+        let _ = self.0.send(notification.clone());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// A store whose writes can be lost, as if the process had been killed before them.
+#[derive(Clone, Default)]
+struct LosingStore {
+    inner: InMemoryTaskStore,
+    is_losing: Arc<AtomicBool>,
+    version: Arc<AtomicU64>,
+}
+
+impl TaskStore for LosingStore {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+        self.inner.list()
+    }
+
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        match self.is_losing.load(Ordering::Relaxed) {
+            true => Box::pin(std::future::ready(Ok(()))),
+            false => self.inner.change(change),
+        }
+    }
+
+    fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
+        Box::pin(std::future::ready(Ok(self.version.load(Ordering::Relaxed))))
+    }
+}
+
+/// The price of a share, which the test sets.
+#[derive(Clone, Default)]
+struct Price(Arc<AtomicUsize>);
+
+impl Probe for Price {
+    fn read<'a>(&'a self, _arguments: &'a BTreeMap<String, Json>) -> BoxFuture<'a, Result<Json, String>> {
+        let price = self.0.load(Ordering::Relaxed);
+        Box::pin(async move {
+            if price == 0 { Err("the exchange is closed".to_owned()) } else { Ok(json!({ "eur": price })) }
+        })
+    }
+}
+
+/// What survives a process: the journal, the tasks and the time.
+struct World {
+    journal: InMemoryJournal,
+    store: LosingStore,
+    clock: VirtualClock,
+    price: Price,
+    refreshed: Arc<AtomicUsize>,
+    model: FnProvider,
+}
+
+/// A process that serves the tasks.
+struct Process {
+    engine: TriggerEngine,
+    runs: Arc<Runs>,
+    sent: mpsc::UnboundedReceiver<Notification>,
+    stop: CancellationToken,
+    serving: JoinHandle<Result<(), TriggerError>>,
+    clock: VirtualClock,
+}
+
+impl World {
+    fn new() -> Self {
+        let model = FnProvider::new(|_, request| {
+            let last = request.messages.iter().last().map(|last| last.text()).unwrap_or_default();
+            match last.as_str() {
+                text if text.contains("refund") => {
+                    FnProvider::calls(vec![ToolCall::new("c", "refund", json!({}))])
+                }
+                text if text.contains("fail") => vec![Err(ProviderError::Auth("no key".into()))],
+                text => FnProvider::text(&format!("did: {text}")),
+            }
+        });
+        Self {
+            journal: InMemoryJournal::new(),
+            store: LosingStore::default(),
+            clock: VirtualClock::starting_at("2026-01-31T12:00:00Z".parse().unwrap()),
+            price: Price::default(),
+            refreshed: Arc::default(),
+            model,
+        }
+    }
+
+    async fn start(&self) -> Process {
+        let (clock, journal): (Arc<dyn Clock>, Arc<dyn Journal>) =
+            (Arc::new(self.clock.clone()), Arc::new(self.journal.clone()));
+        let mut annotations = ToolAnnotations::default();
+        annotations.requires_confirmation = true;
+        let spec =
+            ToolSpec::new("refund", "Refunds.", json!({ "type": "object" })).with_annotations(annotations);
+        let refund: Arc<dyn Tool> =
+            Arc::new(FnTool::new(spec, |_, _| async { Ok(ToolResult::success("Refunded.")) }));
+        let count = self.refreshed.clone();
+        let spec = ToolSpec::new("refresh", "Refreshes.", json!({ "type": "object" }));
+        let refresh: Arc<dyn Tool> = Arc::new(FnTool::new(spec, move |_, _| {
+            let count = count.fetch_add(1, Ordering::Relaxed) + 1;
+            async move { Ok(ToolResult::success(format!("Refreshed {count}."))) }
+        }));
+        let build = |builder: archon::ArchonBuilder| {
+            let ids = Arc::new(SeededIds::new(1));
+            builder
+                .approver(Arc::new(AskLater))
+                .journal(journal.clone())
+                .clock(clock.clone())
+                .ids(ids)
+                .build()
+                .unwrap()
+        };
+        let agent =
+            build(Archon::builder().provider(Arc::new(self.model.clone()), "scripted").tools([refund]));
+        let code = build(
+            Archon::builder().provider(Arc::new(CodeModel), "code").tools([refresh]).agent_id(CODE_AGENT),
+        );
+        let runs = Arc::new(Runs::new(agent).with_agent(code.run_agent()));
+        let (sender, sent) = mpsc::unbounded_channel();
+        let named = TriggerParts::new()
+            .channel(Arc::new(Sent(sender)))
+            .executor("refresh")
+            .probe("price", Arc::new(self.price.clone()));
+        let service: Arc<dyn RunService> = runs.clone();
+        let engine = TriggerEngine::new(service, Arc::new(self.store.clone()), clock, named);
+        let (serving, stop) = (engine.clone(), CancellationToken::new());
+        let until = stop.clone();
+        let serving = tokio::spawn(async move { serving.serve(until).await });
+        Process { engine, runs, sent, stop, serving, clock: self.clock.clone() }
+    }
+}
+
+impl Process {
+    async fn sent(&mut self) -> Notification {
+        tokio::time::timeout(Duration::from_secs(20), self.sent.recv())
+            .await
+            .expect("a notification")
+            .unwrap()
+    }
+
+    async fn task(&self, id: &str) -> ListedTask {
+        let all = self.engine.list_tasks(None).await.unwrap();
+        all.into_iter().find(|listed| listed.task.id.as_str() == id).unwrap()
+    }
+
+    /// Waits until the task has no run and no probe under way, and the engine sleeps until its next time.
+    async fn until_idle(&self, id: &str) -> ListedTask {
+        loop {
+            let listed = self.task(id).await;
+            if listed.next.is_some_and(|next| next > self.clock.now()) {
+                self.clock.until_asleep(1).await;
+                return listed;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends the process. Tasks that follow its runs go on, as they would in a process that is slow to die.
+    async fn kill(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap().unwrap();
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn hourly(id: &str, instruction: &str) -> TriggerTask {
+    TriggerTask::new(id, Schedule::cron("0 * * * *", "UTC").unwrap(), instruction).notify("sms")
+}
+
+// spec: TR-01, TR-03, TR-06, TR-09, A-39
+#[tokio::test]
+async fn cron_task_starts_its_run_at_the_local_time_and_notifies_the_result() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let schedule = Schedule::cron("0 8 * * *", "Asia/Shanghai").unwrap();
+    let task = TriggerTask::new("mail", schedule, "Summarize unread emails").tenant("anna").notify("sms");
+    process.engine.create_task(task).await.unwrap();
+    assert_eq!(process.task("mail").await.next, Some(at("2026-02-01T00:00:00Z")));
+
+    process.until_idle("mail").await;
+    world.clock.advance(Duration::from_secs(12 * 3600));
+    let sent = process.sent().await;
+    assert_eq!((sent.about, sent.tenant.as_str()), (NotificationKind::Result, "anna"));
+    assert_eq!(sent.text, "did: [Scheduled Task] Summarize unread emails");
+    assert_eq!(process.task("mail").await.state.handled, at("2026-02-01T00:00:00Z"));
+}
+
+// spec: TR-07, A-41
+#[tokio::test]
+async fn code_task_calls_its_executor_without_a_model() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let every = Schedule::every(Duration::from_secs(300), world.clock.now()).unwrap();
+    let code = |name: &str| TriggerAction::Code { executor: name.to_owned(), arguments: BTreeMap::new() };
+    let unknown = TriggerTask::new("other", every.clone(), "").action(code("refrsh"));
+    let error = process.engine.create_task(unknown).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no executor \"refrsh\"; there is: refresh");
+    process
+        .engine
+        .create_task(TriggerTask::new("refresh", every, "").action(code("refresh")).notify("sms"))
+        .await
+        .unwrap();
+    for number in 1..=3 {
+        process.until_idle("refresh").await;
+        world.clock.advance(Duration::from_secs(300));
+        assert_eq!(process.sent().await.text, format!("Refreshed {number}."));
+    }
+    assert!(world.model.requests().is_empty());
+}
+
+// spec: TR-02, TR-10, AP-06, A-40
+#[tokio::test]
+async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once() {
+    let world = World::new();
+    let mut process = world.start().await;
+    process.engine.create_task(hourly("desk", "refund")).await.unwrap();
+    process.until_idle("desk").await;
+    world.clock.advance(Duration::from_secs(3600));
+    let sent = process.sent().await;
+    let NotificationKind::Question(question) = sent.about else { panic!("{sent:?}") };
+    process.kill().await;
+
+    let mut process = world.start().await;
+    let again = process.sent().await;
+    assert!(
+        matches!(&again.about, NotificationKind::Question(same) if same.request.request_id == question.request.request_id)
+    );
+    let id = &question.request.request_id;
+    assert!(process.runs.answer(id, Answer::Approve).await.unwrap());
+    assert!(!process.runs.answer(id, Answer::Approve).await.unwrap());
+    // The engine, and the tasks that follow the run in both processes.
+    world.clock.until_asleep(3).await;
+    world.clock.advance(Duration::from_secs(10));
+    let result = process.sent().await;
+    assert_eq!((result.about, result.run), (NotificationKind::Result, sent.run));
+}
+
+// spec: TR-10, A-40
+#[tokio::test]
+async fn question_that_expires_is_notified_and_the_task_goes_on() {
+    let world = World::new();
+    let mut process = world.start().await;
+    process.engine.create_task(hourly("desk", "refund")).await.unwrap();
+    process.until_idle("desk").await;
+    world.clock.advance(Duration::from_secs(3600));
+    assert!(matches!(process.sent().await.about, NotificationKind::Question(_)));
+    // The engine, and the task that follows the run.
+    world.clock.until_asleep(2).await;
+    world.clock.advance(Duration::from_secs(31 * 60));
+    assert_eq!(process.sent().await.about, NotificationKind::Expired);
+    assert_eq!(process.sent().await.about, NotificationKind::Result);
+}
+
+// spec: TR-11
+#[tokio::test]
+async fn run_whose_start_was_not_stored_is_not_started_twice() {
+    let world = World::new();
+    let mut process = world.start().await;
+    process.engine.create_task(hourly("mail", "read")).await.unwrap();
+    process.until_idle("mail").await;
+    world.store.is_losing.store(true, Ordering::Relaxed);
+    world.clock.advance(Duration::from_secs(3600));
+    let first = process.sent().await;
+    process.kill().await;
+
+    world.store.is_losing.store(false, Ordering::Relaxed);
+    let mut process = world.start().await;
+    assert_eq!(process.sent().await.run, first.run);
+    assert_eq!(world.journal.list(&RunFilter::all()).await.unwrap().len(), 1);
+    assert_eq!(process.task("mail").await.state.runs, 1);
+}
+
+// spec: TR-03
+#[tokio::test]
+async fn missed_occurrences_are_left_out_run_once_or_all_run_by_rule() {
+    for (rule, runs) in [(MissedRuns::Skip, 0), (MissedRuns::Once, 1), (MissedRuns::All, 5)] {
+        let world = World::new();
+        let process = world.start().await;
+        process.engine.create_task(hourly("mail", "read").missed(rule)).await.unwrap();
+        process.kill().await;
+        world.clock.advance(Duration::from_secs(5 * 3600 + 600));
+        let mut process = world.start().await;
+        for _ in 0..runs {
+            assert_eq!(process.sent().await.about, NotificationKind::Result);
+        }
+        let task = process.until_idle("mail").await;
+        assert_eq!((task.state.runs, task.next), (runs, Some(at("2026-01-31T18:00:00Z"))), "{rule:?}");
+    }
+}
+
+// spec: TR-12, ER-16
+#[tokio::test]
+async fn task_that_fails_again_and_again_pauses_longer_and_is_disabled() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let mut limits = TaskLimits::default();
+    (limits.failures, limits.backoff) = (2, 7200);
+    process.engine.create_task(hourly("mail", "fail").limits(limits)).await.unwrap();
+    process.until_idle("mail").await;
+    world.clock.advance(Duration::from_secs(3600));
+    assert_eq!(process.sent().await.about, NotificationKind::Failure);
+    // The pause of two hours passes over an occurrence.
+    assert_eq!(process.until_idle("mail").await.next, Some(at("2026-01-31T14:00:00Z")));
+    world.clock.advance(Duration::from_secs(3600));
+    assert_eq!(process.sent().await.about, NotificationKind::Failure);
+    assert_eq!(process.sent().await.about, NotificationKind::Disabled);
+    let task = process.task("mail").await;
+    assert_eq!((task.state.status, task.next), (TaskStatus::Disabled, None));
+    assert!(task.state.problem.unwrap().contains("no key"));
+    process.engine.resume_task(&"mail".into()).await.unwrap();
+    assert_eq!(process.task("mail").await.status(), TaskStatus::Active);
+}
+
+// spec: TR-04, TR-08, TR-12
+#[tokio::test]
+async fn event_starts_one_run_of_each_task_that_takes_it_also_if_it_comes_twice() {
+    let world = World::new();
+    let mut process = world.start().await;
+    for (id, tenant) in [("orders", "anna"), ("other", "ben")] {
+        let task =
+            TriggerTask::new(id, EventFilter::new("shop.order.*"), "Thank.").tenant(tenant).notify("sms");
+        process.engine.create_task(task).await.unwrap();
+    }
+    let order = |id: &str| TriggerEvent::new(id, "shop", "order.created", json!({ "sum": 3 })).tenant("anna");
+    for _ in 0..2 {
+        assert_eq!(process.engine.publish(&order("1")).await.unwrap(), ["orders".into()]);
+    }
+    process.engine.publish(&order("2")).await.unwrap();
+    assert_ne!(process.sent().await.run, process.sent().await.run);
+    assert_eq!(process.task("orders").await.state.runs, 2);
+    assert!(process.sent.try_recv().is_err());
+    assert_eq!(world.journal.list(&RunFilter::all()).await.unwrap().len(), 2);
+}
+
+// spec: TR-05
+#[tokio::test]
+async fn condition_starts_a_run_each_time_that_it_becomes_true() {
+    let world = World::new();
+    world.price.0.store(120, Ordering::Relaxed);
+    let mut process = world.start().await;
+    let condition = TriggerCondition::new("price", Expression::new("data.eur < 100").unwrap(), 60);
+    process.engine.create_task(TriggerTask::new("buy", condition, "Tell me.").notify("sms")).await.unwrap();
+    for (price, starts) in [(110, false), (90, true), (80, false), (0, false), (130, false), (70, true)] {
+        process.until_idle("buy").await;
+        world.price.0.store(price, Ordering::Relaxed);
+        world.clock.advance(Duration::from_secs(60));
+        if starts {
+            let sent = process.sent().await;
+            assert_eq!(sent.text, "did: [Condition Trigger] Condition met: data.eur < 100\nTell me.");
+        }
+    }
+    assert_eq!(process.until_idle("buy").await.state.condition.edges, 2);
+    assert!(process.sent.try_recv().is_err());
+}
+
+// spec: TR-01, TR-02
+#[tokio::test]
+async fn tasks_are_paused_resumed_started_by_hand_and_deleted() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let (engine, id) = (process.engine.clone(), TaskId::new("mail"));
+    engine.create_task(hourly("mail", "read")).await.unwrap();
+    assert!(matches!(engine.create_task(hourly("mail", "read")).await, Err(TriggerError::Exists(_))));
+    engine.pause_task(&id).await.unwrap();
+    let paused = process.task("mail").await;
+    assert_eq!((paused.status(), paused.next), (TaskStatus::Paused, None));
+    engine.resume_task(&id).await.unwrap();
+    engine.run_task(&id, "once").await.unwrap();
+    assert_eq!(process.sent().await.about, NotificationKind::Result);
+    engine.delete_task(&id).await.unwrap();
+    assert!(engine.list_tasks(None).await.unwrap().is_empty());
+    assert!(matches!(engine.pause_task(&id).await, Err(TriggerError::Unknown(_))));
+    let past = TriggerTask::new("past", Schedule::Once(at("2020-01-01T00:00:00Z")), "late");
+    assert!(matches!(engine.create_task(past).await, Err(TriggerError::NeverDue(_))));
+    let heads = world.journal.list(&RunFilter::all()).await.unwrap();
+    assert!(heads.iter().all(|head| head.status == RunStatus::Finished));
+}
+
+// spec: TR-01
+#[tokio::test]
+async fn task_that_another_process_defines_pauses_and_deletes_is_taken_by_the_engine() {
+    let world = World::new();
+    let process = world.start().await;
+    let other = TriggerEngine::new(
+        process.runs.clone(),
+        Arc::new(world.store.clone()),
+        Arc::new(world.clock.clone()),
+        TriggerParts::new(),
+    );
+    let task = TriggerTask::new("mail", Schedule::cron("0 * * * *", "UTC").unwrap(), "read");
+    other.create_task(task).await.unwrap();
+    let known = async || process.engine.list_tasks(None).await.unwrap().len();
+    let reload = async |count: usize| {
+        while known().await != count {
+            world.clock.until_asleep(1).await;
+            world.store.version.fetch_add(1, Ordering::Relaxed);
+            world.clock.advance(Duration::from_secs(5));
+            tokio::task::yield_now().await;
+        }
+    };
+    reload(1).await;
+    other.pause_task(&"mail".into()).await.unwrap();
+    while process.task("mail").await.status() != TaskStatus::Paused {
+        world.store.version.fetch_add(1, Ordering::Relaxed);
+        world.clock.advance(Duration::from_secs(5));
+        tokio::task::yield_now().await;
+    }
+    other.delete_task(&"mail".into()).await.unwrap();
+    reload(0).await;
+}

@@ -1,0 +1,52 @@
+//! Notifications in a channel of Slack.
+
+use std::sync::Arc;
+
+use archon_types::{BoxFuture, Clock, Notification, NotificationChannel, Secret};
+use serde_json::json;
+
+use crate::{post::Poster, text};
+
+/// Sends notifications to an incoming web hook of Slack. Its name is `slack`.
+pub struct SlackChannel {
+    poster: Poster,
+}
+
+impl SlackChannel {
+    /// Creates a channel for the address of an incoming web hook, `https://hooks.slack.com/services/…`.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn new(webhook: &Secret<String>, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let poster = Poster::new(webhook.expose(), clock);
+        Ok(Self { poster: poster.map_err(|problem| format!("the channel slack cannot be used: {problem}"))? })
+    }
+}
+
+impl NotificationChannel for SlackChannel {
+    fn name(&self) -> &str {
+        "slack"
+    }
+
+    fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (subject, body) = (text::subject(notification), text::body(notification));
+            // Blocks of plain text: nothing in them is markup, a mention or a link. `text` is what a phone shows.
+            let blocks = json!([
+                { "type": "header", "text": { "type": "plain_text", "text": shortened(&subject, 150), "emoji": false } },
+                { "type": "section", "text": { "type": "plain_text", "text": shortened(&body, 3000), "emoji": false } },
+            ]);
+            let message = json!({ "text": escaped(&subject), "blocks": blocks, "unfurl_links": false });
+            self.poster.send(&message, |request| request).await
+        })
+    }
+}
+
+/// Returns the text with the three characters escaped that Slack reads as markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}

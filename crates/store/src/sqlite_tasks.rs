@@ -1,0 +1,189 @@
+//! Tasks that start runs by themselves, in a SQLite database of their own.
+//!
+//! The journal decides which runs have started; a database that lacks the newest changes after a power cut repeats
+//! nothing. So changes are not synced. A row that cannot be read is skipped, with a warning.
+
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use archon_types::{BoxFuture, Json, StoredTask, TaskChange, TaskStore, TaskStoreError};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::{blocking::blocking_or, database_file};
+
+/// `ARCT`, the application id in the header of the database, so that the database of another program is not opened.
+const APPLICATION: i32 = i32::from_be_bytes(*b"ARCT");
+
+const VERSION: u32 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE tasks (
+        id         TEXT NOT NULL PRIMARY KEY,
+        definition TEXT NOT NULL,
+        state      TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// A store of tasks in one SQLite database. Clones share it.
+///
+/// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
+///
+/// ```no_run
+/// let tasks = archon_store::SqliteTaskStore::open("data/tasks.db")?;
+/// # Ok::<(), archon_types::TaskStoreError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteTaskStore(Arc<Database>);
+
+#[derive(Debug)]
+struct Database {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+impl SqliteTaskStore {
+    /// Opens the database at `path`. The database and its directory are created if they do not exist, for their owner only.
+    /// Blocks while it waits for the disk.
+    ///
+    /// # Errors
+    /// The file cannot be opened, is the database of another program, or has a newer version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, TaskStoreError> {
+        let path = path.as_ref();
+        database_file::create(path).map_err(|error| failure("stored", path, error))?;
+        let connection = connect(path).map_err(failed("read", path))?;
+        let database = Database { path: path.to_owned(), connection: Mutex::new(connection) };
+        database.transaction("read", |transaction| prepare(transaction, path))?;
+        Ok(Self(Arc::new(database)))
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, TaskStoreError> + Send + 'static,
+    ) -> Result<T, TaskStoreError> {
+        let database = self.0.clone();
+        let stopped =
+            |error| TaskStoreError { action: "stored", problem: format!("the runtime shuts down: {error}") };
+        blocking_or(move || work(&database), stopped).await
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = database_file::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
+    Ok(connection)
+}
+
+fn prepare(transaction: &Transaction<'_>, path: &Path) -> Result<(), TaskStoreError> {
+    let failed = || failed("read", path);
+    let number = |sql| transaction.query_row(sql, [], |row| row.get::<_, i32>(0)).map_err(failed());
+    let found = match number("PRAGMA application_id")? {
+        APPLICATION => u32::try_from(number("PRAGMA user_version")?).unwrap_or(u32::MAX),
+        0 if number("SELECT count(*) FROM sqlite_schema")? == 0 => 0,
+        _ => return Err(failure("read", path, database_file::foreign_database())),
+    };
+    if found > VERSION {
+        let problem = format!(
+            "version {found} of the database is newer than {VERSION}: use the version of Archon that wrote it"
+        );
+        return Err(failure("read", path, problem));
+    }
+    if found == 0 {
+        transaction.execute_batch(TABLES).map_err(failed())?;
+        transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed())?;
+        transaction.pragma_update(None, "user_version", VERSION).map_err(failed())?;
+    }
+    Ok(())
+}
+
+impl Database {
+    fn transaction<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, TaskStoreError>,
+    ) -> Result<T, TaskStoreError> {
+        let failed = || failed(action, &self.path);
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let transaction =
+            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed())?;
+        let result = work(&transaction)?;
+        transaction.commit().map_err(failed())?;
+        Ok(result)
+    }
+
+    fn list(&self) -> Result<Vec<StoredTask>, TaskStoreError> {
+        let failed = || failed("read", &self.path);
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statement = connection
+            .prepare_cached("SELECT id, definition, state FROM tasks ORDER BY id")
+            .map_err(failed())?;
+        let rows = statement
+            .query_map([], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+            })
+            .map_err(failed())?;
+        let mut tasks = Vec::new();
+        for row in rows {
+            let (id, definition, state) = row.map_err(failed())?;
+            let parse = |text: &str| serde_json::from_str::<Json>(text);
+            match (parse(&definition), parse(&state)) {
+                (Ok(definition), Ok(state)) => tasks.push(StoredTask { id: id.into(), definition, state }),
+                (Err(error), _) | (_, Err(error)) => {
+                    tracing::warn!(place = %self.path.display(), task = %id, %error, "a task cannot be read and is skipped");
+                }
+            }
+        }
+        Ok(tasks)
+    }
+
+    fn change(&self, change: &TaskChange) -> Result<(), TaskStoreError> {
+        self.transaction("stored", |transaction| {
+            let changed = match change {
+                TaskChange::Define(task) => transaction.execute(
+                    "INSERT INTO tasks (id, definition, state) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (id) DO UPDATE SET definition = ?2",
+                    (task.id.as_str(), task.definition.to_string(), task.state.to_string()),
+                ),
+                TaskChange::SetState { id, state } => transaction
+                    .execute("UPDATE tasks SET state = ?2 WHERE id = ?1", (id.as_str(), state.to_string())),
+                TaskChange::Delete(id) => {
+                    transaction.execute("DELETE FROM tasks WHERE id = ?1", [id.as_str()])
+                }
+                _ => Ok(0),
+            };
+            changed.map(drop).map_err(failed("stored", &self.path))
+        })
+    }
+
+    /// Returns the number that SQLite increases when another connection changes the database.
+    fn version(&self) -> Result<u64, TaskStoreError> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = connection.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0));
+        version.map(i64::unsigned_abs).map_err(failed("read", &self.path))
+    }
+}
+
+/// Returns a function that makes an error of SQLite one of the store.
+fn failed(action: &'static str, path: &Path) -> impl Fn(rusqlite::Error) -> TaskStoreError {
+    move |error| failure(action, path, error)
+}
+
+fn failure(action: &'static str, path: &Path, problem: impl Display) -> TaskStoreError {
+    TaskStoreError { action, problem: format!("{}: {problem}", path.display()) }
+}
+
+impl TaskStore for SqliteTaskStore {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+        Box::pin(self.run(Database::list))
+    }
+
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        Box::pin(self.run(move |database| database.change(&change)))
+    }
+
+    fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
+        Box::pin(self.run(Database::version))
+    }
+}

@@ -1,0 +1,382 @@
+//! The engine: starts the runs of tasks when they are due, one run of a task at a time.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use archon_types::{
+    CancellationToken, Clock, Json, NotificationChannel, PendingApproval, RunService, StoredTask, TaskChange,
+    TaskId, TaskStore, TaskStoreError, TenantId, Timestamp,
+};
+use serde::Deserialize;
+use tokio::sync::{Mutex, MutexGuard, Notify};
+
+use crate::{
+    error::TriggerError,
+    event::TriggerEvent,
+    occurrence::Occurrence,
+    probe::Probe,
+    task::{TaskState, TaskStatus, Trigger, TriggerAction, TriggerTask},
+};
+
+use agenda::{Agenda, Entry};
+
+mod agenda;
+mod work;
+
+/// The pause between two looks at the changes of other processes.
+const RELOAD: Duration = Duration::from_secs(5);
+
+/// The most occurrences that wait for one task; a further event is refused.
+const MOST_WAITING: usize = 100;
+
+/// Starts the runs of tasks. A clone is the same engine.
+///
+/// Each occurrence starts one run: the journal decides by the idempotency key of the run, which follows from the task and
+/// the occurrence. So an engine that was killed goes on where it was, and loses and repeats nothing.
+///
+/// One process serves the tasks of a store. Others may define, pause and delete tasks; the engine takes their changes within
+/// five seconds.
+#[derive(Clone)]
+pub struct TriggerEngine {
+    parts: Arc<Parts>,
+}
+
+/// The parts of the program that tasks may name.
+#[derive(Clone, Default)]
+pub struct TriggerParts {
+    probes: BTreeMap<String, Arc<dyn Probe>>,
+    executors: BTreeSet<String>,
+    channels: BTreeMap<String, Arc<dyn NotificationChannel>>,
+    answer_link: Option<Arc<AnswerLink>>,
+}
+
+type AnswerLink = dyn Fn(&PendingApproval) -> Option<String> + Send + Sync;
+
+struct Parts {
+    runs: Arc<dyn RunService>,
+    store: Arc<dyn TaskStore>,
+    clock: Arc<dyn Clock>,
+    named: TriggerParts,
+    agenda: Mutex<Agenda>,
+    /// Rings when a task is due earlier than the engine knew.
+    bell: Notify,
+}
+
+/// A task in a list.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ListedTask {
+    /// The task.
+    pub task: TriggerTask,
+    /// The state.
+    pub state: TaskState,
+    /// The next time of the schedule, or of the look at the condition; `None` while a run works.
+    pub next: Option<Timestamp>,
+}
+
+impl ListedTask {
+    /// Returns the status.
+    pub fn status(&self) -> TaskStatus {
+        match self.state.status {
+            TaskStatus::Active if self.task.paused => TaskStatus::Paused,
+            status => status,
+        }
+    }
+}
+
+impl TriggerParts {
+    /// Creates an empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a probe, which conditions name.
+    #[must_use]
+    pub fn probe(mut self, name: impl Into<String>, probe: Arc<dyn Probe>) -> Self {
+        self.probes.insert(name.into(), probe);
+        self
+    }
+
+    /// Adds the name of a tool of the agent [`CODE_AGENT`](crate::CODE_AGENT), which code actions name.
+    #[must_use]
+    pub fn executor(mut self, name: impl Into<String>) -> Self {
+        self.executors.insert(name.into());
+        self
+    }
+
+    /// Adds a notification channel under its own name.
+    #[must_use]
+    pub fn channel(mut self, channel: Arc<dyn NotificationChannel>) -> Self {
+        self.channels.insert(channel.name().to_owned(), channel);
+        self
+    }
+
+    /// Sets the function that makes the address at which a person can answer a question, for instance a link into the inbox
+    /// of a server.
+    #[must_use]
+    pub fn answer_link(
+        mut self,
+        link: impl Fn(&PendingApproval) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.answer_link = Some(Arc::new(link));
+        self
+    }
+}
+
+impl TriggerEngine {
+    /// Creates an engine for the tasks of a store. [`serve`](Self::serve) starts their runs.
+    pub fn new(
+        runs: Arc<dyn RunService>,
+        store: Arc<dyn TaskStore>,
+        clock: Arc<dyn Clock>,
+        named: TriggerParts,
+    ) -> Self {
+        let (agenda, bell) = (Mutex::default(), Notify::new());
+        Self { parts: Arc::new(Parts { runs, store, clock, named, agenda, bell }) }
+    }
+
+    /// Stores a new task, which is active from now on.
+    ///
+    /// # Errors
+    /// The id is wrong or taken, the program does not have what the task names, the schedule has no time in the future, or
+    /// the storage failed.
+    pub async fn create_task(&self, task: TriggerTask) -> Result<(), TriggerError> {
+        self.parts.check(&task)?;
+        let now = self.parts.clock.now();
+        let state = TaskState { handled: now, ..TaskState::default() };
+        if let Trigger::Schedule(schedule) = &task.trigger
+            && schedule.next_after(now).is_none()
+        {
+            return Err(TriggerError::NeverDue(task.id));
+        }
+        let mut agenda = self.agenda().await?;
+        if agenda.entry(&task.id).is_some() {
+            return Err(TriggerError::Exists(task.id));
+        }
+        let entry = Entry::new(task, state);
+        self.parts.define(&entry.task, &entry.state).await?;
+        agenda.insert(entry, now);
+        self.parts.bell.notify_one();
+        Ok(())
+    }
+
+    /// Returns the tasks of all tenants or of one, in the order of their ids.
+    ///
+    /// # Errors
+    /// The storage failed.
+    pub async fn list_tasks(&self, tenant: Option<&TenantId>) -> Result<Vec<ListedTask>, TriggerError> {
+        let agenda = self.agenda().await?;
+        let of_tenant =
+            agenda.entries().filter(|entry| tenant.is_none_or(|tenant| entry.task.tenant == *tenant));
+        Ok(of_tenant.map(Entry::listed).collect())
+    }
+
+    /// Pauses a task: its run goes on, but no further run starts.
+    ///
+    /// # Errors
+    /// There is no such task, or the storage failed.
+    pub async fn pause_task(&self, id: &TaskId) -> Result<(), TriggerError> {
+        self.redefine(id, |task, _| task.paused = true).await
+    }
+
+    /// Resumes a task that is paused or disabled. Times that passed meanwhile count as missed.
+    ///
+    /// # Errors
+    /// There is no such task, or the storage failed.
+    pub async fn resume_task(&self, id: &TaskId) -> Result<(), TriggerError> {
+        self.redefine(id, |task, now| (task.paused, task.resumed_at) = (false, Some(now))).await
+    }
+
+    /// Starts a run of a task now, besides its occurrences; after the run that works now. `name` is unique for the task: a
+    /// second start with the same name starts nothing.
+    ///
+    /// # Errors
+    /// There is no such task, too many occurrences wait, or the storage failed.
+    pub async fn run_task(&self, id: &TaskId, name: impl Into<String>) -> Result<(), TriggerError> {
+        self.wait_for_run(id, Occurrence::Person(name.into())).await
+    }
+
+    /// Deletes a task. Its run goes on.
+    ///
+    /// # Errors
+    /// There is no such task, or the storage failed.
+    pub async fn delete_task(&self, id: &TaskId) -> Result<(), TriggerError> {
+        let mut agenda = self.agenda().await?;
+        if agenda.entry(id).is_none() {
+            return Err(TriggerError::Unknown(id.clone()));
+        }
+        self.parts.store.change(TaskChange::Delete(id.clone())).await?;
+        agenda.remove(id);
+        Ok(())
+    }
+
+    /// Gives an event to each active task whose filter it passes, and returns their ids. The event is stored before this
+    /// function returns. An event of a tenant is for the tasks of this tenant only.
+    ///
+    /// # Errors
+    /// Too many events wait for a task, or the storage failed. The tasks before it have the event.
+    pub async fn publish(&self, event: &TriggerEvent) -> Result<Vec<TaskId>, TriggerError> {
+        let ids: Vec<TaskId> = {
+            let agenda = self.agenda().await?;
+            agenda.entries().filter(|entry| entry.takes(event)).map(|entry| entry.task.id.clone()).collect()
+        };
+        for id in &ids {
+            self.wait_for_run(id, Occurrence::Event(event.clone())).await?;
+        }
+        Ok(ids)
+    }
+
+    /// Starts runs when they are due, until `stop` is cancelled. Runs that work then go on.
+    ///
+    /// The last run of each task goes on, also if its process was killed.
+    ///
+    /// # Errors
+    /// The storage failed when the tasks were read.
+    pub async fn serve(&self, stop: CancellationToken) -> Result<(), TriggerError> {
+        self.follow_unfinished().await?;
+        let mut version = self.parts.store.version().await?;
+        loop {
+            let next = self.start_due().await?;
+            let wait_until = self.parts.clock.now() + RELOAD;
+            let wait_until = next.map_or(wait_until, |next| next.min(wait_until));
+            tokio::select! {
+                () = self.parts.clock.sleep_until(wait_until) => {}
+                () = self.parts.bell.notified() => {}
+                () = stop.cancelled() => return Ok(()),
+            }
+            self.reload(&mut version).await?;
+        }
+    }
+
+    /// Returns the agenda; reads the tasks the first time.
+    async fn agenda(&self) -> Result<MutexGuard<'_, Agenda>, TriggerError> {
+        let mut agenda = self.parts.agenda.lock().await;
+        if !agenda.is_loaded() {
+            let now = self.parts.clock.now();
+            let stored = self.parts.store.list().await?;
+            agenda.load(stored.iter().filter_map(read).collect(), now);
+        }
+        Ok(agenda)
+    }
+
+    /// Changes the definition of a task.
+    async fn redefine(
+        &self,
+        id: &TaskId,
+        change: impl FnOnce(&mut TriggerTask, Timestamp) + Send,
+    ) -> Result<(), TriggerError> {
+        let mut agenda = self.agenda().await?;
+        let now = self.parts.clock.now();
+        let entry = agenda.entry(id).ok_or_else(|| TriggerError::Unknown(id.clone()))?;
+        let mut task = entry.task.clone();
+        change(&mut task, now);
+        self.parts.define(&task, &entry.state).await?;
+        agenda.redefine(task, now);
+        self.parts.bell.notify_one();
+        Ok(())
+    }
+
+    /// Changes the state of a task, stores it, and finds the time at which it is due.
+    async fn change(
+        &self,
+        id: &TaskId,
+        change: impl FnOnce(&mut TaskState) + Send,
+    ) -> Result<(), TriggerError> {
+        let mut agenda = self.agenda().await?;
+        let entry = agenda.entry(id).ok_or_else(|| TriggerError::Unknown(id.clone()))?;
+        let mut state = entry.state.clone();
+        change(&mut state);
+        self.parts.put(id, &state).await?;
+        agenda.change(id, |entry| entry.state = state);
+        self.parts.bell.notify_one();
+        Ok(())
+    }
+
+    /// Takes the changes of other processes, if there are any.
+    async fn reload(&self, known: &mut u64) -> Result<(), TriggerError> {
+        let version = self.parts.store.version().await?;
+        if std::mem::replace(known, version) != version {
+            let stored = self.parts.store.list().await?;
+            let now = self.parts.clock.now();
+            self.agenda().await?.reload(stored.iter().filter_map(read).collect(), now);
+        }
+        Ok(())
+    }
+
+    async fn wait_for_run(&self, id: &TaskId, occurrence: Occurrence) -> Result<(), TriggerError> {
+        let mut count = 0;
+        self.change(id, |state| {
+            count = state.waiting.len();
+            if count < MOST_WAITING && !state.waiting.contains(&occurrence) {
+                state.waiting.push(occurrence);
+            }
+        })
+        .await?;
+        match count {
+            MOST_WAITING.. => Err(TriggerError::TooManyEvents { task: id.clone(), count }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads a task of the store. A task that cannot be read, for instance of a newer version, is left out with a warning.
+fn read(stored: &StoredTask) -> Option<(TriggerTask, TaskState)> {
+    let task = TriggerTask::deserialize(&stored.definition);
+    match task.and_then(|task| Ok((task, TaskState::deserialize(&stored.state)?))) {
+        Ok(read) => Some(read),
+        Err(error) => {
+            tracing::warn!(task = %stored.id, "the task cannot be read and is left out: {error}");
+            None
+        }
+    }
+}
+
+impl Parts {
+    async fn define(&self, task: &TriggerTask, state: &TaskState) -> Result<(), TaskStoreError> {
+        let (definition, state) = (to_json(task)?, to_json(state)?);
+        self.store.change(TaskChange::Define(StoredTask { id: task.id.clone(), definition, state })).await
+    }
+
+    async fn put(&self, id: &TaskId, state: &TaskState) -> Result<(), TaskStoreError> {
+        self.store.change(TaskChange::SetState { id: id.clone(), state: to_json(state)? }).await
+    }
+
+    /// Checks a new task.
+    fn check(&self, task: &TriggerTask) -> Result<(), TriggerError> {
+        let id = task.id.as_str();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if id.is_empty() || id.len() > 64 || !id.chars().all(is_plain) {
+            return Err(TriggerError::WrongId(id.to_owned()));
+        }
+        if let TriggerAction::Code { executor, .. } = &task.action {
+            must_be_known("executor", executor, self.named.executors.iter())?;
+        }
+        if let Trigger::Condition(condition) = &task.trigger {
+            must_be_known("probe", &condition.probe, self.named.probes.keys())?;
+        }
+        for channel in &task.notify {
+            must_be_known("notification channel", channel, self.named.channels.keys())?;
+        }
+        Ok(())
+    }
+}
+
+fn to_json(value: &impl serde::Serialize) -> Result<Json, TaskStoreError> {
+    let failed = |error: serde_json::Error| TaskStoreError { action: "stored", problem: error.to_string() };
+    serde_json::to_value(value).map_err(failed)
+}
+
+fn must_be_known<'a>(
+    what: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'a String> + Clone,
+) -> Result<(), TriggerError> {
+    if known.clone().any(|one| one == name) {
+        return Ok(());
+    }
+    let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
+    Err(TriggerError::Missing { what, name: name.to_owned(), known })
+}

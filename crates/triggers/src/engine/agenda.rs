@@ -1,0 +1,255 @@
+//! The agenda: the tasks, in the order in which they are due, and the next step of each. It does no I/O.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use archon_types::{ContentHash, RunId, TaskId, Timestamp};
+
+use super::ListedTask;
+use crate::{
+    event::TriggerEvent,
+    occurrence::Occurrence,
+    task::{MissedRuns, TaskState, TaskStatus, Trigger, TriggerTask},
+};
+
+/// The time after which an occurrence counts as missed.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// The tasks, and the times at which the engine looks at them.
+#[derive(Default)]
+pub(super) struct Agenda {
+    by_id: BTreeMap<TaskId, Entry>,
+    due: BTreeSet<(Timestamp, TaskId)>,
+    is_loaded: bool,
+}
+
+/// A task with its state and its work.
+pub(super) struct Entry {
+    pub(super) task: TriggerTask,
+    pub(super) state: TaskState,
+    /// True while a run starts, works or waits, or a probe reads.
+    pub(super) is_busy: bool,
+    /// The time of the next look at the condition.
+    pub(super) next_look: Timestamp,
+    due: Option<Timestamp>,
+}
+
+/// The next step of a task that is due.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    /// Start the run of an occurrence.
+    Start(Occurrence),
+    /// Look at the condition.
+    Look,
+    /// Store the state: occurrences were left out, or the task is completed.
+    Store,
+}
+
+impl Agenda {
+    pub(super) fn is_loaded(&self) -> bool {
+        self.is_loaded
+    }
+
+    pub(super) fn load(&mut self, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
+        self.is_loaded = true;
+        for (task, state) in tasks {
+            self.insert(Entry::new(task, state), now);
+        }
+    }
+
+    pub(super) fn entry(&self, id: &TaskId) -> Option<&Entry> {
+        self.by_id.get(id)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.by_id.values()
+    }
+
+    pub(super) fn insert(&mut self, mut entry: Entry, now: Timestamp) {
+        let id = entry.task.id.clone();
+        entry.next_look = now;
+        self.by_id.insert(id.clone(), entry);
+        self.plan(&id);
+    }
+
+    pub(super) fn remove(&mut self, id: &TaskId) {
+        if let Some(due) = self.by_id.remove(id).and_then(|entry| entry.due) {
+            self.due.remove(&(due, id.clone()));
+        }
+    }
+
+    /// Takes the definitions of a store that another process changed. States stay.
+    pub(super) fn reload(&mut self, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
+        let gone = |id: &TaskId| !tasks.iter().any(|(task, _)| task.id == *id);
+        let gone: Vec<TaskId> = self.by_id.keys().filter(|id| gone(id)).cloned().collect();
+        gone.iter().for_each(|id| self.remove(id));
+        for (task, state) in tasks {
+            match self.by_id.get(&task.id) {
+                Some(entry) if entry.task == task => {}
+                Some(_) => self.redefine(task, now),
+                None => self.insert(Entry::new(task, state), now),
+            }
+        }
+    }
+
+    /// Replaces the definition of a task.
+    pub(super) fn redefine(&mut self, task: TriggerTask, now: Timestamp) {
+        let Some(old) = self.by_id.get(&task.id) else { return };
+        let (state, is_busy) = (old.state.clone(), old.is_busy);
+        self.remove(&task.id.clone());
+        self.insert(Entry { is_busy, ..Entry::new(task, state) }, now);
+    }
+
+    /// Changes an entry, and finds the time at which it is due.
+    pub(super) fn change<T>(&mut self, id: &TaskId, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        let changed = self.by_id.get_mut(id).map(change);
+        self.plan(id);
+        changed
+    }
+
+    /// Returns the task that is due first with its next step, and marks it as busy; otherwise the time at which a task is
+    /// due.
+    pub(super) fn next_step(&mut self, now: Timestamp) -> Result<(TaskId, Step), Option<Timestamp>> {
+        loop {
+            let (at, id) = self.due.first().cloned().ok_or(None)?;
+            if at > now {
+                return Err(Some(at));
+            }
+            self.due.pop_first();
+            let Some(entry) = self.by_id.get_mut(&id) else { continue };
+            entry.due = None;
+            let Some(step) = entry.step(now) else {
+                self.plan(&id);
+                continue;
+            };
+            entry.is_busy = true;
+            return Ok((id, step));
+        }
+    }
+
+    fn plan(&mut self, id: &TaskId) {
+        let Some(entry) = self.by_id.get_mut(id) else { return };
+        let due = entry.due_at();
+        if let Some(old) = std::mem::replace(&mut entry.due, due) {
+            self.due.remove(&(old, id.clone()));
+        }
+        if let Some(due) = due {
+            self.due.insert((due, id.clone()));
+        }
+    }
+}
+
+impl Entry {
+    /// Creates the entry of a task. If its definition changed since the state was noted, the task is active again.
+    pub(super) fn new(task: TriggerTask, mut state: TaskState) -> Self {
+        let definition = format!("{:016x}", ContentHash::of(&task));
+        if state.definition != definition {
+            (state.definition, state.status, state.failures) = (definition, TaskStatus::Active, 0);
+            (state.not_before, state.problem) = (Timestamp::default(), None);
+        }
+        Self { task, state, is_busy: false, next_look: Timestamp::default(), due: None }
+    }
+
+    fn is_active(&self) -> bool {
+        self.state.status == TaskStatus::Active && !self.task.paused
+    }
+
+    pub(super) fn listed(&self) -> ListedTask {
+        ListedTask { task: self.task.clone(), state: self.state.clone(), next: self.due }
+    }
+
+    /// Returns true if the task is active and takes the event. An event without a value for the condition is not taken.
+    pub(super) fn takes(&self, event: &TriggerEvent) -> bool {
+        let Trigger::Event(filter) = &self.task.trigger else { return false };
+        self.is_active()
+            && event.tenant.as_ref().is_none_or(|tenant| *tenant == self.task.tenant)
+            && filter.admits(event).unwrap_or(false)
+    }
+
+    /// Returns the time at which the engine must look at the task; `None` while it is not active or is busy.
+    fn due_at(&self) -> Option<Timestamp> {
+        if !self.is_active() || self.is_busy {
+            return None;
+        }
+        let at = match &self.task.trigger {
+            _ if !self.state.waiting.is_empty() || self.has_all_runs() => Timestamp::default(),
+            // Without a further time the task is completed at once.
+            Trigger::Schedule(schedule) => schedule.next_after(self.state.handled).unwrap_or_default(),
+            Trigger::Event(_) => return None,
+            Trigger::Condition(_) => self.next_look,
+        };
+        Some(at.max(self.state.not_before))
+    }
+
+    fn has_all_runs(&self) -> bool {
+        self.task.limits.runs.is_some_and(|most| self.state.runs >= most)
+    }
+
+    /// Returns the next step of the task; `None` if nothing is to be done now.
+    fn step(&mut self, now: Timestamp) -> Option<Step> {
+        if self.has_all_runs() {
+            self.state.status = TaskStatus::Completed;
+            return Some(Step::Store);
+        }
+        if let Some(first) = self.state.waiting.first() {
+            return Some(Step::Start(first.clone()));
+        }
+        match &self.task.trigger {
+            Trigger::Event(_) => None,
+            Trigger::Condition(_) => Some(Step::Look),
+            Trigger::Schedule(schedule) => {
+                let Some(next) = schedule.next_after(self.state.handled) else {
+                    self.state.status = TaskStatus::Completed;
+                    return Some(Step::Store);
+                };
+                if next > now {
+                    return None;
+                }
+                let last = || schedule.last_until(self.state.handled, now).unwrap_or(next);
+                match self.task.missed {
+                    MissedRuns::All => Some(Step::Start(Occurrence::Time(next))),
+                    MissedRuns::Once => Some(Step::Start(Occurrence::Time(last()))),
+                    MissedRuns::Skip => {
+                        let last = last();
+                        if now.since(last) <= GRACE {
+                            return Some(Step::Start(Occurrence::Time(last)));
+                        }
+                        self.state.handled = last;
+                        Some(Step::Store)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes that the run of an occurrence has started. Returns false if it had started before, as for an event that
+    /// arrives twice.
+    pub(super) fn note_start(&mut self, occurrence: &Occurrence, run: RunId) -> bool {
+        let state = &mut self.state;
+        match occurrence {
+            Occurrence::Time(at) => state.handled = state.handled.max(*at),
+            _ => state.waiting.retain(|waiting| waiting != occurrence),
+        }
+        if state.last_runs.contains(&run) {
+            return false;
+        }
+        state.runs += 1;
+        state.last_runs.push(run);
+        let surplus = state.last_runs.len().saturating_sub(TaskState::MOST_LISTED);
+        state.last_runs.drain(..surplus);
+        true
+    }
+
+    /// Notes a run that failed, or that could not start. The task pauses, and is disabled after too many.
+    pub(super) fn note_failure(&mut self, problem: String, now: Timestamp) {
+        let (limits, state) = (&self.task.limits, &mut self.state);
+        state.failures = state.failures.saturating_add(1);
+        state.not_before = now + limits.pause(state.failures);
+        state.problem = Some(problem);
+        if limits.failures > 0 && state.failures >= limits.failures && state.status == TaskStatus::Active {
+            state.status = TaskStatus::Disabled;
+        }
+    }
+}

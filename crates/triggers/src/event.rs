@@ -1,0 +1,132 @@
+//! Events, the patterns that select them, and the bus that carries them.
+
+use archon_types::{Json, TenantId, Timestamp};
+use serde::{Deserialize, Serialize};
+use wildmatch::WildMatch;
+
+use crate::expression::{Expression, ExpressionError};
+
+/// Something that happened outside of a run: a webhook, a file that changed, a mail, a message of a bus.
+///
+/// The data comes from outside and is untrusted: a run gets it as data, and no text in it raises a permission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TriggerEvent {
+    /// The id, unique within the source. An event that arrives twice with the same id starts one run.
+    pub id: String,
+    /// The source, such as `shop`. It has no dot.
+    pub source: String,
+    /// The type, such as `order.created`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The data.
+    pub data: Json,
+    /// The tenant whose tasks may use the event; `None` for those of all tenants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
+    /// The time at which it happened.
+    #[serde(default, with = "archon_types::iso8601")]
+    pub at: Timestamp,
+}
+
+impl TriggerEvent {
+    /// Creates an event for the tasks of all tenants.
+    pub fn new(
+        id: impl Into<String>,
+        source: impl Into<String>,
+        kind: impl Into<String>,
+        data: Json,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            source: source.into(),
+            kind: kind.into(),
+            data,
+            tenant: None,
+            at: Timestamp::default(),
+        }
+    }
+
+    /// Sets the tenant whose tasks may use the event.
+    #[must_use]
+    pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
+        self.tenant = Some(tenant.into());
+        self
+    }
+
+    /// Sets the time at which it happened.
+    #[must_use]
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.at = at;
+        self
+    }
+}
+
+/// A pattern on `SOURCE.TYPE`, such as `shop.order.*`: `*` stands for any text, also with dots, and `?` for one character.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventPattern(String);
+
+impl EventPattern {
+    /// Creates a pattern.
+    ///
+    /// ```
+    /// use archon_triggers::EventPattern;
+    ///
+    /// assert!(EventPattern::new("shop.order.*").matches("shop", "order.created"));
+    /// assert!(!EventPattern::new("shop.order.*").matches("shop", "refund"));
+    /// ```
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self(pattern.into())
+    }
+
+    /// Returns the text of the pattern.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns true if the pattern matches a source and a type.
+    pub fn matches(&self, source: &str, kind: &str) -> bool {
+        WildMatch::new(&self.0).matches(&format!("{source}.{kind}"))
+    }
+}
+
+/// The events that start a task's runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct EventFilter {
+    /// The pattern on `SOURCE.TYPE`.
+    pub pattern: EventPattern,
+    /// A condition on the event: the variable `data` is the data, `source` and `type` are texts. An event for which it has
+    /// no value does not pass.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Expression>,
+}
+
+impl EventFilter {
+    /// Creates a filter for all events that match a pattern.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self { pattern: EventPattern::new(pattern), condition: None }
+    }
+
+    /// Adds a condition on the event.
+    #[must_use]
+    pub fn condition(mut self, condition: Expression) -> Self {
+        self.condition = Some(condition);
+        self
+    }
+
+    /// Returns true if an event passes.
+    ///
+    /// # Errors
+    /// The condition has no value for the event.
+    pub fn admits(&self, event: &TriggerEvent) -> Result<bool, ExpressionError> {
+        if !self.pattern.matches(&event.source, &event.kind) {
+            return Ok(false);
+        }
+        let Some(condition) = &self.condition else { return Ok(true) };
+        let (source, kind) = (Json::from(event.source.as_str()), Json::from(event.kind.as_str()));
+        condition.is_true_of([("data", &event.data), ("source", &source), ("type", &kind)])
+    }
+}

@@ -1,0 +1,107 @@
+//! The requests of a task's runs.
+
+use archon_types::{
+    AgentMessage, Content, ExtensionMessage, Json, Message, RunKind, Speaker, StartRun, Timestamp,
+    UserMessage,
+};
+use serde_json::json;
+
+use crate::{
+    code_model::CODE_AGENT,
+    event::TriggerEvent,
+    occurrence::Occurrence,
+    task::{Trigger, TriggerAction, TriggerTask},
+};
+
+/// The kind of the extension message that names the task in the log of a run.
+pub const TRIGGER_MESSAGE: &str = "trigger";
+
+impl TriggerTask {
+    /// Returns the idempotency key of the run. The same occurrence of the same task has the same key in each process, so it
+    /// starts one run.
+    pub fn run_key(&self, occurrence: &Occurrence) -> String {
+        let id = &self.id;
+        match occurrence {
+            Occurrence::Time(at) => format!("trigger/{id}/at/{}", at.as_millis()),
+            Occurrence::Event(event) => format!("trigger/{id}/event/{}/{}", event.source, event.id),
+            Occurrence::Edge(number) => format!("trigger/{id}/edge/{number}"),
+            Occurrence::Person(name) => format!("trigger/{id}/by/{name}"),
+        }
+    }
+
+    /// Returns the request of the run.
+    ///
+    /// An agent reads its instruction, and after it the data of an event as an attached file, which is untrusted. For code
+    /// the message is the call, which a [`CodeModel`](crate::CodeModel) reads.
+    pub fn run_request(&self, occurrence: &Occurrence) -> StartRun {
+        let mark = json!({
+            "source": "trigger",
+            "trigger_type": self.trigger_type(occurrence),
+            "task_id": self.id,
+            "key": self.run_key(occurrence),
+        });
+        let (agent, message) = match &self.action {
+            TriggerAction::Agent { agent, instruction } => {
+                (agent.clone(), self.instruction_for(occurrence, instruction))
+            }
+            TriggerAction::Code { executor, arguments } => {
+                let call = json!({ "tool": executor, "arguments": arguments, "event": event_of(occurrence) });
+                let text = call.to_string();
+                (Some(CODE_AGENT.into()), UserMessage::new(vec![Content::text(text)], Timestamp::default()))
+            }
+        };
+        let message = AgentMessage::from(Message::User(message)).with_speaker(Speaker::Program);
+        let prompts = vec![ExtensionMessage::new(TRIGGER_MESSAGE, mark).into(), message];
+        let mut request = StartRun::with_messages(prompts)
+            .kind(RunKind::Loop)
+            .key(self.run_key(occurrence))
+            .tenant(self.tenant.clone());
+        request.agent = agent;
+        request.settings.limits.clone_from(&self.limits.each_run);
+        request
+    }
+
+    fn trigger_type(&self, occurrence: &Occurrence) -> &'static str {
+        match (occurrence, &self.trigger) {
+            (Occurrence::Person(_), _) => "person",
+            (_, Trigger::Schedule(_)) => "schedule",
+            (_, Trigger::Event(_)) => "event",
+            (_, Trigger::Condition(_)) => "condition",
+        }
+    }
+
+    fn instruction_for(&self, occurrence: &Occurrence, instruction: &str) -> UserMessage {
+        let text = match (occurrence, &self.trigger) {
+            (Occurrence::Event(event), _) => {
+                format!("[Event Trigger] {}: {instruction}", visible(&event.kind))
+            }
+            (Occurrence::Edge(_), Trigger::Condition(condition)) => {
+                format!("[Condition Trigger] Condition met: {}\n{instruction}", condition.expression.text())
+            }
+            _ => format!("[Scheduled Task] {instruction}"),
+        };
+        let mut message = UserMessage::new(vec![Content::text(text)], Timestamp::default());
+        if let Some(event) = event_of(occurrence) {
+            let data = json!({ "source": event.source, "type": event.kind, "data": event.data });
+            message.attach("the event", Content::text(pretty(&data)));
+        }
+        message
+    }
+}
+
+fn event_of(occurrence: &Occurrence) -> Option<&TriggerEvent> {
+    match occurrence {
+        Occurrence::Event(event) => Some(event),
+        _ => None,
+    }
+}
+
+/// Returns the type of an event, which comes from outside, without what could look like an instruction: letters, digits and
+/// `._-`, at most 80 characters.
+fn visible(kind: &str) -> String {
+    kind.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).take(80).collect()
+}
+
+fn pretty(data: &Json) -> String {
+    serde_json::to_string_pretty(data).unwrap_or_default()
+}

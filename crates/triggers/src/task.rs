@@ -1,0 +1,270 @@
+//! Tasks: their definition, as a person writes it, and their state, as a store keeps it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use archon_types::{AgentId, ExecutionLimits, Json, RunId, TaskId, TenantId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{condition::TriggerCondition, event::EventFilter, occurrence::Occurrence, schedule::Schedule};
+
+/// A task that starts runs by itself: when it starts one, which work it starts, and its limits.
+///
+/// ```
+/// use archon_triggers::{Schedule, TriggerTask};
+///
+/// # fn main() -> Result<(), archon_triggers::ScheduleError> {
+/// let mail = TriggerTask::new(
+///     "morning-mail",
+///     Schedule::cron("0 8 * * *", "Asia/Shanghai")?,
+///     "Summarize unread emails",
+/// )
+/// .tenant("anna")
+/// .notify("sms");
+/// assert_eq!(mail.id.as_str(), "morning-mail");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TriggerTask {
+    /// The id, unique among the tasks of all tenants.
+    pub id: TaskId,
+    /// The tenant on whose behalf the runs work.
+    pub tenant: TenantId,
+    /// What starts a run.
+    pub trigger: Trigger,
+    /// The work of a run.
+    pub action: TriggerAction,
+    /// The notification channels that get the results and the questions of the runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
+    /// The rule for occurrences that passed without a run.
+    #[serde(default)]
+    pub missed: MissedRuns,
+    /// The limits.
+    #[serde(default)]
+    pub limits: TaskLimits,
+    /// True if a person paused the task: no run starts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+    /// The time at which a person last resumed the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Timestamp>,
+}
+
+/// What starts the runs of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Trigger {
+    /// Each time of a schedule.
+    Schedule(Schedule),
+    /// Each event that passes the filter.
+    Event(EventFilter),
+    /// Each time that a condition becomes true.
+    Condition(TriggerCondition),
+}
+
+/// The work of a task's runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TriggerAction {
+    /// An agent gets the instruction as its task.
+    Agent {
+        /// The agent; `None` for the service's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        /// The instruction.
+        instruction: String,
+    },
+    /// Code of the program, which has this name there. No model is called.
+    Code {
+        /// The name of the [`ActionExecutor`](crate::ActionExecutor).
+        executor: String,
+        /// The arguments.
+        #[serde(default)]
+        arguments: BTreeMap<String, Json>,
+    },
+}
+
+/// The rule for occurrences of a schedule that passed without a run: the program was stopped, or the task's last run was
+/// still working.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MissedRuns {
+    /// They are left out. An occurrence counts as missed one minute after its time.
+    Skip,
+    /// One run starts for all of them, for the last one.
+    #[default]
+    Once,
+    /// Each gets its run, one after the other.
+    All,
+}
+
+/// The limits of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TaskLimits {
+    /// The number of runs after which the task is completed; `None` for no limit.
+    pub runs: Option<u64>,
+    /// The limits of each run; `None` for those of the agent.
+    pub each_run: Option<ExecutionLimits>,
+    /// The number of failed runs one after the other after which the task is disabled and a person is notified; 0 for no
+    /// limit.
+    pub failures: u32,
+    /// The pause in seconds after the first failed run. It doubles with each further failure, up to one hour.
+    pub backoff: u64,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self { runs: None, each_run: None, failures: 5, backoff: 60 }
+    }
+}
+
+/// The longest pause after a failed run.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+impl TaskLimits {
+    /// Returns the pause after this number of failed runs one after the other.
+    pub(crate) fn pause(&self, failures: u32) -> Duration {
+        let doubled = 2_u64.checked_pow(failures.saturating_sub(1)).unwrap_or(u64::MAX);
+        match failures {
+            0 => Duration::ZERO,
+            _ => Duration::from_secs(self.backoff.saturating_mul(doubled)).min(LONGEST_PAUSE),
+        }
+    }
+}
+
+/// The status of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskStatus {
+    /// The task starts runs.
+    #[default]
+    Active,
+    /// A person paused the task. The engine never notes this status: it follows from the definition.
+    Paused,
+    /// The engine stopped the task, for the reason in [`TaskState::problem`].
+    Disabled,
+    /// The task has had its last run.
+    Completed,
+}
+
+/// The state of a task besides the journal: hints that save work, and counters. If a state is lost, or older than the
+/// journal, no run starts twice, because the id of a run follows from the task and the occurrence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TaskState {
+    /// The status that the engine noted; [`ListedTask::status`](crate::ListedTask::status) also says whether a person paused
+    /// the task.
+    pub status: TaskStatus,
+    /// The hash of the definition to which the status belongs. With another definition the task is active again.
+    pub definition: String,
+    /// The reason of the engine for the status, with what to do.
+    pub problem: Option<String>,
+    /// The time up to which every occurrence has its run or was left out.
+    pub handled: Timestamp,
+    /// The number of runs that started.
+    pub runs: u64,
+    /// The number of failed runs since the last run that did not fail.
+    pub failures: u32,
+    /// No run starts before this time, because of failures.
+    pub not_before: Timestamp,
+    /// The last values of a condition.
+    pub condition: ConditionState,
+    /// The occurrences that wait for the end of the task's run: events, and starts by a person. The oldest is first.
+    pub waiting: Vec<Occurrence>,
+    /// The last runs, the newest last; at most [`MOST_LISTED`](Self::MOST_LISTED).
+    pub last_runs: Vec<RunId>,
+}
+
+impl TaskState {
+    /// The most runs in the list of the last runs.
+    pub const MOST_LISTED: usize = 50;
+}
+
+/// The state of a task with a condition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ConditionState {
+    /// The value at the last look.
+    pub is_true: bool,
+    /// The number of times that the condition became true.
+    pub edges: u64,
+}
+
+impl TriggerTask {
+    /// Creates a task of the tenant `local` whose runs give an instruction to the service's own agent.
+    pub fn new(id: impl Into<TaskId>, trigger: impl Into<Trigger>, instruction: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            tenant: TenantId::new("local"),
+            trigger: trigger.into(),
+            action: TriggerAction::Agent { agent: None, instruction: instruction.into() },
+            notify: Vec::new(),
+            missed: MissedRuns::default(),
+            limits: TaskLimits::default(),
+            paused: false,
+            resumed_at: None,
+        }
+    }
+
+    /// Sets the tenant.
+    #[must_use]
+    pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
+        self.tenant = tenant.into();
+        self
+    }
+
+    /// Sets the work of the runs.
+    #[must_use]
+    pub fn action(mut self, action: TriggerAction) -> Self {
+        self.action = action;
+        self
+    }
+
+    /// Adds a notification channel that gets the results and the questions of the runs.
+    #[must_use]
+    pub fn notify(mut self, channel: impl Into<String>) -> Self {
+        self.notify.push(channel.into());
+        self
+    }
+
+    /// Sets the rule for occurrences that passed without a run.
+    #[must_use]
+    pub fn missed(mut self, rule: MissedRuns) -> Self {
+        self.missed = rule;
+        self
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub fn limits(mut self, limits: TaskLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+impl From<Schedule> for Trigger {
+    fn from(schedule: Schedule) -> Self {
+        Self::Schedule(schedule)
+    }
+}
+
+impl From<EventFilter> for Trigger {
+    fn from(filter: EventFilter) -> Self {
+        Self::Event(filter)
+    }
+}
+
+impl From<TriggerCondition> for Trigger {
+    fn from(condition: TriggerCondition) -> Self {
+        Self::Condition(condition)
+    }
+}

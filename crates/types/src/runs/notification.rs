@@ -1,0 +1,116 @@
+//! Notifications: what people hear about runs that work without them, and the channels that tell them.
+
+use futures_core::future::BoxFuture;
+use serde::Serialize;
+
+use crate::{
+    log::PendingApproval,
+    values::{ContentHash, RunId, TaskId, TenantId},
+};
+
+/// A message to the person of a tenant about a run or a task.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Notification {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The task that started the run.
+    pub task: Option<TaskId>,
+    /// The run, if the message is about one.
+    pub run: Option<RunId>,
+    /// The subject.
+    pub about: NotificationKind,
+    /// The text for the person. It may have words of a model or of an event, so a channel escapes it.
+    pub text: String,
+    /// The address at which the person can answer the question.
+    pub link: Option<String>,
+}
+
+/// The subject of a notification.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NotificationKind {
+    /// A run has its answer.
+    Result,
+    /// A run asks a person, and waits.
+    Question(Box<PendingApproval>),
+    /// A question expired.
+    Expired,
+    /// A run failed, reached a limit, or could not start.
+    Failure,
+    /// A task was disabled after too many failures.
+    Disabled,
+}
+
+impl Notification {
+    /// Creates a notification.
+    pub fn new(tenant: impl Into<TenantId>, about: NotificationKind, text: impl Into<String>) -> Self {
+        Self { tenant: tenant.into(), task: None, run: None, about, text: text.into(), link: None }
+    }
+
+    /// Returns the id: the same for a notification that is sent again, for instance after a crash.
+    pub fn id(&self) -> String {
+        let about = match &self.about {
+            NotificationKind::Question(question) => question.request.request_id.as_str(),
+            about => about.as_str(),
+        };
+        format!("{:016x}", ContentHash::of(&(&self.tenant, &self.task, &self.run, about, &self.text)))
+    }
+}
+
+impl NotificationKind {
+    /// Returns the name, as in JSON: `result`, `question`, `expired`, `failure` or `disabled`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Question(_) => "question",
+            Self::Expired => "expired",
+            Self::Failure => "failure",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+crate::setters! {
+impl Notification {
+    /// Sets the task.
+    pub fn task(self, task: TaskId) -> Self { self.task = Some(task) }
+
+    /// Sets the run.
+    pub fn run(self, run: Option<RunId>) -> Self { self.run = run }
+
+    /// Sets the address at which the person can answer the question.
+    pub fn link(self, link: Option<String>) -> Self { self.link = link }
+}
+}
+
+/// A way to reach people, such as a mail account or a web hook.
+///
+/// ```
+/// use archon_types::{BoxFuture, Notification, NotificationChannel};
+///
+/// /// Prints what people should hear.
+/// struct Console;
+///
+/// impl NotificationChannel for Console {
+///     fn name(&self) -> &str {
+///         "console"
+///     }
+///
+///     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
+///         println!("{}", notification.text);
+///         Box::pin(std::future::ready(Ok(())))
+///     }
+/// }
+/// ```
+pub trait NotificationChannel: Send + Sync {
+    /// Returns the name, as tasks write it, such as `sms`.
+    fn name(&self) -> &str;
+
+    /// Sends a notification. A run goes on if it fails.
+    ///
+    /// # Errors
+    /// The text says what failed and what to do.
+    fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>>;
+}

@@ -1,0 +1,91 @@
+//! The storage of tasks that start runs by themselves.
+
+use futures_core::future::BoxFuture;
+
+use crate::{Json, values::TaskId};
+
+/// Keeps the tasks that start runs by themselves, each with the state that a trigger engine has noted.
+///
+/// The store decides nothing: an occurrence of a task starts one run, whatever the store says, because the journal has the
+/// idempotency key of the run.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_types::{BoxFuture, StoredTask, TaskChange, TaskStore, TaskStoreError};
+///
+/// /// A store that nobody can change.
+/// struct Fixed(Arc<dyn TaskStore>);
+///
+/// impl TaskStore for Fixed {
+///     fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+///         self.0.list()
+///     }
+///
+///     fn change(&self, _change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+///         let problem = "the tasks of this program are fixed".to_owned();
+///         Box::pin(std::future::ready(Err(TaskStoreError { action: "changed", problem })))
+///     }
+/// }
+/// ```
+pub trait TaskStore: Send + Sync {
+    /// Returns all tasks, in the order of their ids.
+    ///
+    /// # Errors
+    /// The storage failed.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>>;
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// The storage failed.
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>>;
+
+    /// Returns a number that is another one after another process has changed the tasks. Default: 0, for a store of one
+    /// process.
+    ///
+    /// # Errors
+    /// The storage failed.
+    fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+}
+
+/// A change of a store of tasks. People change definitions, and the engine that serves the tasks changes states, so neither
+/// overwrites the other.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TaskChange {
+    /// Stores a task. If there is a task with the id, its definition is replaced and its state stays.
+    Define(StoredTask),
+    /// Replaces the state of a task; does nothing if there is no such task.
+    SetState {
+        /// The id.
+        id: TaskId,
+        /// The state.
+        state: Json,
+    },
+    /// Deletes a task; does nothing if there is none.
+    Delete(TaskId),
+}
+
+/// A task in a store. The store reads neither its definition nor its state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredTask {
+    /// The id.
+    pub id: TaskId,
+    /// The definition, as the crate `archon-triggers` writes it.
+    pub definition: Json,
+    /// The state of the engine.
+    pub state: Json,
+}
+
+/// The storage of tasks failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the tasks cannot be {action}: {problem}")]
+pub struct TaskStoreError {
+    /// The action after "cannot be", as in "read".
+    pub action: &'static str,
+    /// The problem, with its place.
+    pub problem: String,
+}

@@ -1,0 +1,71 @@
+//! Kill a program that serves tasks, again and again: each occurrence has its run, once.
+
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use archon::{
+    store::JsonlJournal,
+    types::{AgentMessage, Journal, RecordBody, RunFilter, RunStatus},
+};
+use archon_testkit::{Chance, cases, first_seed};
+use tokio::process::Command;
+
+/// 2026-01-01T00:00:00Z.
+const BEGIN: u64 = 1_767_225_600_000;
+
+const MINUTE: u64 = 60_000;
+
+/// The rate of the program's clock.
+const RATE: u64 = 600;
+
+/// 1,000 kills with `ARCHON_ACCEPT=full`.
+// spec: TR-03, TR-11, TR-12
+#[tokio::test]
+async fn task_of_a_program_that_is_killed_again_and_again_runs_each_occurrence_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = |now: u64| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_killable_triggers"));
+        command.arg(dir.path()).arg(now.to_string()).stderr(Stdio::inherit());
+        command
+    };
+    let mut chance = Chance(first_seed());
+    let (kills, mut now) = (cases(25, 1_000), BEGIN);
+    for _ in 0..kills {
+        let started = Instant::now();
+        let mut child = program(now).kill_on_drop(true).spawn().unwrap();
+        let life = Duration::from_millis(10 + chance.below(200));
+        let early = tokio::time::timeout(life, child.wait()).await;
+        assert!(early.is_err(), "the program ended by itself: {early:?}");
+        child.kill().await.unwrap();
+        now += u64::try_from(started.elapsed().as_millis()).unwrap() * RATE + 1;
+    }
+    let end = now + 5 * MINUTE;
+    let ended = program(now).arg(end.to_string()).status().await.unwrap();
+    assert!(ended.success());
+
+    let journal = JsonlJournal::open(dir.path()).unwrap();
+    let mut keys = Vec::new();
+    for head in journal.list(&RunFilter::all()).await.unwrap() {
+        assert_eq!(head.status, RunStatus::Finished, "{head:?}");
+        let records = journal.read(&head.run_id).await.unwrap();
+        let mark = records.iter().find_map(|record| match &record.body {
+            RecordBody::MessageAdded { message: AgentMessage::Extension(mark), .. } => {
+                Some(mark.data.clone())
+            }
+            _ => None,
+        });
+        keys.push(mark.unwrap()["key"].as_str().unwrap().to_owned());
+    }
+    keys.sort();
+    // The task is created in the first life that lived long enough; from then on no minute is missing.
+    let at = |key: &String| key.rsplit('/').next().unwrap().parse::<u64>().unwrap();
+    let times: Vec<u64> = keys.iter().map(at).collect();
+    assert!(times.len() > 10, "{times:?}");
+    for pair in times.windows(2) {
+        assert_eq!(pair[1] - pair[0], MINUTE, "an occurrence is missing or doubled: {pair:?}");
+    }
+    assert!(*times.last().unwrap() + MINUTE > end);
+    eprintln!("{kills} kills: {} occurrences, each with one run", times.len());
+}
