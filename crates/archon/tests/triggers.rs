@@ -1,6 +1,6 @@
 //! Tasks that start runs by themselves, over real runs.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::{
     collections::BTreeMap,

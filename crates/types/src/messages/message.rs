@@ -315,6 +315,7 @@ impl std::ops::AddAssign for Usage {
 /// An entry of a transcript: a message for the model, or data for the application only.
 ///
 /// In JSON the two differ by their role: only an extension has the role `extension`.
+#[allow(clippy::large_enum_variant, reason = "nearly all messages are for the model")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -386,7 +387,7 @@ impl AgentMessage {
     /// ```
     pub fn with_mark(mut self, mark: ToolMark) -> Self {
         if let Self::Llm(m) = &mut self {
-            m.mark = Some(mark);
+            m.mark = Some(Box::new(mark));
         }
         self
     }
@@ -394,7 +395,7 @@ impl AgentMessage {
     /// Returns the mark, if the message has one.
     pub fn mark(&self) -> Option<&ToolMark> {
         match self {
-            Self::Llm(m) => m.mark.as_ref(),
+            Self::Llm(m) => m.mark.as_deref(),
             Self::Extension(_) => None,
         }
     }
@@ -436,7 +437,7 @@ pub struct LlmMessage {
     pub speaker: Option<Speaker>,
     /// The mark for a tool of the run that receives the message. The model does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<ToolMark>,
+    pub mark: Option<Box<ToolMark>>,
 }
 
 /// A mark of a message for a tool, such as the skill that a person activates with the message. The run gives it to

@@ -133,7 +133,7 @@ fn metadata_defaults_and_iso_time() {
         turn_id: Some("turn_1".into()),
         metadata: Some(metadata),
         speaker: None,
-        mark: Some(ToolMark::new("activate_skill", json!({"skill": "notes"}))),
+        mark: Some(Box::new(ToolMark::new("activate_skill", json!({"skill": "notes"})))),
     };
     round_trip(
         &message,
