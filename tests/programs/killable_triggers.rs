@@ -67,6 +67,9 @@ async fn main() -> Result<()> {
     let served = tokio::spawn(async move { serving.serve(until).await });
     let Some(end) = end else { return Ok(served.await??) };
     while engine.list_tasks(None).await?.iter().any(|listed| listed.next.is_none_or(|next| next <= end)) {
+        if served.is_finished() {
+            bail!("the engine ended by itself");
+        }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     stop.cancel();

@@ -51,10 +51,11 @@ impl SmtpOptions {
     }
 }
 
-/// Sends notifications as plain text mail to one person. Its name is `email`.
+/// Sends notifications as plain text mail to one person. Its name is `email`, unless [`with_name`](Self::with_name) sets another.
 ///
 /// The `Message-ID` of a question is `<question.ID@archon>`, so a reply names the question in `In-Reply-To`.
 pub struct EmailChannel {
+    name: String,
     transport: AsyncSmtpTransport<Tokio1Executor>,
     from: Mailbox,
     to: Mailbox,
@@ -93,7 +94,19 @@ impl EmailChannel {
             }
             None => builder,
         };
-        Ok(Self { transport: builder.build(), from: mailbox(from)?, to: mailbox(to)? })
+        Ok(Self {
+            name: "email".to_owned(),
+            transport: builder.build(),
+            from: mailbox(from)?,
+            to: mailbox(to)?,
+        })
+    }
+
+    /// Sets the name, for a program with several such channels.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 
     fn message(&self, notification: &Notification) -> Result<Message, String> {
@@ -114,7 +127,7 @@ impl EmailChannel {
 
 impl NotificationChannel for EmailChannel {
     fn name(&self) -> &str {
-        "email"
+        &self.name
     }
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {

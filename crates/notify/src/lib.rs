@@ -12,9 +12,10 @@
 //!
 //! *Invariants*
 //!
-//! - A text of a model or of an event is data: no channel lets it format a message or mention people.
+//! - A text of a model or of an event is data: its lines are behind `> `, and no channel lets it format a message or mention
+//!   people.
 //! - No error and no log has an address, because addresses hold keys.
-//! - A request that fails for a moment is tried again, with the same id.
+//! - A request over HTTP that fails for a moment is tried again, with the same id. Mail is sent once.
 //!
 //! # Example
 //!

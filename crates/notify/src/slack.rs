@@ -7,8 +7,9 @@ use serde_json::json;
 
 use crate::{post::Poster, text};
 
-/// Sends notifications to an incoming web hook of Slack. Its name is `slack`.
+/// Sends notifications to an incoming web hook of Slack. Its name is `slack`, unless [`with_name`](Self::with_name) sets another.
 pub struct SlackChannel {
+    name: String,
     poster: Poster,
 }
 
@@ -19,13 +20,23 @@ impl SlackChannel {
     /// The address cannot be used.
     pub fn new(webhook: &Secret<String>, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let poster = Poster::new(webhook.expose(), clock);
-        Ok(Self { poster: poster.map_err(|problem| format!("the channel slack cannot be used: {problem}"))? })
+        Ok(Self {
+            name: "slack".to_owned(),
+            poster: poster.map_err(|problem| format!("the channel slack cannot be used: {problem}"))?,
+        })
+    }
+
+    /// Sets the name, for a program with several such channels.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 }
 
 impl NotificationChannel for SlackChannel {
     fn name(&self) -> &str {
-        "slack"
+        &self.name
     }
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
@@ -33,20 +44,20 @@ impl NotificationChannel for SlackChannel {
             let (subject, body) = (text::subject(notification), text::body(notification));
             // Blocks of plain text: nothing in them is markup, a mention or a link. `text` is what a phone shows.
             let blocks = json!([
-                { "type": "header", "text": { "type": "plain_text", "text": shortened(&subject, 150), "emoji": false } },
-                { "type": "section", "text": { "type": "plain_text", "text": shortened(&body, 3000), "emoji": false } },
+                { "type": "header", "text": { "type": "plain_text", "text": shorten(&subject, 150), "emoji": false } },
+                { "type": "section", "text": { "type": "plain_text", "text": shorten(&body, 3000), "emoji": false } },
             ]);
-            let message = json!({ "text": escaped(&subject), "blocks": blocks, "unfurl_links": false });
+            let message = json!({ "text": escape(&subject), "blocks": blocks, "unfurl_links": false });
             self.poster.send(&message, |request| request).await
         })
     }
 }
 
 /// Returns the text with the three characters escaped that Slack reads as markup.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn shortened(text: &str, most: usize) -> String {
+fn shorten(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }

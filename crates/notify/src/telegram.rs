@@ -13,8 +13,9 @@ const SERVICE: &str = "https://api.telegram.org";
 /// The most characters of a message.
 const MOST_CHARACTERS: usize = 4096;
 
-/// Sends notifications with a bot of Telegram to one chat. Its name is `telegram`.
+/// Sends notifications with a bot of Telegram to one chat. Its name is `telegram`, unless [`with_name`](Self::with_name) sets another.
 pub struct TelegramChannel {
+    name: String,
     poster: Poster,
     chat: String,
 }
@@ -45,13 +46,20 @@ impl TelegramChannel {
         let url = format!("{}/bot{}/sendMessage", service.trim_end_matches('/'), token.expose());
         let poster = Poster::new(&url, clock);
         let poster = poster.map_err(|problem| format!("the channel telegram cannot be used: {problem}"))?;
-        Ok(Self { poster, chat: chat.into() })
+        Ok(Self { name: "telegram".to_owned(), poster, chat: chat.into() })
+    }
+
+    /// Sets the name, for a program with several such channels.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 }
 
 impl NotificationChannel for TelegramChannel {
     fn name(&self) -> &str {
-        "telegram"
+        &self.name
     }
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {

@@ -3,7 +3,7 @@
 use archon_types::{Notification, NotificationKind, visible};
 
 /// The most characters of a text that a message has.
-const MOST_CHARACTERS: usize = 3000;
+const MOST_CHARACTERS: usize = 2000;
 
 /// Returns the subject, as one line.
 pub(crate) fn subject(notification: &Notification) -> String {
@@ -22,21 +22,24 @@ pub(crate) fn subject(notification: &Notification) -> String {
     }
 }
 
-/// Returns the text below the subject, without characters that hide or reorder text, and the address for the answer.
+/// Returns the lines below the subject: our own, then those of the text behind `> `, without characters that hide or reorder
+/// text. So a text of a model or of an event cannot pass for our words.
 pub(crate) fn body(notification: &Notification) -> String {
-    let text = notification.text.lines().map(visible).collect::<Vec<_>>().join("\n");
-    let mut body: String = text.chars().take(MOST_CHARACTERS).collect();
-    if body.len() < text.len() {
-        body.push_str("\n… the rest is in the log of the run");
-    }
+    let mut lines = Vec::new();
     if let NotificationKind::Question(question) = &notification.about {
-        body.push_str(&format!("\nQuestion {}", question.request.request_id));
-        if let Some(at) = question.request.expires_at {
-            body.push_str(&format!(", open until {at}"));
-        }
+        let until = question.request.expires_at.map(|at| format!(", open until {at}")).unwrap_or_default();
+        lines.push(format!("Question {}{until}", question.request.request_id));
     }
     if let Some(link) = &notification.link {
-        body.push_str(&format!("\nAnswer here: {link}"));
+        lines.push(format!("Answer here: {link}"));
     }
-    body
+    let text: String = notification.text.chars().take(MOST_CHARACTERS).collect();
+    lines.extend(text.lines().map(|line| format!("> {}", visible(line))));
+    if text.len() < notification.text.len() {
+        lines.push("The rest is in the log of the run.".to_owned());
+    }
+    if lines.is_empty() {
+        lines.push("(no text)".to_owned());
+    }
+    lines.join("\n")
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{BoxFuture, Clock, Notification, NotificationChannel, Secret};
+use archon_types::{BoxFuture, Clock, Json, Notification, NotificationChannel, NotificationKind, Secret};
 use data_encoding::BASE64;
 use hmac_sha256::HMAC;
 use serde_json::json;
@@ -41,7 +41,7 @@ impl WebhookOptions {
 /// Sends notifications as POST requests. A service for SMS or push is such a channel under that name.
 ///
 /// The body is `{"type": "archon.result", "timestamp": …, "data": {…}}`; `type` ends with the
-/// [name](archon_types::NotificationKind::as_str) of the subject, and `data` is the [`Notification`] with `subject`. The
+/// [name](archon_types::NotificationKind::as_str) of the subject, and `data` has `tenant`, `task`, `run`, `subject`, `text`, `link`, and `question` with `id` and `expires_at`. The
 /// headers are `webhook-id`, the same for a notification that is sent again, `webhook-timestamp`, and with a secret
 /// `webhook-signature`, an HMAC-SHA256 over id, time and body.
 pub struct WebhookChannel {
@@ -84,8 +84,20 @@ impl NotificationChannel for WebhookChannel {
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let (id, seconds) = (format!("msg_{}", notification.id()), self.poster.seconds());
-            let mut data = json!(notification);
-            data["subject"] = json!(text::subject(notification));
+            // Not the arguments of a call that a question is about: they may be private, and the person reads them where the
+            // answer is given.
+            let question = match &notification.about {
+                NotificationKind::Question(question) => {
+                    let request = &question.request;
+                    json!({ "id": request.request_id, "expires_at": request.expires_at.map(|at| at.to_string()) })
+                }
+                _ => Json::Null,
+            };
+            let data = json!({
+                "tenant": notification.tenant, "task": notification.task, "run": notification.run,
+                "subject": text::subject(notification), "text": notification.text,
+                "question": question, "link": notification.link,
+            });
             let kind = format!("archon.{}", notification.about.as_str());
             let body = json!({ "type": kind, "timestamp": seconds, "data": data });
             let signature = self.key.as_ref().map(|key| sign(key.expose(), &id, seconds, &body.to_string()));

@@ -1,7 +1,7 @@
 //! Tasks that start runs by themselves, in a SQLite database of their own.
 //!
-//! The journal decides which runs have started; a database that lacks the newest changes after a power cut repeats
-//! nothing. So changes are not synced. A row that cannot be read is skipped, with a warning.
+//! A change is on the medium when it returns: an event that a task waits for is nowhere else. A row that cannot be read is
+//! skipped, with a warning.
 
 use std::{
     fmt::Display,
@@ -53,9 +53,14 @@ impl SqliteTaskStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TaskStoreError> {
         let path = path.as_ref();
         database_file::create(path).map_err(|error| failure("stored", path, error))?;
-        let connection = connect(path).map_err(failed("read", path))?;
-        let database = Database { path: path.to_owned(), connection: Mutex::new(connection) };
+        let connection = database_file::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+        let database = Database {
+            path: path.to_owned(),
+            connection: Mutex::new(connection.map_err(failed("read", path))?),
+        };
+        // Before anything is changed: the file may be the database of another program.
         database.transaction("read", |transaction| prepare(transaction, path))?;
+        database.use_log()?;
         Ok(Self(Arc::new(database)))
     }
 
@@ -68,12 +73,6 @@ impl SqliteTaskStore {
             |error| TaskStoreError { action: "stored", problem: format!("the runtime shuts down: {error}") };
         blocking_or(move || work(&database), stopped).await
     }
-}
-
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = database_file::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
-    Ok(connection)
 }
 
 fn prepare(transaction: &Transaction<'_>, path: &Path) -> Result<(), TaskStoreError> {
@@ -99,6 +98,14 @@ fn prepare(transaction: &Transaction<'_>, path: &Path) -> Result<(), TaskStoreEr
 }
 
 impl Database {
+    fn use_log(&self) -> Result<(), TaskStoreError> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        database_file::use_write_ahead_log(&connection)
+            .map_err(failed("read", &self.path))?
+            .map_err(|error| failure("read", &self.path, error))?;
+        connection.execute_batch("PRAGMA synchronous = FULL").map_err(failed("read", &self.path))
+    }
+
     fn transaction<T>(
         &self,
         action: &'static str,

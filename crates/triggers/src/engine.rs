@@ -18,6 +18,7 @@ use crate::{
     event::TriggerEvent,
     occurrence::Occurrence,
     probe::Probe,
+    schedule::ScheduleError,
     task::{TaskState, TaskStatus, Trigger, TriggerAction, TriggerTask},
 };
 
@@ -29,6 +30,9 @@ mod work;
 /// The pause between two looks at the changes of other processes.
 const RELOAD: Duration = Duration::from_secs(5);
 
+/// The most bytes of the data of an event, as JSON.
+const MOST_BYTES: usize = 64 * 1024;
+
 /// The most occurrences that wait for one task; a further event is refused.
 const MOST_WAITING: usize = 100;
 
@@ -36,6 +40,8 @@ const MOST_WAITING: usize = 100;
 ///
 /// Each occurrence starts one run: the journal decides by the idempotency key of the run, which follows from the task and
 /// the occurrence. So an engine that was killed goes on where it was, and loses and repeats nothing.
+///
+/// Publish events and start tasks by hand on the engine that serves: others do not see its states.
 ///
 /// One process serves the tasks of a store. Others may define, pause and delete tasks; the engine takes their changes within
 /// five seconds.
@@ -146,6 +152,7 @@ impl TriggerEngine {
     pub async fn create_task(&self, task: TriggerTask) -> Result<(), TriggerError> {
         self.parts.check(&task)?;
         let now = self.parts.clock.now();
+        let task = TriggerTask { created_at: now, ..task };
         let state = TaskState { handled: now, ..TaskState::default() };
         if let Trigger::Schedule(schedule) = &task.trigger
             && schedule.next_after(now).is_none()
@@ -171,7 +178,7 @@ impl TriggerEngine {
         let agenda = self.agenda().await?;
         let of_tenant =
             agenda.entries().filter(|entry| tenant.is_none_or(|tenant| entry.task.tenant == *tenant));
-        Ok(of_tenant.map(Entry::listed).collect())
+        Ok(of_tenant.map(Entry::to_listed).collect())
     }
 
     /// Pauses a task: its run goes on, but no further run starts.
@@ -217,16 +224,25 @@ impl TriggerEngine {
     /// function returns. An event of a tenant is for the tasks of this tenant only.
     ///
     /// # Errors
-    /// Too many events wait for a task, or the storage failed. The tasks before it have the event.
+    /// The event is too large, too many events wait for a task, or the storage failed. All other tasks have the event.
     pub async fn publish(&self, event: &TriggerEvent) -> Result<Vec<TaskId>, TriggerError> {
+        if event.data.to_string().len() > MOST_BYTES {
+            return Err(TriggerError::EventTooLarge { id: event.id.clone(), most: MOST_BYTES });
+        }
         let ids: Vec<TaskId> = {
             let agenda = self.agenda().await?;
             agenda.entries().filter(|entry| entry.takes(event)).map(|entry| entry.task.id.clone()).collect()
         };
-        for id in &ids {
-            self.wait_for_run(id, Occurrence::Event(event.clone())).await?;
+        let (mut taken, mut failed) = (Vec::new(), None);
+        for id in ids {
+            match self.wait_for_run(&id, Occurrence::Event(event.clone())).await {
+                Ok(()) => taken.push(id),
+                // It was deleted meanwhile.
+                Err(TriggerError::Unknown(_)) => {}
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(ids)
+        failed.map_or(Ok(taken), Err)
     }
 
     /// Starts runs when they are due, until `stop` is cancelled. Runs that work then go on.
@@ -236,28 +252,30 @@ impl TriggerEngine {
     /// # Errors
     /// The storage failed when the tasks were read.
     pub async fn serve(&self, stop: CancellationToken) -> Result<(), TriggerError> {
-        self.follow_unfinished().await?;
-        let mut version = self.parts.store.version().await?;
+        drop(self.agenda().await?);
         loop {
-            let next = self.start_due().await?;
-            let wait_until = self.parts.clock.now() + RELOAD;
-            let wait_until = next.map_or(wait_until, |next| next.min(wait_until));
+            // A storage that fails is tried again: tasks that work go on.
+            let next = self.start_due().await.unwrap_or_else(|error| {
+                tracing::error!("no task starts: {error}");
+                None
+            });
+            let reload = self.parts.clock.now() + RELOAD;
+            let wait_until = next.map_or(reload, |next| next.min(reload));
             tokio::select! {
                 () = self.parts.clock.sleep_until(wait_until) => {}
                 () = self.parts.bell.notified() => {}
                 () = stop.cancelled() => return Ok(()),
             }
-            self.reload(&mut version).await?;
         }
     }
 
-    /// Returns the agenda; reads the tasks the first time.
+    /// Returns the agenda, with the definitions that the store has now.
     async fn agenda(&self) -> Result<MutexGuard<'_, Agenda>, TriggerError> {
         let mut agenda = self.parts.agenda.lock().await;
-        if !agenda.is_loaded() {
-            let now = self.parts.clock.now();
+        let version = self.parts.store.version().await?;
+        if !agenda.has_version(version) {
             let stored = self.parts.store.list().await?;
-            agenda.load(stored.iter().filter_map(read).collect(), now);
+            agenda.load(version, stored.iter().filter_map(read).collect(), self.parts.clock.now());
         }
         Ok(agenda)
     }
@@ -295,22 +313,11 @@ impl TriggerEngine {
         Ok(())
     }
 
-    /// Takes the changes of other processes, if there are any.
-    async fn reload(&self, known: &mut u64) -> Result<(), TriggerError> {
-        let version = self.parts.store.version().await?;
-        if std::mem::replace(known, version) != version {
-            let stored = self.parts.store.list().await?;
-            let now = self.parts.clock.now();
-            self.agenda().await?.reload(stored.iter().filter_map(read).collect(), now);
-        }
-        Ok(())
-    }
-
     async fn wait_for_run(&self, id: &TaskId, occurrence: Occurrence) -> Result<(), TriggerError> {
         let mut count = 0;
         self.change(id, |state| {
             count = state.waiting.len();
-            if count < MOST_WAITING && !state.waiting.contains(&occurrence) {
+            if count < MOST_WAITING {
                 state.waiting.push(occurrence);
             }
         })
@@ -355,6 +362,9 @@ impl Parts {
             must_be_known("executor", executor, self.named.executors.iter())?;
         }
         if let Trigger::Condition(condition) = &task.trigger {
+            if condition.every == 0 {
+                return Err(ScheduleError::Interval(Duration::ZERO).into());
+            }
             must_be_known("probe", &condition.probe, self.named.probes.keys())?;
         }
         for channel in &task.notify {

@@ -2,6 +2,8 @@
 
 use archon_types::{RunError, TaskId, TaskStoreError};
 
+use crate::schedule::ScheduleError;
+
 /// A task cannot be created or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,11 +14,22 @@ pub enum TriggerError {
     /// The run service failed.
     #[error(transparent)]
     Runs(#[from] RunError),
+    /// The interval of a condition cannot be used.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The data of an event is too large.
+    #[error("event {id:?} has more than {most} bytes of data: send a reference to the data")]
+    EventTooLarge {
+        /// The id of the event.
+        id: String,
+        /// The most bytes of data, as JSON.
+        most: usize,
+    },
     /// A task with this id exists.
     #[error("there is a task {0} already: give the new one another id, or delete the other")]
     Exists(TaskId),
     /// No task has this id.
-    #[error("there is no task {0}")]
+    #[error("there is no task {0}: list the tasks")]
     Unknown(TaskId),
     /// The id cannot be used.
     #[error("the id {0:?} cannot be used: use 1 to 64 letters, digits, `-` and `_`")]
@@ -32,14 +45,14 @@ pub enum TriggerError {
         known: String,
     },
     /// The schedule of a new task has no time in the future.
-    #[error("the schedule of task {0} has no time in the future")]
+    #[error("the schedule of task {0} has no time in the future: choose a later one")]
     NeverDue(TaskId),
-    /// Too many events wait for the task.
-    #[error("{count} events wait for task {task}, which is the limit: the event was not taken")]
+    /// Too many occurrences wait for the task.
+    #[error("{count} occurrences wait for task {task}, which is the limit: try again after its run")]
     TooManyEvents {
         /// The task.
         task: TaskId,
-        /// The number of events that wait.
+        /// The number of occurrences that wait.
         count: usize,
     },
 }

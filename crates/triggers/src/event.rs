@@ -1,4 +1,4 @@
-//! Events, the patterns that select them, and the bus that carries them.
+//! Events, and the patterns and filters that select them.
 
 use archon_types::{Json, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Probes: what conditions look at.
+//! Probes read the data of conditions.
 
 use std::collections::BTreeMap;
 

@@ -20,12 +20,12 @@ impl TriggerTask {
     /// Returns the idempotency key of the run. The same occurrence of the same task has the same key in each process, so it
     /// starts one run.
     pub fn run_key(&self, occurrence: &Occurrence) -> String {
-        let id = &self.id;
+        let task = format!("trigger/{}/{}", self.id, self.created_at.as_millis());
         match occurrence {
-            Occurrence::Time(at) => format!("trigger/{id}/at/{}", at.as_millis()),
-            Occurrence::Event(event) => format!("trigger/{id}/event/{}/{}", event.source, event.id),
-            Occurrence::Edge(number) => format!("trigger/{id}/edge/{number}"),
-            Occurrence::Person(name) => format!("trigger/{id}/by/{name}"),
+            Occurrence::Time(at) => format!("{task}/at/{}", at.as_millis()),
+            Occurrence::Event(event) => format!("{task}/event/{}", json!([event.source, event.id])),
+            Occurrence::Edge(number) => format!("{task}/edge/{number}"),
+            Occurrence::Person(name) => format!("{task}/by/{name}"),
         }
     }
 
@@ -45,7 +45,7 @@ impl TriggerTask {
                 (agent.clone(), self.instruction_for(occurrence, instruction))
             }
             TriggerAction::Code { executor, arguments } => {
-                let call = json!({ "tool": executor, "arguments": arguments, "event": event_of(occurrence) });
+                let call = json!({ "tool": executor, "arguments": arguments, "event": event_of(occurrence).map(data_of) });
                 let text = call.to_string();
                 (Some(CODE_AGENT.into()), UserMessage::new(vec![Content::text(text)], Timestamp::default()))
             }
@@ -72,8 +72,9 @@ impl TriggerTask {
 
     fn instruction_for(&self, occurrence: &Occurrence, instruction: &str) -> UserMessage {
         let text = match (occurrence, &self.trigger) {
-            (Occurrence::Event(event), _) => {
-                format!("[Event Trigger] {}: {instruction}", visible(&event.kind))
+            // The pattern is the person's; the type comes from outside, and is in the attached file.
+            (Occurrence::Event(_), Trigger::Event(filter)) => {
+                format!("[Event Trigger] {}: {instruction}", filter.pattern.as_str())
             }
             (Occurrence::Edge(_), Trigger::Condition(condition)) => {
                 format!("[Condition Trigger] Condition met: {}\n{instruction}", condition.expression.text())
@@ -82,8 +83,7 @@ impl TriggerTask {
         };
         let mut message = UserMessage::new(vec![Content::text(text)], Timestamp::default());
         if let Some(event) = event_of(occurrence) {
-            let data = json!({ "source": event.source, "type": event.kind, "data": event.data });
-            message.attach("the event", Content::text(pretty(&data)));
+            message.attach("the event", Content::text(pretty(&data_of(event))));
         }
         message
     }
@@ -96,10 +96,9 @@ fn event_of(occurrence: &Occurrence) -> Option<&TriggerEvent> {
     }
 }
 
-/// Returns the type of an event, which comes from outside, without what could look like an instruction: letters, digits and
-/// `._-`, at most 80 characters.
-fn visible(kind: &str) -> String {
-    kind.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).take(80).collect()
+/// Returns the parts of an event that a run reads. Its time is left out: an event may arrive again with another one.
+fn data_of(event: &TriggerEvent) -> Json {
+    json!({ "source": event.source, "type": event.kind, "data": event.data })
 }
 
 fn pretty(data: &Json) -> String {

@@ -24,7 +24,7 @@ pub enum Schedule {
     Cron(Cron),
     /// At `from`, and again each time that `every` has passed.
     Every {
-        /// The interval, at least one second.
+        /// The interval: whole seconds, at least one.
         every: Duration,
         /// The first time.
         from: Timestamp,
@@ -53,8 +53,8 @@ pub enum ScheduleError {
         /// The error of the database of zones.
         problem: String,
     },
-    /// The interval is shorter than one second.
-    #[error("an interval of {0:?} is too short: use at least one second")]
+    /// The interval is not a whole number of seconds.
+    #[error("an interval of {0:?} cannot be used: use whole seconds, at least one")]
     Interval(Duration),
 }
 
@@ -70,9 +70,9 @@ impl Schedule {
     /// Creates a schedule for a time and each time that `every` has passed since.
     ///
     /// # Errors
-    /// [`ScheduleError::Interval`] for less than one second.
+    /// [`ScheduleError::Interval`] for an interval of 0, or with a part of a second.
     pub fn every(every: Duration, from: Timestamp) -> Result<Self, ScheduleError> {
-        if every < SHORTEST {
+        if every < SHORTEST || every.subsec_nanos() > 0 {
             return Err(ScheduleError::Interval(every));
         }
         Ok(Self::Every { every, from })

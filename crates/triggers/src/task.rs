@@ -31,7 +31,7 @@ pub struct TriggerTask {
     pub id: TaskId,
     /// The tenant on whose behalf the runs work.
     pub tenant: TenantId,
-    /// What starts a run.
+    /// The trigger of the runs.
     pub trigger: Trigger,
     /// The work of a run.
     pub action: TriggerAction,
@@ -44,6 +44,9 @@ pub struct TriggerTask {
     /// The limits.
     #[serde(default)]
     pub limits: TaskLimits,
+    /// The time at which the task was created, which is part of the keys of its runs. The engine sets it.
+    #[serde(default)]
+    pub created_at: Timestamp,
     /// True if a person paused the task: no run starts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
@@ -52,7 +55,7 @@ pub struct TriggerTask {
     pub resumed_at: Option<Timestamp>,
 }
 
-/// What starts the runs of a task.
+/// The trigger of a task's runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -80,7 +83,7 @@ pub enum TriggerAction {
     },
     /// Code of the program, which has this name there. No model is called.
     Code {
-        /// The name of the [`ActionExecutor`](crate::ActionExecutor).
+        /// The name of the tool of the agent [`CODE_AGENT`](crate::CODE_AGENT).
         executor: String,
         /// The arguments.
         #[serde(default)]
@@ -178,6 +181,8 @@ pub struct TaskState {
     pub not_before: Timestamp,
     /// The last values of a condition.
     pub condition: ConditionState,
+    /// The occurrence whose run starts, works or waits.
+    pub current: Option<Occurrence>,
     /// The occurrences that wait for the end of the task's run: events, and starts by a person. The oldest is first.
     pub waiting: Vec<Occurrence>,
     /// The last runs, the newest last; at most [`MOST_LISTED`](Self::MOST_LISTED).
@@ -210,6 +215,7 @@ impl TriggerTask {
             notify: Vec::new(),
             missed: MissedRuns::default(),
             limits: TaskLimits::default(),
+            created_at: Timestamp::default(),
             paused: false,
             resumed_at: None,
         }

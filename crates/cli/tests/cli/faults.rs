@@ -166,7 +166,7 @@ pub(crate) fn check_effects(server: &MockServer, place: &Place, at: &str) {
 /// One run with its kills; returns how many there were.
 async fn round(kind: Kind, chance: &mut Chance) -> u64 {
     let (server, place) = stage(kind).await;
-    let (mut kills, mut waits) = (0, 0);
+    let (mut kills, mut waits, mut busy) = (0, 0, 0);
     loop {
         let command = match run_of(&place).await {
             None => kind.start(&place),
@@ -185,6 +185,8 @@ async fn round(kind: Kind, chance: &mut Chance) -> u64 {
                 waits += 1;
                 assert!(waits < 50, "{kind:?}: it waits again and again: {ran:?}");
             }
+            // On a busy machine, children of the killed command hold its lock until they have started.
+            Some(ran) if ran.err.contains("in use by another process") && busy < 50 => busy += 1,
             Some(ran) => assert_eq!(ran.code, Some(0), "{kind:?} after {kills} kills: {ran:?}"),
         }
     }

@@ -7,7 +7,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::done;
+use crate::mail_result;
 
 /// Takes one mail and returns its lines.
 async fn take_mail(listener: TcpListener) -> Vec<String> {
@@ -52,13 +52,13 @@ async fn mail_is_plain_text_with_the_subject_and_an_id() {
     let options = SmtpOptions::new("127.0.0.1").port(listener.local_addr().unwrap().port()).without_tls();
     let server = tokio::spawn(take_mail(listener));
     let channel = EmailChannel::new(&options, "Archon <archon@example.com>", "anna@example.com").unwrap();
-    channel.send(&done("Two mails.\nBcc: evil@example.com")).await.unwrap();
+    channel.send(&mail_result("Two mails.\nBcc: evil@example.com")).await.unwrap();
     let mail = server.await.unwrap();
     let (head, body) = mail.split_at(mail.iter().position(String::is_empty).unwrap());
     assert!(head.contains(&"Subject: mail done".to_owned()), "{head:?}");
     assert!(head.iter().any(|line| line.starts_with("Message-ID: <note.")));
     assert!(!head.iter().any(|line| line.starts_with("Bcc")));
-    assert!(body.contains(&"Two mails.".to_owned()));
+    assert!(body.contains(&"> Two mails.".to_owned()));
 }
 
 #[test]

@@ -12,11 +12,11 @@ use serde_json::json;
 #[cfg(feature = "mail")]
 mod mail;
 
-fn done(text: &str) -> Notification {
+fn mail_result(text: &str) -> Notification {
     Notification::new("anna", NotificationKind::Result, text).task("mail".into()).run(Some("run_1".into()))
 }
 
-fn taken() -> MockResponse {
+fn ok_answer() -> MockResponse {
     MockResponse::json(200, &json!({ "ok": true }))
 }
 
@@ -28,13 +28,13 @@ fn clock() -> (VirtualClock, Arc<dyn Clock>) {
 // spec: TR-09, AP-10
 #[tokio::test]
 async fn webhook_is_signed_over_its_id_time_and_body() {
-    let server = MockServer::start([taken()]).await;
+    let server = MockServer::start([ok_answer()]).await;
     let (_, clock) = clock();
     let options = WebhookOptions::new(server.url())
         .secret(Secret::from("whsec_c2VjcmV0IGtleSBvZiB0aGUgdGVzdA=="))
         .header("authorization", Secret::from("Bearer k"));
     let channel = WebhookChannel::new("sms", options, clock).unwrap();
-    let notification = done("Two mails.");
+    let notification = mail_result("Two mails.");
     channel.send(&notification).await.unwrap();
 
     let request = &server.requests()[0];
@@ -58,12 +58,12 @@ async fn failure_that_passes_is_tried_again_with_the_same_id() {
     let server = MockServer::start([
         MockResponse::json(503, &json!({})),
         MockResponse::json(429, &json!({})),
-        taken(),
+        ok_answer(),
     ])
     .await;
     let (virtual_clock, clock) = clock();
     let channel = WebhookChannel::new("push", WebhookOptions::new(server.url()), clock).unwrap();
-    let sending = tokio::spawn(async move { channel.send(&done("x")).await });
+    let sending = tokio::spawn(async move { channel.send(&mail_result("x")).await });
     for pause in [1, 4] {
         // The pause; the limit of the request is gone by then.
         while virtual_clock.next_deadline() != Some(virtual_clock.now() + Duration::from_secs(pause)) {
@@ -79,22 +79,23 @@ async fn failure_that_passes_is_tried_again_with_the_same_id() {
 
 #[tokio::test]
 async fn refusal_is_not_tried_again_and_its_error_has_no_address() {
-    let answer = json!({ "description": "Unauthorized" });
+    let answer = json!({ "description": "bot123:very-secret is unknown" });
+    // A service that echoes the address.
     let server = MockServer::start([MockResponse::json(401, &answer)]).await;
     let (_, clock) = clock();
     let token = Secret::from("123:very-secret");
     let channel = TelegramChannel::at(&server.url(), &token, "42", clock.clone()).unwrap();
-    let error = channel.send(&done("x")).await.unwrap_err();
-    assert!(error.starts_with("the service answered 401: ") && error.contains("Unauthorized"), "{error}");
+    let error = channel.send(&mail_result("x")).await.unwrap_err();
+    assert_eq!(error, "the service answered with status 401");
     assert_eq!(server.requests().len(), 1);
 }
 
 // spec: TR-09
 #[tokio::test]
 async fn slack_and_telegram_get_plain_text_that_cannot_format_or_mention() {
-    let server = MockServer::start([taken(), taken()]).await;
+    let server = MockServer::start([ok_answer(), ok_answer()]).await;
     let (_, clock) = clock();
-    let attack = done("<!channel> *bold* <https://evil.example|click> \u{202e}abc");
+    let attack = mail_result("<!channel> *bold* <https://evil.example|click> \u{202e}abc");
     let slack = SlackChannel::new(&Secret::from(server.url()), clock.clone()).unwrap();
     slack.send(&attack).await.unwrap();
     let telegram = TelegramChannel::at(&server.url(), &Secret::from("t"), "42", clock).unwrap();
@@ -103,12 +104,12 @@ async fn slack_and_telegram_get_plain_text_that_cannot_format_or_mention() {
     let requests = server.requests();
     let blocks = requests[0].body["blocks"].as_array().unwrap();
     assert!(blocks.iter().all(|block| block["text"]["type"] == "plain_text"));
-    assert!(blocks[1]["text"]["text"].as_str().unwrap().starts_with("<!channel> *bold*"));
+    assert!(blocks[1]["text"]["text"].as_str().unwrap().starts_with("> <!channel> *bold*"));
     assert!(!requests[0].text.contains('\u{202e}'));
     assert_eq!(requests[1].path, "/bott/sendMessage");
     assert_eq!(requests[1].body.get("parse_mode"), None);
     assert_eq!(requests[1].body["chat_id"], "42");
-    assert!(requests[1].body["text"].as_str().unwrap().starts_with("mail done\n<!channel>"));
+    assert!(requests[1].body["text"].as_str().unwrap().starts_with("mail done\n> <!channel>"));
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(super) struct Agenda {
     by_id: BTreeMap<TaskId, Entry>,
     due: BTreeSet<(Timestamp, TaskId)>,
     is_loaded: bool,
+    /// The version of the store from which the definitions are.
+    version: u64,
 }
 
 /// A task with its state and its work.
@@ -48,15 +50,9 @@ pub(super) enum Step {
 }
 
 impl Agenda {
-    pub(super) fn is_loaded(&self) -> bool {
-        self.is_loaded
-    }
-
-    pub(super) fn load(&mut self, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
-        self.is_loaded = true;
-        for (task, state) in tasks {
-            self.insert(Entry::new(task, state), now);
-        }
+    /// Returns true if the definitions are those of this version of the store.
+    pub(super) fn has_version(&self, version: u64) -> bool {
+        self.is_loaded && self.version == version
     }
 
     pub(super) fn entry(&self, id: &TaskId) -> Option<&Entry> {
@@ -80,8 +76,9 @@ impl Agenda {
         }
     }
 
-    /// Takes the definitions of a store that another process changed. States stay.
-    pub(super) fn reload(&mut self, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
+    /// Takes the definitions of a version of the store. The states of tasks that are known stay.
+    pub(super) fn load(&mut self, version: u64, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
+        (self.is_loaded, self.version) = (true, version);
         let gone = |id: &TaskId| !tasks.iter().any(|(task, _)| task.id == *id);
         let gone: Vec<TaskId> = self.by_id.keys().filter(|id| gone(id)).cloned().collect();
         gone.iter().for_each(|id| self.remove(id));
@@ -111,7 +108,7 @@ impl Agenda {
 
     /// Returns the task that is due first with its next step, and marks it as busy; otherwise the time at which a task is
     /// due.
-    pub(super) fn next_step(&mut self, now: Timestamp) -> Result<(TaskId, Step), Option<Timestamp>> {
+    pub(super) fn next_step(&mut self, now: Timestamp) -> Result<(TriggerTask, Step), Option<Timestamp>> {
         loop {
             let (at, id) = self.due.first().cloned().ok_or(None)?;
             if at > now {
@@ -125,7 +122,7 @@ impl Agenda {
                 continue;
             };
             entry.is_busy = true;
-            return Ok((id, step));
+            return Ok((entry.task.clone(), step));
         }
     }
 
@@ -144,7 +141,8 @@ impl Agenda {
 impl Entry {
     /// Creates the entry of a task. If its definition changed since the state was noted, the task is active again.
     pub(super) fn new(task: TriggerTask, mut state: TaskState) -> Self {
-        let definition = format!("{:016x}", ContentHash::of(&task));
+        let unpaused = TriggerTask { paused: false, ..task.clone() };
+        let definition = format!("{:016x}", ContentHash::of(&unpaused));
         if state.definition != definition {
             (state.definition, state.status, state.failures) = (definition, TaskStatus::Active, 0);
             (state.not_before, state.problem) = (Timestamp::default(), None);
@@ -156,7 +154,7 @@ impl Entry {
         self.state.status == TaskStatus::Active && !self.task.paused
     }
 
-    pub(super) fn listed(&self) -> ListedTask {
+    pub(super) fn to_listed(&self) -> ListedTask {
         ListedTask { task: self.task.clone(), state: self.state.clone(), next: self.due }
     }
 
@@ -174,7 +172,9 @@ impl Entry {
             return None;
         }
         let at = match &self.task.trigger {
-            _ if !self.state.waiting.is_empty() || self.has_all_runs() => Timestamp::default(),
+            _ if self.state.current.is_some() || !self.state.waiting.is_empty() || self.has_all_runs() => {
+                Timestamp::default()
+            }
             // Without a further time the task is completed at once.
             Trigger::Schedule(schedule) => schedule.next_after(self.state.handled).unwrap_or_default(),
             Trigger::Event(_) => return None,
@@ -189,12 +189,12 @@ impl Entry {
 
     /// Returns the next step of the task; `None` if nothing is to be done now.
     fn step(&mut self, now: Timestamp) -> Option<Step> {
-        if self.has_all_runs() {
+        if self.has_all_runs() && self.state.current.is_none() {
             self.state.status = TaskStatus::Completed;
             return Some(Step::Store);
         }
-        if let Some(first) = self.state.waiting.first() {
-            return Some(Step::Start(first.clone()));
+        if let Some(next) = self.state.current.as_ref().or(self.state.waiting.first()) {
+            return Some(Step::Start(next.clone()));
         }
         match &self.task.trigger {
             Trigger::Event(_) => None,
@@ -224,22 +224,50 @@ impl Entry {
         }
     }
 
-    /// Notes that the run of an occurrence has started. Returns false if it had started before, as for an event that
-    /// arrives twice.
+    /// Notes that the run of an occurrence has started. Returns false if it had ended before, as for an event that arrives
+    /// twice.
     pub(super) fn note_start(&mut self, occurrence: &Occurrence, run: RunId) -> bool {
-        let state = &mut self.state;
+        let (task, state) = (&self.task, &mut self.state);
+        let key = task.run_key(occurrence);
+        let was_waiting = state.waiting.len();
         match occurrence {
             Occurrence::Time(at) => state.handled = state.handled.max(*at),
-            _ => state.waiting.retain(|waiting| waiting != occurrence),
+            _ => state.waiting.retain(|waiting| task.run_key(waiting) != key),
         }
+        // A process that was killed during this run finds it again, and it does not wait any more.
+        let is_again = state.last_runs.last() == Some(&run) && state.waiting.len() == was_waiting;
         if state.last_runs.contains(&run) {
-            return false;
+            return is_again;
         }
         state.runs += 1;
         state.last_runs.push(run);
         let surplus = state.last_runs.len().saturating_sub(TaskState::MOST_LISTED);
         state.last_runs.drain(..surplus);
         true
+    }
+
+    /// Notes a run that has its answer; `problem` is that of a notification channel.
+    pub(super) fn note_success(&mut self, problem: Option<String>) {
+        let state = &mut self.state;
+        (state.failures, state.not_before, state.problem) = (0, Timestamp::default(), problem);
+    }
+
+    /// Notes the value of the condition, or the reason why it has none: then it stays as it was.
+    pub(super) fn note_value(&mut self, value: Result<bool, String>) {
+        let state = &mut self.state;
+        match value {
+            Ok(is_true) => {
+                if is_true && !state.condition.is_true {
+                    state.waiting.push(Occurrence::Edge(state.condition.edges));
+                    state.condition.edges += 1;
+                }
+                state.condition.is_true = is_true;
+                if state.failures == 0 {
+                    state.problem = None;
+                }
+            }
+            Err(problem) => state.problem = Some(problem),
+        }
     }
 
     /// Notes a run that failed, or that could not start. The task pauses, and is disabled after too many.

@@ -1,13 +1,16 @@
 //! The work of the engine: it starts runs, follows them to their end, looks at conditions, and notifies people.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use archon_types::{
-    FinalAnswer, MoreLimits, Notification, NotificationKind, PendingApproval, Reply, RunError, RunId,
-    RunStatus, TaskId, Timestamp,
+    FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, PendingApproval, Reply, RunError,
+    RunId, RunStatus, Timestamp,
 };
 
-use super::{Parts, TriggerEngine, agenda::Step};
+use super::{
+    Parts, TriggerEngine,
+    agenda::{Entry, Step},
+};
 use crate::{
     condition::TriggerCondition,
     error::TriggerError,
@@ -17,6 +20,9 @@ use crate::{
 
 /// The pause between two looks at a run that waits for a person.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// The longest time for one look of a probe.
+const PROBE_LIMIT: Duration = Duration::from_secs(60);
 
 /// The end of a run, as the state of its task notes it.
 enum End {
@@ -33,121 +39,114 @@ impl TriggerEngine {
     pub(super) async fn start_due(&self) -> Result<Option<Timestamp>, TriggerError> {
         loop {
             let now = self.parts.clock.now();
-            let (id, step) = match self.agenda().await?.next_step(now) {
+            let (task, step) = match self.agenda().await?.next_step(now) {
                 Ok(due) => due,
                 Err(next) => return Ok(next),
             };
             match step {
-                Step::Start(occurrence) => self.start(&id, &occurrence).await?,
-                Step::Store => self.release(&id, |_| ()).await?,
+                Step::Start(occurrence) => self.start(task, occurrence).await,
+                Step::Store => self.release(&task, |_| ()).await,
                 Step::Look => {
-                    let (engine, id) = (self.clone(), id);
-                    tokio::spawn(async move { engine.look(&id).await });
+                    let engine = self.clone();
+                    self.guard(task.clone(), async move { engine.look(&task).await });
                 }
             }
         }
     }
 
-    /// Follows the last runs of the tasks that have not ended, for instance those that wait for a person.
-    pub(super) async fn follow_unfinished(&self) -> Result<(), TriggerError> {
-        let last: Vec<(TaskId, RunId)> = {
-            let agenda = self.agenda().await?;
-            let last = agenda.entries().filter(|entry| !entry.is_busy);
-            last.filter_map(|entry| Some((entry.task.id.clone(), entry.state.last_runs.last()?.clone())))
-                .collect()
+    /// Stores the occurrence, and starts its run. A process that is killed in between starts it again: the journal has the
+    /// run, if it has started.
+    async fn start(&self, task: TriggerTask, occurrence: Occurrence) {
+        self.update(&task, |entry| entry.state.current = Some(occurrence.clone())).await;
+        let started = match self.parts.runs.start(task.run_request(&occurrence)).await {
+            Ok(started) => Ok(started.run),
+            // The run of this occurrence has another text, because the task or the event was changed since.
+            Err(RunError::KeyUsed { run, .. }) => Ok(run),
+            Err(error) => Err(error),
         };
-        for (id, run) in last {
-            let is_under_way = self.parts.runs.get(&run).await.is_ok_and(|head| head.status.is_busy());
-            if is_under_way {
-                self.agenda().await?.change(&id, |entry| entry.is_busy = true);
-                self.spawn_follow(id, run);
-            }
-        }
-        Ok(())
-    }
-
-    async fn start(&self, id: &TaskId, occurrence: &Occurrence) -> Result<(), TriggerError> {
-        let Some(task) = self.agenda().await?.entry(id).map(|entry| entry.task.clone()) else {
-            return Ok(());
-        };
-        match self.parts.runs.start(task.run_request(occurrence)).await {
+        let engine = self.clone();
+        match started {
             Ok(run) => {
-                let mut agenda = self.agenda().await?;
-                let noted = agenda.change(id, |entry| {
-                    let is_new = entry.note_start(occurrence, run.run.clone());
-                    (is_new, entry.state.clone())
-                });
-                let Some((is_new, state)) = noted else { return Ok(()) };
-                // If this fails, the next process starts the occurrence again, and the journal has its run.
-                self.parts.put(&task.id, &state).await?;
-                drop(agenda);
-                if is_new {
-                    self.spawn_follow(id.clone(), run.run)
-                } else {
-                    self.release(id, |_| ()).await?
+                let is_new = self.update(&task, |entry| entry.note_start(&occurrence, run.clone())).await;
+                if is_new == Some(false) {
+                    self.release(&task, |entry| entry.state.current = None).await;
+                    return;
                 }
-                Ok(())
+                self.guard(task.clone(), async move { engine.follow(&task, &run).await });
             }
-            Err(error) => self.end(&task, None, End::Failure(with_advice(&error))).await,
+            Err(error) => {
+                let end = End::Failure(with_advice(&error));
+                self.guard(task.clone(), async move { engine.end(&task, None, end).await });
+            }
         }
     }
 
-    fn spawn_follow(&self, id: TaskId, run: RunId) {
+    /// Does work for a busy task in an async task of its own. If the work panics, the task counts as failed.
+    fn guard(&self, task: TriggerTask, work: impl Future<Output = ()> + Send + 'static) {
         let engine = self.clone();
         tokio::spawn(async move {
-            if let Err(error) = engine.follow(&id, &run).await {
-                tracing::error!(task = %id, run = %run, "the end of the run was not stored: {error}");
+            if let Err(error) = tokio::spawn(work).await {
+                let problem = format!("the code of a probe or a channel panicked: {error}");
+                let now = engine.parts.clock.now();
+                engine.release(&task, |entry| entry.note_failure(problem, now)).await;
             }
         });
     }
 
     /// Follows a run until it ends. A run that waits for a person is looked at again from time to time.
-    async fn follow(&self, id: &TaskId, run: &RunId) -> Result<(), TriggerError> {
-        let Some(task) = self.agenda().await?.entry(id).map(|entry| entry.task.clone()) else {
-            return Ok(());
-        };
-        let mut asked: BTreeMap<String, PendingApproval> = BTreeMap::new();
-        if let Err(error) = self.parts.resume_interrupted(run).await {
-            return self.end(&task, Some(run), End::Failure(with_advice(&error))).await;
-        }
+    async fn follow(&self, task: &TriggerTask, run: &RunId) {
+        let mut open: BTreeMap<String, PendingApproval> = BTreeMap::new();
         let end = loop {
+            if let Err(error) = self.parts.resume_interrupted(run).await {
+                break End::Failure(with_advice(&error));
+            }
             match self.parts.runs.reply(run).await {
-                Ok(Reply::Waiting(_)) => {
-                    self.notify_questions(&task, run, &mut asked).await;
-                    self.parts.clock.sleep_until(self.parts.clock.now() + LOOK).await;
-                    self.notify_expired(&task, run, &mut asked).await;
-                    if let Err(error) = self.parts.runs.sweep().await.map(drop) {
-                        tracing::warn!("the questions that expired cannot be found: {error}");
-                    }
+                Ok(Reply::Waiting(_)) => self.notify_questions(task, run, &mut open).await,
+                Err(error) if self.parts.is_under_way(run).await => {
+                    tracing::warn!(task = %task.id, %run, "the run is looked at again: {error}");
                 }
                 reply => break end_of(reply),
             }
+            self.parts.clock.sleep_until(self.parts.clock.now() + LOOK).await;
+            self.notify_expired(task, run, &mut open).await;
+            match self.parts.runs.sweep().await {
+                Ok(resumed) => {
+                    for (run, error) in resumed.failures() {
+                        tracing::warn!(%run, "a run whose question expired does not go on: {error}");
+                    }
+                }
+                Err(error) => tracing::warn!("the questions that expired cannot be found: {error}"),
+            }
         };
-        self.end(&task, Some(run), end).await
+        self.end(task, Some(run), end).await;
     }
 
-    /// Notes the end of a run, and notifies the person.
-    async fn end(&self, task: &TriggerTask, run: Option<&RunId>, end: End) -> Result<(), TriggerError> {
+    /// Notifies the person of the end of a run, and notes it. A process that is killed in between notifies again.
+    async fn end(&self, task: &TriggerTask, run: Option<&RunId>, end: End) {
+        let (about, text) = match &end {
+            End::Answer(text) => (NotificationKind::Result, text),
+            End::Failure(text) => (NotificationKind::Failure, text),
+            End::Cancelled => (NotificationKind::Result, &String::new()),
+        };
+        let problem = match end {
+            End::Cancelled => None,
+            _ => self.notify(task, run, about, text.clone()).await,
+        };
         let now = self.parts.clock.now();
         let mut is_disabled = false;
-        self.release(&task.id, |entry| match &end {
-            End::Failure(problem) => {
-                let was_active = entry.state.status == TaskStatus::Active;
-                entry.note_failure(problem.clone(), now);
-                is_disabled = was_active && entry.state.status == TaskStatus::Disabled;
+        self.release(task, |entry| {
+            let was_active = entry.state.status == TaskStatus::Active;
+            match end {
+                End::Failure(failure) => entry.note_failure(failure, now),
+                End::Answer(_) => entry.note_success(problem),
+                End::Cancelled => {}
             }
-            End::Answer(_) => {
-                let state = &mut entry.state;
-                (state.failures, state.not_before, state.problem) = (0, Timestamp::default(), None);
+            is_disabled = was_active && entry.state.status == TaskStatus::Disabled;
+            if run.is_some() {
+                entry.state.current = None;
             }
-            End::Cancelled => {}
         })
-        .await?;
-        match end {
-            End::Answer(text) => self.notify(task, run, NotificationKind::Result, text).await,
-            End::Failure(text) => self.notify(task, run, NotificationKind::Failure, text).await,
-            End::Cancelled => {}
-        }
+        .await;
         if is_disabled {
             let text = format!(
                 "task {} failed {} times one after the other and is disabled; correct it, then resume it",
@@ -155,67 +154,56 @@ impl TriggerEngine {
             );
             self.notify(task, run, NotificationKind::Disabled, text).await;
         }
-        Ok(())
     }
 
-    /// Changes a task that was busy, stores its state, and looks at the task again.
-    async fn release(
-        &self,
-        id: &TaskId,
-        change: impl FnOnce(&mut super::agenda::Entry) + Send,
-    ) -> Result<(), TriggerError> {
-        let mut agenda = self.agenda().await?;
-        let changed = agenda.change(id, |entry| {
+    /// Changes the entry of a task, unless another task has its id by now, and stores the state. If that fails, the next
+    /// change stores it.
+    async fn update<T>(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) -> T + Send) -> Option<T> {
+        let mut agenda = match self.agenda().await {
+            Ok(agenda) => agenda,
+            Err(error) => {
+                tracing::error!(task = %task.id, "the tasks cannot be read: {error}");
+                return None;
+            }
+        };
+        agenda.entry(&task.id).filter(|entry| entry.task.created_at == task.created_at)?;
+        let (value, state) = agenda.change(&task.id, |entry| (change(entry), entry.state.clone()))?;
+        if let Err(error) = self.parts.put(&task.id, &state).await {
+            tracing::error!(task = %task.id, "the state of the task is not stored: {error}");
+        }
+        Some(value)
+    }
+
+    /// Changes a task that was busy, and looks at it again.
+    async fn release(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) + Send) {
+        self.update(task, |entry| {
             change(entry);
             entry.is_busy = false;
-            (entry.task.clone(), entry.state.clone())
-        });
-        if let Some((task, state)) = changed {
-            self.parts.put(&task.id, &state).await?;
-        }
+        })
+        .await;
         self.parts.bell.notify_one();
-        Ok(())
     }
 
     /// Looks at the condition of a task.
-    async fn look(&self, id: &TaskId) {
-        let condition = match self.agenda().await {
-            Ok(agenda) => agenda.entry(id).and_then(|entry| match &entry.task.trigger {
-                Trigger::Condition(condition) => Some(condition.clone()),
-                _ => None,
-            }),
-            Err(_) => None,
-        };
-        let Some(condition) = condition else { return };
-        let value = self.parts.value_of(&condition).await;
+    async fn look(&self, task: &TriggerTask) {
+        let Trigger::Condition(condition) = &task.trigger else { return self.release(task, |_| ()).await };
+        let value = self.parts.value_of(condition).await;
         let next = self.parts.clock.now() + Duration::from_secs(condition.every);
-        let stored = self
-            .release(id, |entry| {
-                entry.next_look = next;
-                let state = &mut entry.state;
-                match value {
-                    Ok(is_true) => {
-                        if is_true && !state.condition.is_true {
-                            state.waiting.push(Occurrence::Edge(state.condition.edges));
-                            state.condition.edges += 1;
-                        }
-                        (state.condition.is_true, state.problem) = (is_true, None);
-                    }
-                    // The next look tries again: the value stays as it was.
-                    Err(problem) => state.problem = Some(problem),
-                }
-            })
-            .await;
-        if let Err(error) = stored {
-            tracing::error!(task = %id, "the look at the condition was not stored: {error}");
-        }
+        self.release(task, |entry| {
+            entry.next_look = next;
+            // The value is that of the old condition if a person changed the task meanwhile.
+            if entry.task.trigger == task.trigger {
+                entry.note_value(value);
+            }
+        })
+        .await;
     }
 
     async fn notify_questions(
         &self,
         task: &TriggerTask,
         run: &RunId,
-        asked: &mut BTreeMap<String, PendingApproval>,
+        open: &mut BTreeMap<String, PendingApproval>,
     ) {
         let questions = match self.parts.runs.questions(Some(&task.tenant)).await {
             Ok(questions) => questions,
@@ -224,32 +212,43 @@ impl TriggerEngine {
                 return;
             }
         };
-        for question in questions.into_iter().filter(|question| question.run == *run) {
-            let id = question.request.request_id.clone();
-            if asked.insert(id, question.clone()).is_none() {
-                let text = question.request.action_summary.clone();
-                self.notify(task, Some(run), NotificationKind::Question(Box::new(question)), text).await;
+        let of_run = questions.into_iter().filter(|question| question.run == *run);
+        let now_open: BTreeMap<String, PendingApproval> =
+            of_run.map(|question| (question.request.request_id.clone(), question)).collect();
+        for (id, question) in &now_open {
+            if !open.contains_key(id) {
+                let about = NotificationKind::Question(Box::new(question.clone()));
+                self.notify(task, Some(run), about, question.request.action_summary.clone()).await;
             }
         }
+        // Questions that were answered are gone.
+        *open = now_open;
     }
 
     async fn notify_expired(
         &self,
         task: &TriggerTask,
         run: &RunId,
-        asked: &mut BTreeMap<String, PendingApproval>,
+        open: &mut BTreeMap<String, PendingApproval>,
     ) {
         let now = self.parts.clock.now_for_others();
         let is_over = |question: &PendingApproval| question.request.expires_at.is_some_and(|at| at <= now);
-        let expired: Vec<_> = asked.values().filter(|question| is_over(question)).cloned().collect();
+        let expired: Vec<_> = open.values().filter(|question| is_over(question)).cloned().collect();
         for question in expired {
-            asked.remove(&question.request.request_id);
-            let text = format!("nobody answered in time: {}", question.request.action_summary);
+            open.remove(&question.request.request_id);
+            let text = format!("no answer came in time to: {}", question.request.action_summary);
             self.notify(task, Some(run), NotificationKind::Expired, text).await;
         }
     }
 
-    async fn notify(&self, task: &TriggerTask, run: Option<&RunId>, about: NotificationKind, text: String) {
+    /// Sends a notification to the channels of a task, and returns the problem of a channel that failed.
+    async fn notify(
+        &self,
+        task: &TriggerTask,
+        run: Option<&RunId>,
+        about: NotificationKind,
+        text: String,
+    ) -> Option<String> {
         let link = match &about {
             NotificationKind::Question(question) => {
                 self.parts.named.answer_link.as_ref().and_then(|link| link(question))
@@ -260,27 +259,35 @@ impl TriggerEngine {
             .task(task.id.clone())
             .run(run.cloned())
             .link(link);
+        let mut failed = None;
         for name in &task.notify {
-            let Some(channel) = self.parts.named.channels.get(name) else { continue };
-            if let Err(problem) = channel.send(&notification).await {
+            let problem = match self.parts.named.channels.get(name) {
+                Some(channel) => channel.send(&notification).await.err(),
+                None => Some("this program does not have it".to_owned()),
+            };
+            if let Some(problem) = problem {
                 tracing::warn!(task = %task.id, "the channel {name} failed: {problem}");
-                let problem = format!("the channel {name} failed: {problem}");
-                let noted = self.change(&task.id, |state| state.problem = Some(problem)).await;
-                if let Err(error) = noted {
-                    tracing::error!(task = %task.id, "the failure of the channel was not stored: {error}");
-                }
+                failed = Some(format!("the channel {name} failed: {problem}"));
             }
         }
+        failed
     }
 }
 
 impl Parts {
-    /// Resumes a run whose process died.
+    /// Resumes a run whose process died. Another process may resume it at the same time.
     async fn resume_interrupted(&self, run: &RunId) -> Result<(), RunError> {
-        if self.runs.get(run).await?.status == RunStatus::Interrupted {
-            self.runs.resume(run, &MoreLimits::default()).await?;
+        if self.runs.get(run).await?.status != RunStatus::Interrupted {
+            return Ok(());
         }
-        Ok(())
+        match self.runs.resume(run, &MoreLimits::default()).await {
+            Err(RunError::Journal(JournalError::Locked { .. })) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn is_under_way(&self, run: &RunId) -> bool {
+        self.runs.get(run).await.map_or(true, |head| head.status.is_busy())
     }
 
     async fn value_of(&self, condition: &TriggerCondition) -> Result<bool, String> {
@@ -290,8 +297,12 @@ impl Parts {
             .probes
             .get(name)
             .ok_or_else(|| format!("there is no probe {name:?} in this program"))?;
+        let mut reading = probe.read(&condition.arguments);
+        let deadline = self.clock.now() + PROBE_LIMIT;
+        let data = self.clock.before(deadline, |task| reading.as_mut().poll(task)).await;
         let data =
-            probe.read(&condition.arguments).await.map_err(|problem| format!("probe {name}: {problem}"))?;
+            data.unwrap_or_else(|| Err(format!("it did not answer within {} s", PROBE_LIMIT.as_secs())));
+        let data = data.map_err(|problem| format!("probe {name}: {problem}"))?;
         condition.expression.is_true_of([("data", &data)]).map_err(|error| error.to_string())
     }
 }

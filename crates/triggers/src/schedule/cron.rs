@@ -96,7 +96,7 @@ impl Cron {
 
     fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let mut offset = self.zone.to_offset(after);
-        let mut local = self.without_repeated(after, local_of(after, offset)?)?;
+        let mut local = self.skip_repeated(after, local_of(after, offset)?)?;
         let mut changes = self.zone.following(after);
         loop {
             let next = instant(self.next_local(local)?, offset);
@@ -118,7 +118,7 @@ impl Cron {
 
     /// Returns the end of the local times that the clocks show a second time, if `after` is within them and the pattern
     /// has them only once; otherwise `local`.
-    fn without_repeated(&self, after: Timestamp, local: Local) -> Option<Local> {
+    fn skip_repeated(&self, after: Timestamp, local: Local) -> Option<Local> {
         if self.is_each_hour {
             return Some(local);
         }

@@ -26,7 +26,7 @@ fn schedule_in_json_is_read_and_written_the_same() {
 fn schedule_with_an_error_is_refused_with_the_reason() {
     let error = |form| serde_json::from_value::<Schedule>(form).unwrap_err().to_string();
     assert!(error(json!({ "cron": "0 8 * * *", "zone": "Nowhere" })).contains("no time zone \"Nowhere\""));
-    assert!(error(json!({ "every": 0 })).contains("too short"));
+    assert!(error(json!({ "every": 0 })).contains("use whole seconds"));
     assert_eq!(
         Schedule::every(Duration::from_millis(10), time("2026-01-01T00:00:00Z")),
         Err(ScheduleError::Interval(Duration::from_millis(10)))

@@ -1,4 +1,4 @@
-//! Notifications: what people hear about runs that work without them, and the channels that tell them.
+//! Notifications for people about runs that work without them, and the channels that send them.
 
 use futures_core::future::BoxFuture;
 use serde::Serialize;
