@@ -57,6 +57,11 @@ pages! {
     HowToHooks: "docs/book/how-to/hooks.md",
 }
 
+#[cfg(all(feature = "triggers", feature = "notify-mail"))]
+pages! {
+    HowToTriggers: "docs/book/how-to/triggers.md",
+}
+
 #[cfg(feature = "server-tls")]
 pages! {
     HowToDashboard: "docs/book/how-to/dashboard.md",
