@@ -185,14 +185,17 @@ impl Process {
 
     /// Waits until the task has no run and no probe under way, and the engine sleeps until its next time.
     async fn until_idle(&self, id: &str) -> ListedTask {
-        loop {
-            let listed = self.task(id).await;
-            if listed.next.is_some_and(|next| next > self.clock.now()) {
-                self.clock.until_asleep(1).await;
-                return listed;
+        let idle = async {
+            loop {
+                let listed = self.task(id).await;
+                if listed.next.is_some_and(|next| next > self.clock.now()) {
+                    self.clock.until_asleep(1).await;
+                    return listed;
+                }
+                tokio::task::yield_now().await;
             }
-            tokio::task::yield_now().await;
-        }
+        };
+        tokio::time::timeout(Duration::from_secs(20), idle).await.expect("an idle task")
     }
 
     /// Ends the process. Tasks that follow its runs go on, as they would in a process that is slow to die.

@@ -11,7 +11,7 @@ use archon::{
 use crate::{
     app::App,
     config::{AgreedTable, sha256},
-    project_parts::{Agreement, ProjectPart, folder, read_inside, shown, trust_command},
+    project_parts::{Agreement, ProjectPart, folder, lines_to_show, read_inside, trust_command},
     text::visible_path,
 };
 
@@ -97,7 +97,7 @@ pub(crate) fn waiting(app: &App) -> Option<ProjectPart> {
         table: AgreedTable::Files,
         about: format!("{} has instructions for the model:", visible_path(&path)),
         hash: sha256(&text),
-        lines: shown(&text, &path),
+        lines: lines_to_show(&text, &path),
         path,
     })
 }

@@ -112,7 +112,7 @@ pub(crate) fn read_inside(folder: &Path, file: &Path) -> Result<Option<String>, 
 
 /// Returns the lines of a file's text to show before an agreement: all, or the beginning and a line that says how much
 /// more there is. A person agrees to the whole file.
-pub(crate) fn shown(text: &str, file: &Path) -> Vec<String> {
+pub(crate) fn lines_to_show(text: &str, file: &Path) -> Vec<String> {
     let mut room = MOST_CHARACTERS;
     let mut lines = Vec::new();
     let mut rest = text;
@@ -138,8 +138,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shown_has_the_whole_text_or_says_how_much_more_there_is() {
-        let lines = |text: &str| shown(text, Path::new("a.md"));
+    fn lines_to_show_has_the_whole_text_or_says_how_much_more_there_is() {
+        let lines = |text: &str| lines_to_show(text, Path::new("a.md"));
         assert_eq!(lines("one\r\n\n\u{1b}[8mthree\tx"), ["one", "", "\\u{1b}[8mthree\\tx"]);
         assert!(lines("").is_empty());
         let long = lines(&"x".repeat(MOST_CHARACTERS + 5));

@@ -79,7 +79,8 @@ pub struct ListedTask {
     pub task: TriggerTask,
     /// The state.
     pub state: TaskState,
-    /// The next time of the schedule, or of the look at the condition; `None` while a run works.
+    /// The next time of the schedule, or of the look at the condition; `None` while a run works or is
+    /// about to start.
     pub next: Option<Timestamp>,
 }
 

@@ -1,5 +1,7 @@
 //! Expressions over JSON: filters of events, and conditions.
 
+use std::{fmt, sync::Arc};
+
 use archon_types::Json;
 use cel::{Context, Program, Value};
 use serde::{Deserialize, Serialize};
@@ -8,9 +10,12 @@ use serde::{Deserialize, Serialize};
 ///
 /// An expression reads the variables that its user names, and nothing else: it has no access to files, networks or the
 /// time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Expression(String);
+pub struct Expression {
+    text: String,
+    program: Arc<Program>,
+}
 
 /// An error of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,12 +66,18 @@ impl Expression {
     /// [`ExpressionError::Unreadable`].
     pub fn new(text: impl Into<String>) -> Result<Self, ExpressionError> {
         let text = text.into();
-        compile(&text).map(|_| Self(text))
+        match Program::compile(&text) {
+            Ok(program) => Ok(Self { text, program: Arc::new(program) }),
+            Err(errors) => {
+                let problem = errors.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+                Err(ExpressionError::Unreadable { text, problem })
+            }
+        }
     }
 
     /// Returns the text.
     pub fn text(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Returns the value of the condition for these variables.
@@ -81,13 +92,14 @@ impl Expression {
         for (name, value) in variables {
             context.add_variable_from_value(name, value_of(value));
         }
-        let program = compile(&self.0)?;
-        match program.execute(&context) {
+        match self.program.execute(&context) {
             Ok(Value::Bool(value)) => Ok(value),
             Ok(value) => {
-                Err(ExpressionError::NoCondition { text: self.0.clone(), value: format!("{value:?}") })
+                Err(ExpressionError::NoCondition { text: self.text.clone(), value: format!("{value:?}") })
             }
-            Err(error) => Err(ExpressionError::NoValue { text: self.0.clone(), problem: error.to_string() }),
+            Err(error) => {
+                Err(ExpressionError::NoValue { text: self.text.clone(), problem: error.to_string() })
+            }
         }
     }
 }
@@ -102,15 +114,20 @@ impl TryFrom<String> for Expression {
 
 impl From<Expression> for String {
     fn from(expression: Expression) -> Self {
-        expression.0
+        expression.text
     }
 }
 
-fn compile(text: &str) -> Result<Program, ExpressionError> {
-    Program::compile(text).map_err(|errors| ExpressionError::Unreadable {
-        text: text.to_owned(),
-        problem: errors.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
-    })
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
 }
 
 /// Returns JSON as a value of CEL. Whole numbers become signed ones, so that they can be compared with each other and with

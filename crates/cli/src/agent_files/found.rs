@@ -16,7 +16,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     local,
-    project_parts::{self, Agreement, ProjectPart, shown, trust_command},
+    project_parts::{self, Agreement, ProjectPart, lines_to_show, trust_command},
     servers::Tools,
     skills::{self, ACTIVATE_SKILL},
     text::{one_line, visible_line, visible_path},
@@ -76,7 +76,7 @@ fn part(file: &AgentFile) -> Option<ProjectPart> {
         path: file.file.clone(),
         hash: file.digest.clone(),
         about: format!("the agent {} in {}:", visible_line(&file.name), visible_path(&file.file)),
-        lines: shown(&text, &file.file),
+        lines: lines_to_show(&text, &file.file),
     })
 }
 

@@ -12,7 +12,7 @@ use super::ACTIVATE_SKILL;
 use crate::{
     app::App,
     config::AgreedTable,
-    project_parts::{Agreement, ProjectPart, folder, home, shown, trust_command},
+    project_parts::{Agreement, ProjectPart, folder, home, lines_to_show, trust_command},
     text::{visible_line, visible_path},
 };
 
@@ -102,7 +102,7 @@ pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
 
 /// Returns the lines that show a skill: the text of its file, and each file of its folder with its size.
 fn content(skill: &UntrustedSkill) -> Vec<String> {
-    let mut lines = shown(&skill.text, &skill.folder.join("SKILL.md"));
+    let mut lines = lines_to_show(&skill.text, &skill.folder.join("SKILL.md"));
     lines.push(format!("the files in {}:", visible_path(&skill.folder)));
     for file in skill.files.iter().take(MOST_LISTED) {
         let name = visible_line(&file.name);

@@ -79,8 +79,8 @@ impl Agenda {
     /// Takes the definitions of a version of the store. The states of tasks that are known stay.
     pub(super) fn load(&mut self, version: u64, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
         (self.is_loaded, self.version) = (true, version);
-        let gone = |id: &TaskId| !tasks.iter().any(|(task, _)| task.id == *id);
-        let gone: Vec<TaskId> = self.by_id.keys().filter(|id| gone(id)).cloned().collect();
+        let stored: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
+        let gone: Vec<TaskId> = self.by_id.keys().filter(|id| !stored.contains(id)).cloned().collect();
         gone.iter().for_each(|id| self.remove(id));
         for (task, state) in tasks {
             match self.by_id.get(&task.id) {
@@ -155,7 +155,9 @@ impl Entry {
     }
 
     pub(super) fn to_listed(&self) -> ListedTask {
-        ListedTask { task: self.task.clone(), state: self.state.clone(), next: self.due }
+        // A task with something to start has the time 0, so that it comes first.
+        let next = self.due.filter(|due| *due > Timestamp::default());
+        ListedTask { task: self.task.clone(), state: self.state.clone(), next }
     }
 
     /// Returns true if the task is active and takes the event. An event without a value for the condition is not taken.

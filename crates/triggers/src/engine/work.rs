@@ -188,7 +188,7 @@ impl TriggerEngine {
     async fn look(&self, task: &TriggerTask) {
         let Trigger::Condition(condition) = &task.trigger else { return self.release(task, |_| ()).await };
         let value = self.parts.value_of(condition).await;
-        let next = self.parts.clock.now() + Duration::from_secs(condition.every);
+        let next = self.parts.clock.now() + Duration::from_secs(condition.every.max(1));
         self.release(task, |entry| {
             entry.next_look = next;
             // The value is that of the old condition if a person changed the task meanwhile.
