@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { approveElsewhere, ask, bookPicture, go, open, start, waitForStatus } from "./browser.js";
+import { approveElsewhere, ask, bookPicture, go, open, send, start, waitForStatus } from "./browser.js";
 
 /** Starts a run that asks, and opens the inbox with its question. */
 async function question(text) {
@@ -14,6 +14,15 @@ async function question(text) {
   // Keys count once the question was on the screen for a moment.
   await page.waitForTimeout(600);
   return { page, run };
+}
+
+/** Returns a list that gets the address of each answer which the page sends from now on. */
+function noteAnswers(page) {
+  const answers = [];
+  page.on("request", (request) => {
+    if (request.method() === "POST" && request.url().endsWith("/answer")) answers.push(request.url());
+  });
+  return answers;
 }
 
 /** Returns the result of the only call of a run. */
@@ -157,10 +166,7 @@ test("a click on the place of a question that has just left does not answer the 
   const yes = page.getByRole("button", { name: "Yes, once" });
   // Also waits until the buttons take clicks.
   await yes.last().click({ trial: true });
-  const answers = [];
-  page.on("request", (request) => {
-    if (request.method() === "POST" && request.url().endsWith("/answer")) answers.push(request.url());
-  });
+  const answers = noteAnswers(page);
   const heading = await questions.last().locator("h2").textContent();
   await page.evaluate(clickWhenFirstLeaves);
   await approveElsewhere(page, first);
@@ -169,4 +175,100 @@ test("a click on the place of a question that has just left does not answer the 
   await yes.click();
   await waitForStatus(page, next, "finished");
   assert.equal(answers.length, 1);
+});
+
+/** Starts five runs that ask, and opens the inbox at the question of the last one. The screen has no room for all cards. */
+async function fiveQuestions() {
+  const page = await open("#/runs", { viewport: { width: 1280, height: 600 } });
+  const runs = [];
+  for (const place of ["Lisbon", "Madrid", "Naples", "Oslo", "Prague"]) {
+    const { run } = await send(page, "runs", { text: `step ${place}` });
+    await waitForStatus(page, run, "suspended");
+    runs.push(run);
+  }
+  const { approvals } = await ask(page, "approvals");
+  const { request_id: id } = approvals.find((question) => question.run === runs.at(-1));
+  await go(page, `#/approvals/${encodeURIComponent(id)}`);
+  const questions = page.locator(".question");
+  // With the sources of their words, the cards grow no more.
+  await questions.getByText("stand in a message of the person").nth(4).waitFor();
+  assert.equal(await questions.count(), 5);
+  await page.locator(".question.selected", { hasText: "Prague" }).waitFor();
+  assert.ok(await isSeen(questions.last()));
+  assert.equal(await isSeen(questions.first()), false);
+  await page.waitForTimeout(600);
+  return { page, runs, questions, answers: noteAnswers(page) };
+}
+
+/** Returns true if a part of an element is on the screen. */
+function isSeen(locator) {
+  return locator.evaluate((element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  });
+}
+
+/** Cancels runs, so that no other test finds their questions. */
+async function cancelAll(page, runs) {
+  for (const run of runs) {
+    await send(page, `runs/${run}/cancel`, {});
+    await waitForStatus(page, run, "cancelled");
+  }
+}
+
+/** Runs in the page: when the selected question leaves, presses `y` again and again, for less than the 400 ms of the next one. */
+function pressWhenSelectedLeaves() {
+  const selected = document.querySelector(".question.selected");
+  const observer = new MutationObserver(() => {
+    if (selected.isConnected) return;
+    observer.disconnect();
+    const left = Date.now();
+    window.presses = 0;
+    const press = () => {
+      if (Date.now() - left > 300) return;
+      document.dispatchEvent(new KeyboardEvent("keydown", { key: "y" }));
+      window.presses += 1;
+      setTimeout(press, 50);
+    };
+    press();
+  });
+  observer.observe(document.querySelector("main"), { childList: true, subtree: true });
+}
+
+test("after an answer, the next question comes onto the screen, and a key that is pressed at once does not answer it", async () => {
+  const { page, runs, answers } = await fiveQuestions();
+  await page.evaluate(pressWhenSelectedLeaves);
+  await page.keyboard.press("y");
+  await page.waitForFunction(() => window.presses > 0);
+  await waitForStatus(page, runs.at(-1), "finished");
+  const next = page.locator(".question.selected", { hasText: "Lisbon" });
+  await next.waitFor();
+  assert.ok(await isSeen(next));
+  assert.ok(await next.locator("h2").evaluate((heading) => heading === document.activeElement));
+  await page.waitForTimeout(600);
+  assert.equal(answers.length, 1);
+  await page.keyboard.press("y");
+  await waitForStatus(page, runs[0], "finished");
+  assert.equal(answers.length, 2);
+  await cancelAll(page, runs.slice(1, -1));
+});
+
+test("a question that was scrolled off the screen takes no key until it is back", async () => {
+  const { page, runs, questions, answers } = await fiveQuestions();
+  await page.mouse.move(640, 300);
+  await page.mouse.wheel(0, -10_000);
+  await page.waitForFunction(() => scrollY === 0);
+  assert.equal(await isSeen(questions.last()), false);
+  await page.waitForTimeout(600);
+  await page.keyboard.press("y");
+  await page.keyboard.press("n");
+  await page.waitForTimeout(300);
+  assert.deepEqual(answers, []);
+  await page.mouse.wheel(0, 10_000);
+  await page.waitForFunction(() => scrollY + innerHeight >= document.documentElement.scrollHeight - 1);
+  await page.waitForTimeout(600);
+  await page.keyboard.press("y");
+  await waitForStatus(page, runs.at(-1), "finished");
+  assert.equal(answers.length, 1);
+  await cancelAll(page, runs.slice(0, -1));
 });

@@ -180,6 +180,9 @@ test("the graph of a plan at work changes with each answer, without a reload", a
   await go(page, `#/runs/${run}/graph`);
   const isSame = await watchReloads(page);
   await waitForSteps(page, { "Look at Lyon": "completed", "Look for Atlantis": "failed", "List the prices": "asking", "Plan a day": "pending" });
+  // The server forks loops only.
+  await page.getByRole("button", { name: "Steer …" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: /fork/i }).count(), 0);
   await approveElsewhere(page, run);
   // The run still waits, now for another answer: only a graph that is read again shows this.
   await waitForSteps(page, { "List the prices": "completed", "Plan a day": "asking" });

@@ -153,6 +153,29 @@ async fn message_to_a_busy_session_is_refused_queued_or_branched() {
 }
 
 #[tokio::test]
+async fn message_with_a_key_that_was_queued_is_found_by_the_same_request_and_read_once() {
+    let world = World::closed();
+    let runs = world.process();
+    let first = runs.start(StartRun::new("Take a step").session("anna")).await.unwrap();
+    world.tool_entered().await;
+    let next = StartRun::new("and then?").session("anna").key("8").when_busy(WhenBusy::Queue);
+    let queued = runs.start(next.clone()).await.unwrap();
+    assert_eq!((&queued.run, queued.how), (&first.run, Started::Queued));
+    // It waits in the inbox.
+    let again = runs.start(next.clone()).await.unwrap();
+    assert_eq!((&again.run, again.how), (&first.run, Started::Before));
+    assert_eq!(again.message_ids, queued.message_ids);
+    world.open_gate();
+    assert_eq!(runs.reply(&first.run).await.ended().last_text(), Some("done: and then?"));
+    // It is in the log, and another process has the request now.
+    let late = world.process().start(next.clone()).await.unwrap();
+    assert_eq!((&late.run, late.how), (&first.run, Started::Before));
+    let other = runs.start(next.key("9")).await.unwrap();
+    assert_eq!(other.how, Started::New);
+    runs.reply(&other.run).await.ended();
+}
+
+#[tokio::test]
 async fn message_to_a_session_whose_run_of_any_kind_waits_is_refused() {
     for (kind, agent) in STARTED {
         let world = World::asking();

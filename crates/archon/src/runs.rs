@@ -6,6 +6,7 @@
 
 mod answer;
 mod context;
+mod delivery;
 mod going_back;
 mod live;
 mod manage;

@@ -16,6 +16,11 @@ pub enum ToolServerError {
         "the address {0} is reachable from other machines, so a token is required: set a token, or use 127.0.0.1"
     )]
     NoToken(SocketAddr),
+    /// The address is reachable from other machines, which would send the token unencrypted.
+    #[error(
+        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, or put a proxy with TLS before it and say so"
+    )]
+    NotEncrypted(SocketAddr),
     /// The address means every address of this machine, and the hosts by which clients reach it are not
     /// set.
     #[error("the address {0} means every address of this machine: set the hosts by which clients reach it")]

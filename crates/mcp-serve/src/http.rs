@@ -49,6 +49,9 @@ const IDLE: Duration = Duration::from_secs(60 * 60);
 pub struct HttpServerOptions {
     /// The token of all clients, as `Authorization: Bearer TOKEN`. Required for an address beyond loopback.
     pub token: Option<Secret>,
+    /// True if a proxy with TLS is between other machines and the server. Required for an address beyond loopback, where
+    /// the token would else be sent unencrypted. Default false.
+    pub behind_proxy: bool,
     /// Further hosts by which clients reach the server: `HOST:PORT`, or `HOST` for every port. The hosts of
     /// the address itself are always allowed. Requests for other hosts, and requests of web pages of other
     /// hosts, are refused. Default: none.
@@ -67,6 +70,7 @@ impl Default for HttpServerOptions {
     fn default() -> Self {
         Self {
             token: None,
+            behind_proxy: false,
             hosts: Vec::new(),
             max_body: 4 << 20,
             max_sessions: 100,
@@ -83,6 +87,12 @@ impl HttpServerOptions {
         self
     }
 
+    /// Allows an address beyond loopback, because a proxy with TLS is before the server.
+    pub fn with_proxy(mut self) -> Self {
+        self.behind_proxy = true;
+        self
+    }
+
     /// Sets further hosts by which clients reach the server.
     pub fn with_hosts<T: Into<String>>(mut self, hosts: impl IntoIterator<Item = T>) -> Self {
         self.hosts = hosts.into_iter().map(Into::into).collect();
@@ -94,8 +104,8 @@ impl HttpServerOptions {
 /// under way get [`HttpServerOptions::grace`], and the remaining calls are cancelled.
 ///
 /// # Errors
-/// The address is reachable from other machines and there is no token, or the address means every address of
-/// this machine and `options` has no hosts.
+/// The address is reachable from other machines, and there is no token or no proxy with TLS; or the address means every
+/// address of this machine, and `options` has no hosts.
 pub async fn serve_http<H: ServerHandler + Clone>(
     handler: H,
     listener: TcpListener,
@@ -181,6 +191,9 @@ impl<H: ServerHandler + Clone> Door<H> {
         let is_here = address.ip().is_loopback();
         if !is_here && options.token.is_none() {
             return Err(ToolServerError::NoToken(address));
+        }
+        if !is_here && !options.behind_proxy {
+            return Err(ToolServerError::NotEncrypted(address));
         }
         if address.ip().is_unspecified() && options.hosts.is_empty() {
             return Err(ToolServerError::NoHosts(address));

@@ -35,7 +35,6 @@ pub(crate) const CHAT: &[(&str, Treatment)] = &[
     ("prompt_cache_key", Unused),
     ("prompt_cache_retention", Unused),
     ("safety_identifier", Unused),
-    ("store", Unused),
     ("user", Unused),
     ("frequency_penalty", ZERO),
     ("function_call", NO_CHOICE),
@@ -48,6 +47,8 @@ pub(crate) const CHAT: &[(&str, Treatment)] = &[
     ("response_format", Only(&["{\"type\":\"text\"}"])),
     ("service_tier", USUAL_TIER),
     ("stop", NONE),
+    // No endpoint returns a completion later.
+    ("store", Only(&["false"])),
     ("temperature", ONE),
     ("tool_choice", NO_CHOICE),
     ("tools", NONE),
@@ -66,16 +67,18 @@ pub(crate) const RESPONSES: &[(&str, Treatment)] = &[
     ("background", Read),
     ("stream", Read),
     ("stream_options", Read),
-    ("metadata", Unused),
     ("parallel_tool_calls", Unused),
     ("prompt_cache_key", Unused),
     ("prompt_cache_retention", Unused),
     ("safety_identifier", Unused),
-    ("store", Unused),
     ("user", Unused),
     ("include", NONE),
+    // A response returns its metadata, and a run has no place for them.
+    ("metadata", Only(&["{}"])),
     ("reasoning", Only(&["{}"])),
     ("service_tier", USUAL_TIER),
+    // A run always has its log.
+    ("store", Only(&["true"])),
     ("temperature", ONE),
     (
         "text",
@@ -141,6 +144,9 @@ pub(crate) fn wants_usage(fields: &Fields) -> Result<bool, ApiError> {
     let known = ["include_usage", "include_obfuscation"];
     match options.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(unsupported(&format!("stream_options.{key}"))),
+        None if crate::body::flag(options, "include_obfuscation")? => {
+            Err(unsupported("stream_options.include_obfuscation"))
+        }
         None => crate::body::flag(options, "include_usage"),
     }
 }
@@ -175,6 +181,7 @@ mod tests {
             ("response_format", json!({ "type": "json_object" }), value),
             ("seed", json!(7), parameter),
             ("stop", json!(["END"]), parameter),
+            ("store", json!(true), value),
             ("temperature", json!(0), value),
             ("top_p", json!(0.5), value),
             ("max_tokens", json!(100), parameter),
@@ -189,7 +196,9 @@ mod tests {
             ("include", json!(["reasoning.encrypted_content"]), parameter),
             ("max_output_tokens", json!(100), parameter),
             ("prompt", json!({ "id": "p" }), parameter),
+            ("metadata", json!({ "ticket": "7" }), value),
             ("reasoning", json!({ "effort": "high" }), value),
+            ("store", json!(false), value),
             ("text", json!({ "format": { "type": "json_object" } }), value),
             ("messages", json!([]), parameter),
         ] {
@@ -224,6 +233,8 @@ mod tests {
         };
         assert_eq!(read(json!({ "include_usage": true })), Ok(true));
         assert_eq!(read(json!({ "include_obfuscation": false })), Ok(false));
+        let obfuscation = Some("stream_options.include_obfuscation".to_owned());
+        assert_eq!(read(json!({ "include_obfuscation": true })), Err(obfuscation));
         assert_eq!(read(json!({ "other": 1 })), Err(Some("stream_options.other".to_owned())));
     }
 }

@@ -48,7 +48,9 @@
 //! |---|---|
 //! | `model`, `messages`, `stream`, `stream_options` | read |
 //! | `input`, `instructions`, `previous_response_id`, `conversation`, `background` | read |
-//! | `user`, `safety_identifier`, `metadata`, `store`, `parallel_tool_calls`, `prompt_cache_key`, `prompt_cache_retention` | accepted and not used: they change no answer; a run always has its log |
+//! | `user`, `safety_identifier`, `parallel_tool_calls`, `prompt_cache_key`, `prompt_cache_retention`; `metadata` of completions | accepted and not used: they change no answer |
+//! | `store` | `false` of completions and `true` of responses only, which are the defaults: no endpoint returns a completion later, and the run of a response always has its log |
+//! | `metadata` of responses, `stream_options.include_obfuscation: true` | refused |
 //! | `n`, `temperature`, `top_p` | 1 only |
 //! | `frequency_penalty`, `presence_penalty`, `top_logprobs` | 0 only |
 //! | `tools`, `functions`, `stop`, `include` | the empty list only |
@@ -133,6 +135,7 @@ mod guard;
 mod headers;
 mod model;
 mod options;
+mod path_id;
 mod response_object;
 mod response_stream;
 mod responses;

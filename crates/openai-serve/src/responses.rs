@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{Event, Json, RunFilter, RunId, RunStarted, RunStatus, SessionId, TenantId};
 use axum::{
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{StatusCode, Uri},
     response::Response,
 };
@@ -16,6 +16,7 @@ use crate::{
     error::ApiError,
     fields::{RESPONSES, check_fields, unsupported, wants_usage},
     headers::json_response,
+    path_id::PathId,
     response_object::{ResponseHead, response_id, run_of_id},
     response_stream::ResponseWriter,
     shared::Shared,
@@ -31,11 +32,11 @@ pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) 
     respond_to(&shared, request).await.unwrap_or_else(ApiError::into_response)
 }
 
-pub(crate) async fn get(State(shared): State<Arc<Shared>>, Path(id): Path<String>, uri: Uri) -> Response {
+pub(crate) async fn get(State(shared): State<Arc<Shared>>, PathId(id): PathId, uri: Uri) -> Response {
     show(&shared, &id, uri.query()).await.unwrap_or_else(ApiError::into_response)
 }
 
-pub(crate) async fn cancel(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Response {
+pub(crate) async fn cancel(State(shared): State<Arc<Shared>>, PathId(id): PathId) -> Response {
     stop(&shared, &id).await.unwrap_or_else(ApiError::into_response)
 }
 
@@ -91,8 +92,26 @@ async fn session(
         }
         (Some(previous), None) => session_after(shared, previous, repeated).await.map(Some),
         (None, Some("")) => Err(wrong_type("conversation", "the id of a conversation")),
-        (None, conversation) => Ok(conversation.map(|id| (SessionId::new(id), None))),
+        (None, Some(id)) => {
+            let session = SessionId::new(id);
+            check_offered(shared, &session).await?;
+            Ok(Some((session, None)))
+        }
+        (None, None) => Ok(None),
     }
+}
+
+/// Refuses a session whose newest run is of an agent that is not offered.
+async fn check_offered(shared: &Shared, session: &SessionId) -> Result<(), ApiError> {
+    let newest = RunFilter::of_session(session.clone()).top_level().limit(1);
+    let Some(newest) = shared.runs.list(&newest).await?.into_iter().next() else { return Ok(()) };
+    let records = shared.runs.records(&newest.run_id, None).await?.records;
+    if RunStarted::of(&records).is_none_or(|started| shared.model_of(&started.agent).is_some()) {
+        return Ok(());
+    }
+    let message =
+        format!("The conversation '{session}' belongs to an agent that is not offered; use another id.");
+    Err(ApiError::field("conversation_not_found", "conversation", message))
 }
 
 /// Returns the session of a response, which must be the last of its session, with the tenant. A run of an agent that is

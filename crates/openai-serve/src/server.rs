@@ -5,7 +5,8 @@ use std::sync::Arc;
 use archon_types::{Clock, RunService};
 use axum::{
     Router,
-    extract::{Path, Request, State},
+    extract::{Request, State},
+    http::{Method, StatusCode},
     response::Response,
     routing::{get, post},
 };
@@ -13,8 +14,8 @@ use serde_json::json;
 use tower_service::Service as _;
 
 use crate::{
-    chat, error::ApiError, headers::json_response, model::AgentModel, options::ModelServerOptions, responses,
-    shared::Shared,
+    chat, error::ApiError, headers::json_response, model::AgentModel, options::ModelServerOptions,
+    path_id::PathId, responses, shared::Shared,
 };
 
 /// Agents of a program as models of the OpenAI endpoints. Cloning is cheap, and clones share everything.
@@ -80,6 +81,7 @@ impl ModelServer {
             .route(responses, post(responses::create))
             .route(response, get(responses::get))
             .route(cancel, post(responses::cancel))
+            .method_not_allowed_fallback(refuse_method)
             .with_state(self.shared.clone())
     }
 
@@ -107,7 +109,14 @@ async fn list(State(shared): State<Arc<Shared>>) -> Response {
     json_response(&json!({ "object": "list", "data": models }), None)
 }
 
-async fn find(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Response {
+/// Refuses a method that a path does not have, such as the deletion of a response.
+async fn refuse_method(method: Method) -> Response {
+    let message =
+        format!("{method} is not offered at this path; an agent's runs are deleted by its program.");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message).into_response()
+}
+
+async fn find(State(shared): State<Arc<Shared>>, PathId(id): PathId) -> Response {
     match shared.model(&id) {
         Ok(model) => json_response(&model.json(shared.created.as_millis() / 1_000), None),
         Err(error) => ApiError::into_response(error),

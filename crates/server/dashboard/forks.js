@@ -1,5 +1,10 @@
 // A fork of a run: the request, and how the fork goes on. Pure: the requests are functions that the caller gives.
 
+/** Returns true if a run can be forked: the server forks loops only. `kind` is that of its head or of its first record, if known. */
+export function mayFork({ kind }) {
+  return (kind ?? "loop") === "loop";
+}
+
 /** Returns the body of the request: what was left empty is not in it. */
 export function bodyOf(seq, { text = "", agent = "" }) {
   const body = { record: seq };

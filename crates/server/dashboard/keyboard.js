@@ -60,6 +60,8 @@ function move(command, target) {
   const rows = [...document.querySelectorAll("main [data-row]")];
   const to = rowAfter(command, rows.indexOf(target.closest("[data-row]")), rows.length);
   if (to < 0) return false;
+  // A question takes keys only if the person sees its card, not the heading alone.
+  rows[to].closest(".question")?.scrollIntoView({ block: "nearest" });
   rows[to].focus();
   rows[to].scrollIntoView({ block: "nearest" });
   return true;

@@ -43,6 +43,12 @@ export function takesKeys(shownAt, now) {
   return shownAt !== null && now - shownAt >= EARLY_MS;
 }
 
+/** Returns true if a person sees what is between `top` and `bottom`: half of it, or what fills half of a screen of this height. */
+export function isOnScreen({ top, bottom }, height) {
+  const seen = Math.min(bottom, height) - Math.max(top, 0);
+  return seen > 0 && seen >= Math.min(bottom - top, height) / 2;
+}
+
 /** Returns the index of the row to go to; -1 if there is no row. `current` is -1 if no row has the focus. */
 export function rowAfter(command, current, rows) {
   if (rows === 0) return -1;

@@ -12,6 +12,7 @@ import { Failure } from "./states.js";
 const BUSY = ["running", "suspended", "interrupted"];
 const RESUMABLE = ["created", "interrupted", "failed", "limit", "cancelled"];
 
+/** `fork` opens the dialog of a fork; null if the run cannot be forked. */
 export function RunActions({ head, reload, fork }) {
   const [question, setQuestion] = useState(null);
   const { status, run_id: run } = head;
@@ -22,7 +23,7 @@ export function RunActions({ head, reload, fork }) {
     isBusy ? h(RightButton, { right: "operate", onClick: ask("steer") }, "Steer …") : null,
     isBusy || status === "created" ? h(RightButton, { right: "operate", onClick: ask("cancel") }, "Cancel …") : null,
     RESUMABLE.includes(status) ? h(RightButton, { right: "operate", onClick: ask("resume") }, "Resume …") : null,
-    h(RightButton, { right: "operate", onClick: fork }, "Fork …"),
+    fork === null ? null : h(RightButton, { right: "operate", onClick: fork }, "Fork …"),
     head.session ? h("a", { class: "button", href: link(["playground", head.session]) }, "Go on in the playground") : null,
     isBusy ? null : h(RightButton, { right: "administer", kind: "danger", onClick: ask("delete") }, "Delete …"),
     DialogOf === null ? null : h(DialogOf, { run, reload, onClose: ask(null) }));

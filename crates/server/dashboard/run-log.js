@@ -3,7 +3,8 @@
 import { useEffect, useMemo, useReducer } from "./hooks.js";
 import * as api from "./api.js";
 import { Transcript, foldAll, statusAfter } from "./fold.js";
-import { watch } from "./stream.js";
+import { Retries } from "./pause.js";
+import { isFinal, watch } from "./stream.js";
 
 /** The number of records that are read at first. */
 const FIRST = 200;
@@ -14,13 +15,15 @@ export class RunLog {
   /** The records, in order and without a gap; the first may be in the middle of the log. */
   records = [];
   transcript = new Transcript();
-  /** `loading`, `live`, `waiting`, `hidden`, `ended` or `failed`. */
+  /** `loading`, `live`, `waiting` (also for the next try after a failure), `hidden`, `ended` or `failed`. */
   state = "loading";
   problem = null;
   damage = null;
   isLoadingOlder = false;
   #run;
   #stream = null;
+  /** The tries to read the newest records; the stream has its own. */
+  #retries = new Retries();
   #changed = () => {};
   #control = new AbortController();
 
@@ -45,21 +48,34 @@ export class RunLog {
   /** Reads the newest records and, unless it is only looked back at, watches the run. `changed` is called after each change. */
   async open(changed, { isLive = true } = {}) {
     this.#changed = changed;
+    await this.#read(isLive);
+  }
+
+  async #read(isLive) {
     try {
       const page = await api.records(this.#run, { last: FIRST }, this.#control.signal);
       this.damage = page.damage ?? null;
       this.records = page.records;
       this.transcript = foldAll(this.records);
+      this.problem = null;
       if (isLive) this.#watch();
       else this.state = "ended";
     } catch (problem) {
+      if (this.#control.signal.aborted) return;
       this.#fail(problem);
+      if (!isFinal(problem)) this.#readLater(isLive);
     }
     this.#changed();
   }
 
+  /** Reads again after a pause; a page that nobody sees reads nothing. */
+  #readLater(isLive) {
+    this.#retries.plan(() => (document.hidden ? this.#readLater(isLive) : this.#read(isLive)));
+  }
+
   close() {
     this.#control.abort();
+    this.#retries.stop();
     this.#stream?.close();
     this.#changed = () => {};
   }
@@ -105,12 +121,13 @@ export class RunLog {
 
   #setState(state) {
     this.state = state;
+    // What had failed works again.
+    if (state === "live" || state === "ended") this.problem = null;
     this.#changed();
   }
 
   #fail(problem) {
-    if (problem.name === "AbortError") return;
-    [this.state, this.problem] = ["failed", problem];
+    [this.state, this.problem] = [isFinal(problem) ? "failed" : "waiting", problem];
   }
 
   #apply(events) {

@@ -12,14 +12,18 @@ export function Empty({ title, children }) {
   return h("div", { class: "state" }, h("p", { class: "strong" }, title), h("p", null, children));
 }
 
-/** Shows a problem document: what failed, on what, and what to do. */
-export function Failure({ problem, retry }) {
+/**
+ * Shows a problem document: what failed, on what, and what to do. `retry` is the function of a button, and `isRetried` is
+ * true if the page tries again by itself.
+ */
+export function Failure({ problem, retry, isRetried = false }) {
   if (!problem) return null;
   return h("div", { class: "failure", role: "alert" },
     h("p", { class: "strong" }, h("span", { "aria-hidden": "true" }, "✗ "), problem.title || "The request failed"),
     h("p", null, problem.detail || problem.message),
     problem.advice ? h("p", null, `What to do: ${problem.advice}.`.replace(/\.\.$/, ".")) : null,
     problem.rule ? h("p", { class: "dim" }, "Rule: ", h("code", null, problem.rule)) : null,
+    isRetried ? h("p", null, "The page tries again.") : null,
     retry ? h("button", { type: "button", onClick: retry }, "Try again") : null);
 }
 

@@ -1,17 +1,19 @@
 // The stream of events of one run. A tab has at most one: over HTTP/1.1 a browser opens six connections to a server.
 
 import * as api from "./api.js";
+import { Retries } from "./pause.js";
 
 /** The stream that this tab has open. */
 let current = null;
 
-/** The pause before a stream that the server refused is opened again, in milliseconds: the first, and the longest. */
-const PAUSES = [1000, 30_000];
+/** The statuses of an answer that another try does not change: signed out, no right, no such run. */
+const FINAL = new Set([401, 403, 404]);
 const ENDED = new Set(["finished", "failed", "limit", "cancelled"]);
 
 /**
  * Watches a run from the record after `after` on; every other stream of this tab is closed. `on` has `events` (a list of
- * `{record}` and `{delta}`, once per frame), `state` (`live`, `waiting` or `hidden`), `end` and `failure`.
+ * `{record}` and `{delta}`, once per frame), `state` (`live`, `waiting` or `hidden`), `end` and `failure`. After a failure
+ * that is not final, the stream is opened again.
  *
  * A page that nobody sees has no stream. It goes on behind the last record once it is seen again, so no record is lost.
  */
@@ -21,6 +23,11 @@ export function watch(run, after, on) {
   return current;
 }
 
+/** Returns true if a request that failed would fail again. */
+export function isFinal(problem) {
+  return FINAL.has(problem.status);
+}
+
 class Stream {
   #run;
   #after;
@@ -28,8 +35,7 @@ class Stream {
   #source = null;
   #queue = [];
   #frame = null;
-  #timer = null;
-  #pause = PAUSES[0];
+  #retries = new Retries();
   #isClosed = false;
 
   constructor(run, after, on) {
@@ -57,14 +63,11 @@ class Stream {
   };
 
   #open() {
-    clearTimeout(this.#timer);
+    this.#retries.stop();
     const query = this.#after < 0 ? {} : { after: this.#after };
     const source = new EventSource(api.address(["runs", this.#run, "events"], query));
     this.#source = source;
-    source.addEventListener("open", () => {
-      this.#pause = PAUSES[0];
-      this.#on.state("live");
-    });
+    source.addEventListener("open", () => this.#on.state("live"));
     source.addEventListener("record", ({ data }) => this.#push({ record: JSON.parse(data) }));
     source.addEventListener("delta", ({ data }) => this.#push({ delta: JSON.parse(data) }));
     source.addEventListener("end", () => this.#end());
@@ -78,7 +81,11 @@ class Stream {
 
   #push(event) {
     const { record } = event;
-    if (record !== undefined && record.type !== "log_unavailable") this.#after = Math.max(this.#after, record.seq);
+    if (record !== undefined && record.type !== "log_unavailable") {
+      this.#after = Math.max(this.#after, record.seq);
+      // Only a record shows that the server works: a stream may open and fail at once.
+      this.#retries.reset();
+    }
     this.#queue.push(event);
     this.#frame ??= requestAnimationFrame(this.#flush);
   }
@@ -97,10 +104,20 @@ class Stream {
     this.close();
   }
 
+  /** The server cannot go on, for instance because its database restarts. */
   #fail(problem) {
     this.#flush();
+    this.#stop();
     this.#on.failure(problem);
-    this.close();
+    if (isFinal(problem)) this.close();
+    else this.#openLater();
+  }
+
+  #openLater() {
+    this.#retries.plan(() => {
+      // A hidden page opens its stream once it is seen.
+      if (!this.#isClosed && !document.hidden && this.#source === null) this.#open();
+    });
   }
 
   /** A refusal has no reason here, so the run is asked for: it has ended, or the answer says why. */
@@ -112,16 +129,13 @@ class Stream {
       if (ENDED.has(head.status)) return this.#end();
     } catch (problem) {
       if (this.#isClosed) return;
-      if (problem.status === 404 || problem.status === 403 || problem.status === 401) return this.#fail(problem);
+      if (isFinal(problem)) return this.#fail(problem);
     }
-    this.#timer = setTimeout(() => {
-      if (!this.#isClosed && !document.hidden && this.#source === null) this.#open();
-    }, this.#pause);
-    this.#pause = Math.min(PAUSES[1], this.#pause * 2);
+    this.#openLater();
   }
 
   #stop() {
-    clearTimeout(this.#timer);
+    this.#retries.stop();
     this.#source?.close();
     this.#source = null;
   }

@@ -1,14 +1,14 @@
 // The inbox: the open questions of all runs, oldest first, each answered with one key.
 
 import { h } from "./preact.js";
-import { useEffect, useRef, useState } from "./hooks.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./hooks.js";
 import { announce } from "./announce.js";
 import { runsOf, waysOf } from "./answers.js";
 import * as api from "./api.js";
 import { useData, useNow } from "./data.js";
 import { plural } from "./format.js";
 import { useCommands } from "./keyboard.js";
-import { takesKeys } from "./keys.js";
+import { isOnScreen, takesKeys } from "./keys.js";
 import { useMe } from "./me.js";
 import { QuestionCard } from "./question-card.js";
 import { link } from "./route.js";
@@ -82,23 +82,63 @@ function Questions({ questions, request, run, reload }) {
 /** The question that takes keys: chosen by its id, so that no other question gets the key as the list changes. */
 function useSelection(open, request) {
   const [chosen, select] = useState(request);
-  const isThere = open.some((question) => question.request_id === chosen);
-  const selected = isThere ? chosen : (open[0]?.request_id ?? null);
-  const shownAt = useRef(null);
-  useEffect(() => {
-    shownAt.current = Date.now();
+  const isOpen = (id) => open.some((question) => question.request_id === id);
+  const selected = isOpen(chosen) ? chosen : (open[0]?.request_id ?? null);
+  const before = useRef(null);
+  useLayoutEffect(() => {
+    // The selected question has left: the person must see which one takes keys now.
+    if (selected !== null && before.current !== null && !isOpen(before.current)) show(selected);
+    before.current = selected;
   }, [selected]);
-  useEffect(() => {
-    if (request !== null) document.getElementById(`q-${request}`)?.focus();
-  }, [request, isThere]);
+  const hasRequest = request !== null && isOpen(request);
+  useLayoutEffect(() => {
+    if (hasRequest) show(request);
+  }, [request, hasRequest]);
+  const shownAt = useShownAt(selected);
   return { selected, select, shownAt };
+}
+
+/**
+ * Brings the card of a question onto the screen, its heading in any case, and gives the heading the focus. The focus selects
+ * the question and so draws all cards again, whose buttons then see that they have moved, and take no click for a moment.
+ */
+function show(id) {
+  const heading = document.getElementById(`q-${id}`);
+  heading.closest(".question").scrollIntoView({ block: "nearest" });
+  heading.focus();
+}
+
+/**
+ * Returns a function that says since when the question is on the screen and selected, without a break; null if it is not on
+ * the screen.
+ */
+function useShownAt(selected) {
+  const shown = useRef({ id: null, at: null }).current;
+  const look = () => {
+    const card = document.getElementById(`q-${shown.id}`)?.closest(".question");
+    const isSeen = card && !document.hidden && isOnScreen(card.getBoundingClientRect(), innerHeight);
+    shown.at = isSeen ? (shown.at ?? Date.now()) : null;
+    return shown.at;
+  };
+  // After each change of the page: a card above may have left.
+  useLayoutEffect(() => {
+    if (shown.id !== selected) Object.assign(shown, { id: selected, at: null });
+    look();
+  });
+  useEffect(() => {
+    const events = ["scroll", "resize", "visibilitychange"];
+    // Captured, since some of these events do not rise to the window.
+    events.forEach((name) => addEventListener(name, look, { capture: true, passive: true }));
+    return () => events.forEach((name) => removeEventListener(name, look, { capture: true }));
+  }, []);
+  return look;
 }
 
 /** A key that is pressed before the question was on the screen for a moment was not meant for it. */
 function useAnswerKeys({ question, shownAt, send, setForm, isBusy }) {
   const { may } = useMe();
   const answers = (does, act) => () => {
-    const isReady = question !== undefined && may("operate") && !isBusy && takesKeys(shownAt.current, Date.now());
+    const isReady = question !== undefined && may("operate") && !isBusy && takesKeys(shownAt(), Date.now());
     if (!isReady || !waysOf(question).some((way) => way.does === does)) return false;
     act();
     return true;

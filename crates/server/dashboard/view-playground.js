@@ -8,6 +8,7 @@ import { Field, RightButton } from "./controls.js";
 import { useConversation } from "./conversation.js";
 import { useAction, useData } from "./data.js";
 import { ForkDialog } from "./fork-dialog.js";
+import { mayFork } from "./forks.js";
 import { useMe } from "./me.js";
 import { link, runLink } from "./route.js";
 import { Empty, Failure, Guarded, Loading } from "./states.js";
@@ -36,7 +37,8 @@ function Talk({ session, first }) {
         : h("p", null, "Session ", h("a", { href: link(["sessions", conversation.session]) }, conversation.session)),
       newest === null ? null : h("p", null, "Run ", h("a", { href: runLink(newest.run) }, newest.run), " ", h(Status, { status: newest.status ?? "created" })),
       conversation.session === null ? null : h("a", { class: "button", href: link(["playground"]) }, "New conversation")),
-    h(Failure, { problem: conversation.problem ?? newest?.problem ?? null }),
+    h(Failure, { problem: conversation.problem }),
+    h(Failure, { problem: newest?.problem ?? null, isRetried: newest?.state === "waiting" }),
     h(Messages, { conversation, fork: (run, seq) => setFork({ run, seq }) }),
     status === "suspended" ? h("p", { class: "warn" }, "The run waits for an answer: ", h("a", { href: link(["approvals"], { run: newest.run }) }, "open the inbox"), ".") : null,
     h(Composer, { conversation, agent }),
@@ -61,8 +63,8 @@ function Messages({ conversation, fork }) {
   const { may } = useMe();
   if (isLoading) return h(Loading, { what: "the conversation" });
   if (items.length === 0) return h(Empty, { title: "Nothing was said yet." }, "Write a message below. The run is kept in the list of runs.");
-  const row = ({ log, item }) =>
-    h(TranscriptItem, { item, version: item.version, run: log.run, fork: may("operate") ? (seq) => fork(log.run, seq) : null });
+  const forkOf = (log) => (may("operate") && mayFork(log.transcript.started ?? {}) ? (seq) => fork(log.run, seq) : null);
+  const row = ({ log, item }) => h(TranscriptItem, { item, version: item.version, run: log.run, fork: forkOf(log) });
   return h(VirtualList, {
     items, keyOf: ({ log, item }) => `${log.run} ${item.key}`, row, estimate: 90, follow: true, label: "Conversation",
     kind: "transcript", onTop: () => conversation.logs[0]?.older(),

@@ -66,7 +66,7 @@ function RecordDetail({ log, seq, fork }) {
       h("h2", null, `Record ${seq}`),
       seq > 0 ? h("a", { href: runLink(log.run, seq - 1) }, "before") : null,
       seq < last ? h("a", { href: runLink(log.run, seq + 1) }, "next") : null,
-      may("operate") ? h("button", { type: "button", onClick: () => fork(seq) }, "Fork here …") : null),
+      fork !== null && may("operate") ? h("button", { type: "button", onClick: () => fork(seq) }, "Fork here …") : null),
     h(Failure, { problem }),
     record !== null
       ? h(JsonText, { value: record, label: `Record ${seq} as JSON` })

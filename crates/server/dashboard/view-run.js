@@ -7,6 +7,7 @@ import * as api from "./api.js";
 import { Facts, Tabs } from "./controls.js";
 import { useData, useNow } from "./data.js";
 import { ForkDialog } from "./fork-dialog.js";
+import { mayFork } from "./forks.js";
 import { ago, dateTime, duration, oneLine } from "./format.js";
 import { link, runLink } from "./route.js";
 import { RunActions } from "./run-actions.js";
@@ -54,11 +55,11 @@ function RunWithLog({ head, name, place, reload }) {
     if (status === "running" || status === "suspended" || isBehind) log.watchAgain();
   }, [log, status, updated]);
   const Part = (PARTS.find(([known]) => known === name) ?? PARTS[0])[2];
-  const fork = (seq) => setForkAt(seq);
+  const fork = mayFork(head) ? (seq) => setForkAt(seq) : null;
   return h("div", { class: "loaded" },
-    h(RunActions, { head, reload, fork: () => setForkAt(log.records.at(-1)?.seq ?? 0) }),
+    h(RunActions, { head, reload, fork: fork && (() => fork(log.records.at(-1)?.seq ?? 0)) }),
     h(PartTabs, { run: head.run_id, name }),
-    h(Failure, { problem: log.problem }),
+    h(Failure, { problem: log.problem, isRetried: log.state === "waiting" }),
     log.damage ? h("p", { class: "warn", role: "note" }, `The log is damaged after these records: ${log.damage}`) : null,
     h(Part, { head, log, seq: place, fork }),
     forkAt === null ? null : h(ForkDialog, { run: head.run_id, seq: forkAt, onClose: () => setForkAt(null) }));

@@ -136,9 +136,22 @@ pub struct AccessToken {
 }
 
 impl AccessToken {
-    /// Creates a token. The name is for people: it is in the log of the server, and in the reason of a cancel.
-    pub fn new(name: impl Into<String>, secret: impl Into<Secret>, role: Role, scope: Scope) -> Self {
-        Self { name: name.into(), secret: secret.into(), role, scope, limits: TokenLimits::default() }
+    /// Creates a token. The name is for people: it is in the log of the server, and in the reason of a cancel. Take a
+    /// random secret of at least 16 bytes: whoever guesses it has the role.
+    ///
+    /// # Errors
+    /// The secret is blank, for instance because its environment variable is empty.
+    pub fn new(
+        name: impl Into<String>,
+        secret: impl Into<Secret>,
+        role: Role,
+        scope: Scope,
+    ) -> Result<Self, ServeError> {
+        let (name, secret) = (name.into(), secret.into());
+        if secret.expose().trim().is_empty() {
+            return Err(ServeError::BlankToken(name));
+        }
+        Ok(Self { name, secret, role, scope, limits: TokenLimits::default() })
     }
 
     /// Creates a token that is random. Without [`secret`](Self::secret) it is of use for one-time links only.
@@ -148,7 +161,7 @@ impl AccessToken {
     pub fn random(name: impl Into<String>, role: Role, scope: Scope) -> Result<Self, ServeError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(ServeError::Random)?;
-        Ok(Self::new(name, hex(&bytes), role, scope))
+        Self::new(name, hex(&bytes), role, scope)
     }
 
     /// Returns the secret text of the token.

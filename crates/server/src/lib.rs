@@ -67,7 +67,7 @@
 //! #     listener: L,
 //! # ) -> Result<(), archon_server::ServeError> {
 //! let hosts = AllowedHosts::new(["localhost:8080", "127.0.0.1:8080"]);
-//! let token = AccessToken::new("ann", secret, Role::Operator, Scope::new(runs));
+//! let token = AccessToken::new("ann", secret, Role::Operator, Scope::new(runs))?;
 //! let server = Server::new(hosts, [token], clock, ServerOptions::default());
 //! println!("http://localhost:8080{}", server.one_time_link("ann")?);
 //! serve(server.router(), listener, &ServeOptions::default(), server.end()).await

@@ -21,7 +21,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub struct RequestLog {
     path: PathBuf,
-    file: Mutex<File>,
+    file: Mutex<LogFile>,
+}
+
+#[derive(Debug)]
+struct LogFile {
+    file: File,
+    /// True if the last write may have left a part of a line, for instance on a full disk.
+    is_torn: bool,
 }
 
 impl RequestLog {
@@ -45,22 +52,15 @@ impl RequestLog {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&path)?;
         // A process that died in the middle of a line leaves a part of it.
-        if !ends_with_newline(&mut file)? {
-            file.write_all(b"\n")?;
-        }
-        Ok(Self { path, file: Mutex::new(file) })
+        let is_torn = !ends_with_newline(&mut file)?;
+        Ok(Self { path, file: Mutex::new(LogFile { file, is_torn }) })
     }
 
     /// Adds a line.
     pub(crate) async fn add(self: Arc<Self>, request: LoggedRequest) -> io::Result<()> {
         let mut line = serde_json::to_vec(&request)?;
         line.push(b'\n');
-        in_background(move || {
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.write_all(&line)?;
-            file.sync_data()
-        })
-        .await
+        in_background(move || self.file.lock().unwrap_or_else(PoisonError::into_inner).add(&line)).await
     }
 
     /// Returns the requests with one of these targets, oldest first. A line that is damaged is left out.
@@ -79,6 +79,19 @@ impl RequestLog {
             Ok(found)
         })
         .await
+    }
+}
+
+impl LogFile {
+    /// Writes a line to the storage medium, behind the part of a line that an earlier write left.
+    fn add(&mut self, line: &[u8]) -> io::Result<()> {
+        let was_torn = std::mem::replace(&mut self.is_torn, true);
+        if was_torn {
+            self.file.write_all(b"\n")?;
+        }
+        self.file.write_all(line)?;
+        self.is_torn = false;
+        self.file.sync_data()
     }
 }
 
@@ -157,6 +170,19 @@ mod tests {
         let expected = [request("ann", Some("r1")), request("ann", Some("q1")), request("cy", Some("r1"))];
         assert_eq!(find(&log, &["r1", "q1"]).await, expected);
         assert_eq!(find(&log, &["r3"]).await, []);
+    }
+
+    #[tokio::test]
+    async fn add_after_a_write_that_failed_in_the_middle_of_a_line_begins_a_new_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Arc::new(RequestLog::open(folder.path().join("requests.jsonl")).unwrap());
+        {
+            let mut file = log.file.lock().unwrap();
+            file.file.write_all(b"{\"at\":").unwrap();
+            file.is_torn = true;
+        }
+        log.clone().add(request("ann", Some("r1"))).await.unwrap();
+        assert_eq!(find(&log, &["r1"]).await, [request("ann", Some("r1"))]);
     }
 
     #[cfg(unix)]

@@ -86,6 +86,9 @@ pub enum ServeError {
         "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, give the server a certificate (`ServeOptions::with_tls`), or put a proxy with TLS before it and say so"
     )]
     BeyondLoopback(SocketAddr),
+    /// A token has no secret, so that everybody would have its role.
+    #[error("the token {0:?} has a blank secret; set it to a random text of at least 16 bytes")]
+    BlankToken(String),
     /// A link was wanted for a token that the server does not have.
     #[error("the server has no token with the name {0:?}; use the name of one of its tokens")]
     UnknownToken(String),

@@ -60,16 +60,20 @@ pub(crate) async fn of_runs(call: Call) -> Reply {
     let mut filter = RunFilter::all().top_level().limit(limit);
     (filter.session, filter.tenant) = (query.session, query.tenant);
     let heads = call.runs().list(&filter).await?;
+    let is_cut = heads.len() == limit;
     let (mut rows, mut total) = (Vec::with_capacity(heads.len()), Spending::default());
     let mut performance = Performance::default();
     for head in heads {
-        let records = call.runs().records(&head.run_id, None).await?.records;
+        let records = match call.runs().records(&head.run_id, None).await {
+            // Deleted meanwhile.
+            Err(error) if error.http_status() == 404 => continue,
+            salvaged => salvaged?.records,
+        };
         let row = RunUsage::of(&head, &records);
         performance.add_run(&records);
         total += row.spending();
         rows.push(row);
     }
-    let is_cut = rows.len() == limit;
     let performance = performance.summary();
     json(
         StatusCode::OK,

@@ -27,6 +27,7 @@ impl AnswerRuns for Runs {
 
     fn cancel<'a>(&'a self, run: &'a RunId, reason: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
         Box::pin(async move {
+            self.check_folder(run).await?;
             self.post(run, InboxRequest::Cancel { reason: reason.to_owned() }).await?;
             // The process that works on the run reads its inbox.
             self.resume_for_inbox(run).await
@@ -158,6 +159,23 @@ impl Runs {
         match self.archon().post(run, request).await {
             Err(RunError::Journal(JournalError::UnknownRun { .. })) => Err(self.unknown(run).await),
             posted => posted,
+        }
+    }
+
+    /// Refuses a run of another folder that no process works on, before anything is stored for it.
+    async fn check_folder(&self, run: &RunId) -> Result<(), RunError> {
+        let root = match self.root(run).await {
+            Err(RunError::Journal(JournalError::UnknownRun { .. })) => return Err(self.unknown(run).await),
+            root => root?,
+        };
+        let status = self.head(&root).await?.status;
+        if status.has_ended() || status == RunStatus::Running {
+            return Ok(());
+        }
+        let records = self.archon().journal.read(&root).await?;
+        match self.agent_of(&root, &records).await {
+            Err(error @ RunError::OtherFolder { .. }) => Err(error),
+            _ => Ok(()),
         }
     }
 

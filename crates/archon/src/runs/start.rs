@@ -12,7 +12,12 @@ use archon_types::{
 use futures_util::StreamExt;
 
 use super::{
-    Runs, going_back::PointOfSession, person_requests::PersonRequests, unread::NextRun, watching::POLL,
+    Runs,
+    delivery::{delivery_of, with_deliveries},
+    going_back::PointOfSession,
+    person_requests::PersonRequests,
+    unread::NextRun,
+    watching::POLL,
 };
 use crate::{RunOptions, archon::local, claim::run_named};
 
@@ -136,7 +141,7 @@ impl Runs {
     async fn start_run(&self, request: StartRun) -> Result<StartedRun, RunError> {
         let archon = self.archon();
         let now = archon.clock.now();
-        let prompts: Vec<_> = request.prompts.iter().map(|prompt| prompt.clone().dated(now)).collect();
+        let mut prompts: Vec<_> = request.prompts.iter().map(|prompt| prompt.clone().dated(now)).collect();
         // A loop's prompt may be a picture without text.
         let is_loop = matches!(request.kind, RunKind::Loop | RunKind::Parallel);
         if !(is_loop && prompts.iter().any(|prompt| !is_empty(prompt))) {
@@ -152,6 +157,14 @@ impl Runs {
             && let Some(before) = self.started_before(run, key, &tenant, &request).await?
         {
             return Ok(before);
+        }
+        if let (Some(run), Some(session), WhenBusy::Queue | WhenBusy::Steer) =
+            (&keyed, &request.session, request.when_busy)
+        {
+            prompts = with_deliveries(prompts, run);
+            if let Some(before) = self.undelivered(&mut prompts, session, &tenant).await? {
+                return Ok(before);
+            }
         }
         let own = archon.agent.options().agent_id.clone();
         let agent = self.agent(request.kind, request.agent.as_ref().unwrap_or(&own))?;
@@ -322,12 +335,16 @@ impl Runs {
         let archon = self.archon();
         let mut ids = Vec::new();
         for message in prompts.iter().cloned() {
-            let entry = archon.inbox_entry(match when_busy {
+            let delivery = delivery_of(&message).map(str::to_owned);
+            let mut entry = archon.inbox_entry(match when_busy {
                 WhenBusy::Steer => InboxRequest::Steer { message },
                 _ => InboxRequest::FollowUp { message },
             });
+            entry.id = delivery.unwrap_or(entry.id);
             ids.push(entry.id.clone());
             match archon.post_entry(run, entry).await {
+                // Another process has put in the message of a request with the same key.
+                Err(RunError::Journal(JournalError::Posted { .. })) => {}
                 Err(
                     RunError::Refused(RunRefused::Ended { .. })
                     | RunError::Journal(JournalError::UnknownRun { .. }),

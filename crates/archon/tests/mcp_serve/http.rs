@@ -153,7 +153,7 @@ async fn bodies_and_sessions_have_limits_and_requests_without_a_session_do_not_c
 }
 
 #[tokio::test]
-async fn address_beyond_loopback_needs_a_token_and_the_names_of_its_hosts() {
+async fn address_beyond_loopback_needs_a_token_a_proxy_and_the_names_of_its_hosts() {
     let serve = async |options: HttpServerOptions| {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let end = CancellationToken::new();
@@ -162,6 +162,8 @@ async fn address_beyond_loopback_needs_a_token_and_the_names_of_its_hosts() {
     };
     assert!(matches!(serve(HttpServerOptions::default()).await, Err(ToolServerError::NoToken(_))));
     let with_token = HttpServerOptions::default().with_token("token-1");
+    assert!(matches!(serve(with_token.clone()).await, Err(ToolServerError::NotEncrypted(_))));
+    let with_token = with_token.with_proxy();
     assert!(matches!(serve(with_token.clone()).await, Err(ToolServerError::NoHosts(_))));
     assert!(serve(with_token.with_hosts(["tools.example"])).await.is_ok());
 }

@@ -130,7 +130,7 @@ async fn fields_that_change_no_answer_are_accepted() {
     let site = Site::new();
     let mut body = request("hello");
     let extra = json!({
-        "user": "ann", "metadata": { "a": "b" }, "store": true, "service_tier": "auto", "n": 1,
+        "user": "ann", "metadata": { "a": "b" }, "store": false, "service_tier": "auto", "n": 1,
         "temperature": 1.0, "parallel_tool_calls": true, "tools": [], "tool_choice": "auto",
         "max_tokens": null, "response_format": { "type": "text" },
     });

@@ -190,11 +190,29 @@ async fn previous_response_of_a_tenant_continues_its_session_and_one_of_an_agent
     let head = runs.get(&second.run()).await.unwrap();
     assert_eq!((head.tenant, head.session), (Some("anna".into()), Some(first.session)));
 
-    let hidden = runs.start(StartRun::new("first").agent("clerk")).await.unwrap().run;
-    runs.reply(&hidden).await.ended();
-    next["previous_response_id"] = json!(format!("resp_{hidden}"));
+    let hidden = runs.start(StartRun::new("first").agent("clerk")).await.unwrap();
+    runs.reply(&hidden.run).await.ended();
+    next["previous_response_id"] = json!(format!("resp_{}", hidden.run));
     let refused = site.post(RESPONSES, &next).await;
     assert_eq!(refused.refusal(), (400, "previous_response_not_found", Some("previous_response_id")));
+    let mut next = request("recall");
+    next["conversation"] = json!(hidden.session);
+    let refused = site.post(RESPONSES, &next).await;
+    assert_eq!(refused.refusal(), (400, "conversation_not_found", Some("conversation")));
+}
+
+#[tokio::test]
+async fn method_that_a_path_does_not_have_and_id_that_is_no_text_are_refused_as_errors_of_the_endpoints() {
+    let site = Site::new();
+    for (method, path, expected) in [
+        ("DELETE", "/v1/responses/resp_1", (405, "method_not_allowed", None)),
+        ("GET", CHAT, (405, "method_not_allowed", None)),
+        ("GET", "/v1/responses/%FF", (400, "invalid_id", None)),
+        ("GET", "/v1/models/%FF", (400, "invalid_id", None)),
+    ] {
+        let refused = site.send(Site::request(method, path, &Json::Null, None)).await;
+        assert_eq!(refused.refusal(), expected, "{method} {path}");
+    }
 }
 
 #[tokio::test]

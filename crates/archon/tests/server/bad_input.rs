@@ -11,7 +11,7 @@ use archon::{
             http::StatusCode,
         },
     },
-    types::{BoxFuture, Record, RunAgent, StartRuns},
+    types::{BoxFuture, Journal, Record, RunAgent, StartRuns},
 };
 use archon_testkit::Ended;
 use futures_util::{StreamExt, stream};
@@ -183,6 +183,7 @@ async fn run_of_another_folder_is_refused_with_the_folder_and_its_question_stays
     for (path, body) in [
         (answer, json!({ "answer": "approve" })),
         (format!("/v1/runs/{run}/resume"), json!({})),
+        (format!("/v1/runs/{run}/cancel"), json!({ "reason": "no more" })),
         (format!("/v1/runs/{run}/fork"), json!({ "text": "Go to Rome." })),
     ] {
         let refused = site.post(&path, body).await;
@@ -191,4 +192,6 @@ async fn run_of_another_folder_is_refused_with_the_folder_and_its_question_stays
         assert!(refused.body["advice"].as_str().unwrap().contains("archon approvals"), "{refused:?}");
     }
     assert_eq!(site.get("/v1/approvals").await.body["approvals"][0]["request_id"], request);
+    // The cancel was not stored for the folder of the run.
+    assert!(world.journal.inbox().unwrap().waiting(&run).await.unwrap().is_empty());
 }

@@ -120,7 +120,7 @@ async fn agents_are_those_of_the_service_with_the_descriptions_of_the_scope() {
         ])
     );
     let scope = Scope::new(Arc::new(site.runs.for_tenant("anna"))).with_description("walker", "It walks.");
-    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope);
+    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).unwrap();
     let clock = Arc::new(site.clock.clone());
     let site = site.with(&Server::new(AllowedHosts::new([HOST]), [token], clock, ServerOptions::default()));
     let agents = site.get("/v1/agents").await.body["agents"].clone();
@@ -157,7 +157,7 @@ async fn graph_has_the_subtasks_of_a_plan_with_their_states() {
     }));
     let runs = Runs::new(agent).with_agent(planning.run_agent());
     let scope = Scope::new(Arc::new(runs.clone()));
-    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope);
+    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).unwrap();
     let clock = Arc::new(site.clock.clone());
     let site = site.with(&Server::new(AllowedHosts::new([HOST]), [token], clock, ServerOptions::default()));
     let run = runs.start(StartRun::new("Walk").kind(RunKind::Plan)).await.unwrap().run;

@@ -76,7 +76,7 @@ async fn with_memory(site: Site, options: ServerOptions) -> Site {
     store.apply(vec![MemoryChange::put(entry)]).await.unwrap();
     let scope = Scope::new(Arc::new(site.runs.clone())).with_memories(Arc::new(store));
     let limits = TokenLimits::default().with_requests_per_minute(100_000);
-    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).with_limits(limits);
+    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).unwrap().with_limits(limits);
     let (hosts, clock) = (AllowedHosts::new([crate::world::HOST]), Arc::new(site.clock.clone()));
     site.with(&Server::new(hosts, [token], clock, options))
 }

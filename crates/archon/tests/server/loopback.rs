@@ -82,7 +82,8 @@ impl Process {
 }
 
 fn server(runs: &Runs, hosts: AllowedHosts) -> Server {
-    let token = AccessToken::new("ann", "token-1", Role::Operator, Scope::new(Arc::new(runs.clone())));
+    let token =
+        AccessToken::new("ann", "token-1", Role::Operator, Scope::new(Arc::new(runs.clone()))).unwrap();
     Server::new(hosts, [token], Arc::new(archon::SystemClock), ServerOptions::default())
 }
 

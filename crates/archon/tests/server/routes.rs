@@ -301,7 +301,7 @@ async fn memories_are_listed_and_searched_in_the_store_of_the_token() {
         |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
     store.apply(vec![entry("a", "Anna likes tea"), entry("b", "Ben likes coffee")]).await.unwrap();
     let scope = Scope::new(Arc::new(site.runs.clone())).with_memories(Arc::new(store));
-    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope);
+    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).unwrap();
     let clock = Arc::new(site.clock.clone());
     let site = site.with(&Server::new(AllowedHosts::new([HOST]), [token], clock, ServerOptions::default()));
     let ids = |body: &Json| -> Vec<String> {

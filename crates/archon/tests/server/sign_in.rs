@@ -103,7 +103,7 @@ async fn cookie_ends_with_its_time_and_outlives_the_server() {
 async fn cookies_of_two_servers_on_one_host_stand_side_by_side() {
     let site = World::new().site();
     let scope = Scope::new(Arc::new(site.runs.clone()));
-    let token = AccessToken::new("other", "other-secret", Role::Viewer, scope);
+    let token = AccessToken::new("other", "other-secret", Role::Viewer, scope).unwrap();
     let hosts = AllowedHosts::new([HOST]);
     let clock = Arc::new(site.clock.clone());
     let second = Server::new(hosts, [token], clock, ServerOptions::default());

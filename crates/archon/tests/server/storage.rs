@@ -140,7 +140,7 @@ async fn stopped_database_of_memories_answers_as_such_and_runs_go_on() {
     let site = World::new().site();
     let store = Arc::new(StoppedStore(Collection::root()));
     let scope = Scope::new(Arc::new(site.runs.clone())).with_memories(store);
-    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope);
+    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).unwrap();
     let clock = Arc::new(site.clock.clone());
     let site = site.with(&Server::new(AllowedHosts::new([HOST]), [token], clock, ServerOptions::default()));
     for path in ["/v1/memories", "/v1/memories?text=tea"] {
@@ -208,6 +208,7 @@ async fn run_of_another_journal_ends_while_the_database_of_the_server_is_stopped
     let others = other.runs();
     let tokens = [("admin", &site.runs), ("other", &others)].map(|(name, runs)| {
         AccessToken::new(name, format!("{name}-secret"), Role::Admin, Scope::new(Arc::new(runs.clone())))
+            .unwrap()
     });
     let clock = Arc::new(site.clock.clone());
     let server = Server::new(AllowedHosts::new([HOST]), tokens, clock, ServerOptions::default());

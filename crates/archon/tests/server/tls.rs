@@ -39,7 +39,8 @@ impl Process {
         let runs = world.runs();
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let token = AccessToken::new("ann", "token-1", Role::Operator, Scope::new(Arc::new(runs.clone())));
+        let token =
+            AccessToken::new("ann", "token-1", Role::Operator, Scope::new(Arc::new(runs.clone()))).unwrap();
         let (hosts, clock) = (AllowedHosts::of_address(address, []), Arc::new(archon::SystemClock));
         let server = Server::new(hosts, [token], clock, ServerOptions::default());
         let identity = TlsIdentity::from_pem(CERTIFICATE, KEY).unwrap();

@@ -114,9 +114,9 @@ impl World {
         let all = Scope::new(Arc::new(runs.clone()));
         let anna = Scope::new(Arc::new(runs.for_tenant("anna")));
         let mut tokens: Vec<_> = Role::ALL
-            .map(|role| AccessToken::new(role.as_str(), format!("{role}-secret"), role, all.clone()))
+            .map(|role| AccessToken::new(role.as_str(), format!("{role}-secret"), role, all.clone()).unwrap())
             .into();
-        tokens.push(AccessToken::new("anna", "anna-secret", Role::Operator, anna));
+        tokens.push(AccessToken::new("anna", "anna-secret", Role::Operator, anna).unwrap());
         let tokens = tokens.into_iter().map(|token| token.with_limits(limits.clone()));
         let hosts = AllowedHosts::new([HOST]);
         let server = Server::new(hosts, tokens, Arc::new(clock.clone()), options);

@@ -6,7 +6,7 @@ use archon_testkit::MockServer;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::setup::{Place, answer, asks_for};
+use crate::setup::{Place, Ran, answer, asks_for};
 
 /// Writes settings for the user.
 fn settle(place: &Place, text: &str) {
@@ -81,6 +81,9 @@ async fn mcp_serve_refuses_an_unknown_agent_and_an_address_that_others_reach_wit
         refused.err.contains("a token is required") && refused.err.contains("ARCHON_MCP_TOKEN"),
         "{refused:?}"
     );
+    let mut command = place.command("mcp serve", &["--http", "0.0.0.0:0"]);
+    let refused = Ran::from(command.env("ARCHON_MCP_TOKEN", "a-long-random-text").output().await.unwrap());
+    refused.check_refused(2, "the connection is not encrypted", "--behind-proxy");
 }
 
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bodyOf, forker } from "../forks.js";
+import { bodyOf, forker, mayFork } from "../forks.js";
 
 /** Returns `forker` over a server whose `resume` fails with these rules, one a call, and its calls. */
 function server(rules, wantsAnswer = true) {
@@ -20,6 +20,11 @@ function server(rules, wantsAnswer = true) {
   });
   return { calls, make };
 }
+
+test("mayFork is true for a loop, and for a run whose kind is not known", () => {
+  const kinds = ["loop", undefined, null, "plan", "team", "parallel", "agent_call"];
+  assert.deepEqual(kinds.map((kind) => mayFork({ kind })), [true, true, true, false, false, false, false]);
+});
 
 test("bodyOf leaves out what was left empty", () => {
   assert.deepEqual(bodyOf(3, { text: " ", agent: "" }), { record: 3 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EARLY_MS, KEYS, commandOf, rowAfter, takesKeys } from "../keys.js";
+import { EARLY_MS, KEYS, commandOf, isOnScreen, rowAfter, takesKeys } from "../keys.js";
 
 const key = (name, more = {}) => ({ key: name, ctrlKey: false, metaKey: false, altKey: false, repeat: false, isComposing: false, ...more });
 
@@ -37,6 +37,13 @@ test("commandOf answers no question with a key that is held down", () => {
 
 test("takesKeys waits until the question was on the screen for a moment", () => {
   assert.deepEqual([takesKeys(null, 1000), takesKeys(1000, 1000 + EARLY_MS - 1), takesKeys(1000, 1000 + EARLY_MS)], [false, false, true]);
+});
+
+test("isOnScreen wants half of a card, or a card that fills half of the screen", () => {
+  const seen = (top, bottom) => isOnScreen({ top, bottom }, 600);
+  assert.deepEqual([seen(0, 200), seen(-100, 100), seen(-101, 99), seen(500, 700), seen(501, 701)], [true, true, false, true, false]);
+  assert.deepEqual([seen(-2000, 2000), seen(-2000, 300), seen(-2000, 299), seen(300, 5000), seen(301, 5000)], [true, true, false, true, false]);
+  assert.deepEqual([seen(-200, 0), seen(600, 800), seen(-900, -700), seen(100, 100)], [false, false, false, false]);
 });
 
 test("rowAfter stays within the rows", () => {

@@ -49,12 +49,23 @@ pub struct UserMessage {
     /// The lowest trust level of the recalled blocks.
     #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub recalled_trust: Trust,
+    /// The id of the delivery, if a request with an idempotency key put the message into an inbox: by it, a repeated
+    /// request finds that the message has arrived. `None` for all other messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<String>,
 }
 
 impl UserMessage {
     /// Creates a message without attached files and recalled blocks.
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
-        Self { content, timestamp, attached: Vec::new(), recalled: 0, recalled_trust: Trust::default() }
+        Self {
+            content,
+            timestamp,
+            attached: Vec::new(),
+            recalled: 0,
+            recalled_trust: Trust::default(),
+            delivery: None,
+        }
     }
 
     /// Adds a block to what the speaker wrote.

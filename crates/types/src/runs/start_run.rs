@@ -177,8 +177,8 @@ pub enum WhenBusy {
     Refuse,
     /// The run reads the message when it would otherwise end, as with
     /// [`AnswerRuns::follow_up`](crate::AnswerRuns::follow_up). If the run ends without reading the message, the
-    /// message begins the next run of the session. The idempotency key of such a request is not stored, so the
-    /// same request queues the message again.
+    /// message begins the next run of the session. A repeated request with the same idempotency key finds the message in
+    /// the 20 newest runs of the session, and does not queue it again.
     Queue,
     /// The model of the run reads the message in its next request, as with
     /// [`AnswerRuns::steer`](crate::AnswerRuns::steer): running tools finish, and calls that have not started are

@@ -16,6 +16,9 @@ pub(crate) struct ServeArgs {
     /// Listen at this address, as 127.0.0.1:8080, instead of serving one client on standard input and output
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
+    /// A proxy with TLS is before the server, so that other machines may reach the address
+    #[arg(long, requires = "http")]
+    behind_proxy: bool,
     /// A tool to offer; may be given again [default without --agent: those that change nothing]
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
@@ -34,7 +37,7 @@ impl ServeArgs {
         let listener = interrupt::listen(end.clone(), app.output.clone());
         let served = match self.http {
             None => server.serve_stdio(end).await,
-            Some(address) => over_http(app, &server, address, end).await,
+            Some(address) => over_http(app, &server, address, self.behind_proxy, end).await,
         };
         listener.abort();
         served.map(|()| Exit::Finished).map_err(|e| failure(&e))
@@ -56,6 +59,7 @@ async fn over_http(
     app: &App,
     server: &ToolServer,
     address: SocketAddr,
+    behind_proxy: bool,
     end: CancellationToken,
 ) -> Result<(), ToolServerError> {
     let listener = tokio::net::TcpListener::bind(address).await?;
@@ -63,6 +67,7 @@ async fn over_http(
     if let Some(token) = app.env(TOKEN) {
         options = options.with_token(Secret::from(token.to_owned()));
     }
+    options.behind_proxy = behind_proxy;
     let at = listener.local_addr().unwrap_or(address);
     app.output.note(Look::Plain, format!("MCP clients are served at http://{at}/mcp until Ctrl-C"));
     server.serve_http(listener, &options, end).await
@@ -73,6 +78,10 @@ fn failure(e: &ToolServerError) -> Failure {
         ToolServerError::NoToken(_) => {
             Failure::usage(e.to_string(), format!("set a token: export {TOKEN}=…"))
         }
+        ToolServerError::NotEncrypted(_) => Failure::usage(
+            e.to_string(),
+            "use --behind-proxy behind a proxy with TLS, or `archon serve --mcp`",
+        ),
         ToolServerError::NoHosts(_) => Failure::usage(e.to_string(), "listen at one address: --http ADDRESS"),
         ToolServerError::Listen(_) => Failure::usage(e.to_string(), "as in --http 127.0.0.1:8080"),
         _ => Failure::usage(e.to_string(), "set this command in the settings of a client: archon mcp serve"),

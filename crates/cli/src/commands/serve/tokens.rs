@@ -10,7 +10,7 @@ use std::{
 use archon::{
     Runs,
     memory::Memory,
-    server::{AccessToken, Role, Scope},
+    server::{AccessToken, Role, Scope, ServeError},
     types::Secret,
 };
 
@@ -109,7 +109,9 @@ impl Tokens {
             let (source, access) = match settings.variable {
                 Some(variable) => {
                     let secret = from_variable(app, &name, &variable)?;
-                    (Source::Variable(variable), AccessToken::new(&name, secret, role, scope))
+                    let access =
+                        AccessToken::new(&name, secret, role, scope).map_err(|e| no_token(&name, &e))?;
+                    (Source::Variable(variable), access)
                 }
                 None => {
                     let path = app.data_dir.join(FOLDER).join(&name);
@@ -138,8 +140,7 @@ fn from_variable(app: &App, name: &str, variable: &str) -> Result<Secret, Failur
 fn from_file(path: &Path, name: &str, role: Role, scope: &Scope) -> Result<AccessToken, Failure> {
     let renew = "make the file readable for you alone, or remove it: then a new token is written";
     let Some(text) = own_file::read(path).map_err(|e| Failure::unreadable(path, &e, renew))? else {
-        let access = AccessToken::random(name, role, scope.clone())
-            .map_err(|e| Failure::failed(format!("the token {name} cannot be created: {e}"), "try again"))?;
+        let access = AccessToken::random(name, role, scope.clone()).map_err(|e| no_token(name, &e))?;
         let text = format!("{}\n", access.secret().expose());
         let advice = "make the folder writable, or set `variable` of the token";
         own_file::replace(path, &text).map_err(|e| Failure::unwritable(path, &e, advice))?;
@@ -154,7 +155,11 @@ fn from_file(path: &Path, name: &str, role: Role, scope: &Scope) -> Result<Acces
         let what = format!("the token {name} in {} is empty or too short", path.display());
         return Err(Failure::usage(what, "remove the file: then a new token is written"));
     }
-    Ok(AccessToken::new(name, secret, role, scope.clone()))
+    AccessToken::new(name, secret, role, scope.clone()).map_err(|e| no_token(name, &e))
+}
+
+fn no_token(name: &str, e: &ServeError) -> Failure {
+    Failure::failed(format!("the token {name} cannot be created: {e}"), "try again")
 }
 
 /// Returns true if users other than the owner of the file can read it.
