@@ -19,6 +19,7 @@ const fn banned(first: &'static str, second: &'static str, why: &'static str) ->
 const READERS: &[&str] = &[
     "docs/book/",
     "docs/permissions.md",
+    "docs/reference/",
     "docs/spec.md",
     "CHANGELOG.md",
     "crates/hooks/",

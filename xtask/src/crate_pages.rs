@@ -20,11 +20,14 @@ const FILE_COLUMN: &str = "| file |";
 const DOCS_MANIFEST: &str = "\n[package.metadata.docs.rs]\n";
 const DOCS_ATTRIBUTE: &str = "\n#![cfg_attr(docsrs, feature(doc_cfg))]\n";
 
+/// The files that each package contains: a registry gets only files of the crate's folder.
+const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
+
 /// Returns one line for each library that does not say when to use it alone, has no example, or has features that
-/// docs.rs does not show.
+/// docs.rs does not show, and for each published crate without a licence.
 pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
     let sources = files.iter().filter_map(|file| Some((file, file.path.strip_suffix("src/lib.rs")?)));
-    let mut problems = Vec::new();
+    let mut problems = missing_licenses(files);
     for (source, folder) in sources.filter(|(_, folder)| folder.starts_with("crates/")) {
         let (path, text) = (&source.path, &source.text);
         let page = as_page(text);
@@ -43,6 +46,22 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<String> {
         if manifest.contains("\n[features]\n") && !shows_features {
             let (of_manifest, of_source) = (DOCS_MANIFEST.trim(), DOCS_ATTRIBUTE.trim());
             problems.push(format!("{path}: a crate with features has `{of_manifest}` and `{of_source}`"));
+        }
+    }
+    problems
+}
+
+/// Returns one line for each licence that a published crate lacks.
+fn missing_licenses(files: &[TextFile]) -> Vec<String> {
+    let published = files.iter().filter(|file| !file.text.contains("\npublish = false\n"));
+    let folders = published.filter_map(|file| file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml"));
+    let mut problems = Vec::new();
+    for folder in folders.filter(|folder| !folder.contains('/')) {
+        for name in LICENSES {
+            let path = format!("crates/{folder}/{name}");
+            if !files.iter().any(|file| file.path == path) {
+                problems.push(format!("{path} is missing: make it a link to ../../{name}"));
+            }
         }
     }
     problems
@@ -123,8 +142,10 @@ mod tests {
         let check_of = |source: &str| {
             let manifest =
                 "[package]\n\n[package.metadata.docs.rs]\nall-features = true\n\n[features]\na = []\n";
-            let manifest = TextFile::new("crates/a/Cargo.toml", manifest);
-            check(&[manifest, TextFile::new("crates/a/src/lib.rs", source)])
+            let mut files = Vec::from(LICENSES.map(|name| TextFile::new(&format!("crates/a/{name}"), "")));
+            files.push(TextFile::new("crates/a/Cargo.toml", manifest));
+            files.push(TextFile::new("crates/a/src/lib.rs", source));
+            check(&files)
         };
         let whole = "//! A.\n//!\n//! Use this crate alone to b.\n//!\n//! ```no_run\n//! b();\n//! ```\n\n\
                      #![cfg_attr(docsrs, feature(doc_cfg))]\n";
@@ -136,6 +157,21 @@ mod tests {
         let [opening, example, features] = &problems[..] else { panic!("{problems:?}") };
         assert!(opening.contains("Use this crate") && example.contains("no example"), "{problems:?}");
         assert!(features.contains("a crate with features has `[package.metadata.docs.rs]`"), "{problems:?}");
+    }
+
+    #[test]
+    fn check_of_a_published_crate_names_a_missing_licence() {
+        let check_of = |manifest: &str| {
+            check(&[
+                TextFile::new("crates/a/Cargo.toml", manifest),
+                TextFile::new("crates/a/LICENSE-MIT", ""),
+                // Data of an example.
+                TextFile::new("crates/a/examples/b/Cargo.toml", ""),
+            ])
+        };
+        let missing = "crates/a/LICENSE-APACHE is missing: make it a link to ../../LICENSE-APACHE";
+        assert_eq!(check_of("[package]\n"), [missing]);
+        assert_eq!(check_of("[package]\npublish = false\n"), [""; 0]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ struct Part {
 }
 
 const PARTS: &[Part] = &[
-    Part { name: "skills", row: None, sign: Sign::Crate("skills") },
+    Part { name: "skills", row: Some("MCP, skills"), sign: Sign::Crate("skills") },
     Part { name: "MCP in the command", row: None, sign: Sign::Command("mcp") },
     Part { name: "OpenAPI tools", row: None, sign: Sign::Crate("openapi") },
     Part { name: "the interactive chat", row: Some("chat in the terminal"), sign: Sign::Command("chat") },
@@ -39,6 +39,7 @@ const PARTS: &[Part] = &[
         sign: Sign::File("crates/server/dashboard/index.html"),
     },
     Part { name: "triggers and schedules", row: None, sign: Sign::Crate("triggers") },
+    Part { name: "tasks in the command", row: None, sign: Sign::Command("tasks") },
     Part { name: "OpenTelemetry", row: Some("OpenTelemetry"), sign: Sign::Crate("telemetry") },
 ];
 

@@ -42,12 +42,16 @@
 //! | read a conversation as a tree of runs | [`views::Session::read`] |
 //! | let an agent call another agent | [`SubAgentTool`] |
 //! | let an agent call agents that files describe | `FileAgents`, with the feature `skills` |
+//! | give an agent skills that people already have | `ArchonBuilder::skills`, with the feature `skills` |
+//! | let commands and HTTP endpoints learn of events of a run, and refuse calls | `ArchonBuilder::event_hooks`, with the feature `hooks` |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
 //! | use the operations of an HTTP API | `ArchonBuilder::with_openapi_file`, with the feature `openapi` |
 //! | offer tools and agents to MCP clients | `mcp_serve::ToolServer`, with the feature `mcp-serve` |
 //! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
 //! | offer agents as models to OpenAI clients | `openai_serve::ModelServer`, with the feature `openai-serve` |
+//! | start runs by schedule, event and condition | `triggers::TriggerEngine`, with the feature `triggers` |
+//! | tell people about such runs: web hooks, Slack, Telegram, mail | `notify::WebhookChannel` and others, with the features `notify` and `notify-mail` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |

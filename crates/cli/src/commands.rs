@@ -329,7 +329,8 @@ pub(crate) struct AgentFlags {
     /// A fallback model for a model that cannot answer; may be given again
     #[arg(long, value_name = "M")]
     pub(crate) fallback: Option<Vec<String>>,
-    /// A file with the project's instructions, read again before each question
+    /// A file with the project's instructions, read again before each question [default: for
+    /// the main agent AGENTS.md of the project, or CLAUDE.md without it, once you agreed to the file]
     #[arg(long, value_name = "FILE")]
     pub(crate) project_file: Option<PathBuf>,
     #[command(flatten)]

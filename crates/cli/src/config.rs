@@ -163,8 +163,8 @@ settings! {
     max_duration: Span,
     /// Standing instructions for the agent.
     system: String,
-    /// A file with the project's instructions, such as `ARCHON.md` or `AGENTS.md`, read again before each
-    /// question to the model; by default none.
+    /// A file with the project's instructions, such as `ARCHON.md`, read again before each question to the model; by
+    /// default, the main agent reads `AGENTS.md` of the project, or `CLAUDE.md` without it, once you agreed to the file.
     project_file: PathBuf,
     /// Permission rules: calls that are allowed, asked about or denied. Layers add to each other.
     permissions: PermissionRules,

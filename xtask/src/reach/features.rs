@@ -39,20 +39,36 @@ fn names_feature(text: &str, feature: &str) -> bool {
         })
 }
 
+/// Finds the feature of a door or of the same package that turns on a feature; none for a feature of a door.
 fn turned_on_by(packages: &[Package], package: &Package, feature: &str) -> Option<String> {
-    let by_name = format!("{}/{feature}", package.name);
-    let doors = || packages.iter().filter(|other| DOORS.contains(&other.name.as_str()));
-    let from_outside = doors().find_map(|door| {
-        let (name, _) = door.features.iter().find(|(_, on)| on.contains(&by_name))?;
-        Some(format!("feature `{name}` of `{}`", door.name))
-    });
-    let (false, inside) = (DOORS.contains(&package.name.as_str()), package.features.iter()) else {
+    if package.is_door() {
         return None;
-    };
-    from_outside.or_else(|| {
-        let (name, _) = inside.clone().find(|(_, on)| on.iter().any(|named| named == feature))?;
+    }
+    by_door(packages, package, feature).or_else(|| {
+        let (name, _) = package.features.iter().find(|(_, on)| on.iter().any(|named| named == feature))?;
         Some(format!("feature `{name}` of `{}`", package.name))
     })
+}
+
+/// Finds the feature of a door that turns on a feature below, also by a feature of a crate between.
+fn by_door(packages: &[Package], package: &Package, feature: &str) -> Option<String> {
+    let above = |is_door: bool| packages.iter().filter(move |other| other.is_door() == is_door);
+    let direct = above(true).find_map(|door| {
+        let name = door.features_with(&package.name, feature).next()?;
+        Some(format!("feature `{name}` of `{}`", door.name))
+    });
+    direct.or_else(|| {
+        above(false).find_map(|between| {
+            let mut names = between.features_with(&package.name, feature);
+            names.find_map(|name| by_door(packages, between, name))
+        })
+    })
+}
+
+/// Returns whether an entry such as `a/tls` or `a?/tls` turns on this feature of another package.
+fn turns_on(entry: &str, package: &str, feature: &str) -> bool {
+    let named = entry.split_once('/').map(|(name, on)| (name.strip_suffix('?').unwrap_or(name), on));
+    named == Some((package, feature))
 }
 
 struct Package {
@@ -90,6 +106,16 @@ impl Package {
                 })
                 .collect(),
         })
+    }
+
+    fn is_door(&self) -> bool {
+        DOORS.contains(&self.name.as_str())
+    }
+
+    /// Returns the features that turn on this feature of another package.
+    fn features_with<'a>(&'a self, package: &'a str, feature: &'a str) -> impl Iterator<Item = &'a str> {
+        let has = move |on: &[String]| on.iter().any(|entry| turns_on(entry, package, feature));
+        self.features.iter().filter(move |(_, on)| has(on)).map(|(name, _)| name.as_str())
     }
 
     fn example_that_needs(&self, feature: &str) -> Option<String> {
@@ -132,5 +158,25 @@ mod tests {
         assert_eq!(by("http").as_deref(), Some("feature `web` of `archon-tools`"));
         assert_eq!(by("lost"), None);
         assert_eq!(turned_on_by(&packages, &packages[0], "web"), None);
+    }
+
+    #[test]
+    fn a_feature_below_is_reached_if_its_crate_is_optional_or_another_crate_is_between() {
+        let parse = |folder: &str, text: &str| Package::parse(folder, text).unwrap();
+        let door = "[package]\nname = \"archon-agents\"\n[features]\ntls = [\"archon-hooks?/tls\"]\n\
+                    server-tls = [\"server\", \"archon-server/tls\"]\n";
+        let hooks = "[package]\nname = \"archon-hooks\"\n[features]\ntls = []\n";
+        let server = "[package]\nname = \"archon-server\"\n[features]\ntls = [\"archon-http-access/tls\"]\n";
+        let access = "[package]\nname = \"archon-http-access\"\n[features]\ntls = []\nlost = []\n";
+        let packages = [
+            parse("crates/archon", door),
+            parse("crates/hooks", hooks),
+            parse("crates/server", server),
+            parse("crates/http-access", access),
+        ];
+        let by = |package: usize, feature| turned_on_by(&packages, &packages[package], feature);
+        assert_eq!(by(1, "tls").as_deref(), Some("feature `tls` of `archon-agents`"));
+        assert_eq!(by(3, "tls").as_deref(), Some("feature `server-tls` of `archon-agents`"));
+        assert_eq!(by(3, "lost"), None);
     }
 }
