@@ -35,7 +35,7 @@ pub enum PlanRunError {
         run: RunId,
     },
     /// The question does not accept an answer of this kind, such as changed arguments or a text.
-    #[error("the question about call {call} of run {run} does not accept this kind of answer")]
+    #[error("the question about call {call} of run {run} can only be approved or cancelled, without changes")]
     NotChangeable {
         /// The id of the run.
         run: RunId,

@@ -128,13 +128,13 @@ pub enum ProblemKind {
     OverCost { needed: u64, available: u64 },
     #[error("the plan will take about {needed_ms} ms, but only {available_ms} ms are available")]
     OverTime { needed_ms: u64, available_ms: u64 },
-    #[error("the change replaces or removes a subtask that can no longer change (status {status})")]
+    #[error("the change replaces or removes this subtask, which can no longer change (status {status})")]
     TouchesDone { status: String },
     #[error(
-        "the change replaces or removes a subtask that is neither a target of the replan nor depends on one"
+        "the change replaces or removes this subtask, which is neither a target of the replan nor depends on one"
     )]
     OutOfReach,
-    #[error("the change replaces or removes a subtask that the plan does not have")]
+    #[error("the change replaces or removes this subtask, which the plan does not have")]
     NotInPlan,
     #[error("the new plan changes a subtask that must stay as it is")]
     MustStay { why: &'static str },

@@ -232,9 +232,9 @@ fn replan_diff_changes_only_failed_subtasks_and_their_dependents() {
     let problems: Vec<String> =
         check_diff(&fed.machine, &greedy, &Default::default()).iter().map(ToString::to_string).collect();
     expect![[r#"
-        subtask beside: the change replaces or removes a subtask that can no longer change (status executing)
-        subtask done: the change replaces or removes a subtask that can no longer change (status completed)
-        subtask nobody: the change replaces or removes a subtask that the plan does not have
+        subtask beside: the change replaces or removes this subtask, which can no longer change (status executing)
+        subtask done: the change replaces or removes this subtask, which can no longer change (status completed)
+        subtask nobody: the change replaces or removes this subtask, which the plan does not have
         subtask other_way: the subtask depends on done, which the plan does not have"#]]
     .assert_eq(&problems.join("\n"));
     fed.plan(PlanRecord::PlanningStarted { command, attempt: 0, reason: None });
