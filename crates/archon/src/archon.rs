@@ -52,8 +52,9 @@ impl Archon {
         &self.agent.options().limits
     }
 
-    /// Returns the skills of this agent with its conversations, for instance for a message with which a person activates
-    /// one; `None` without [`ArchonBuilder::skills`].
+    /// Returns the skills of this agent and their state in each conversation; `None` without
+    /// [`ArchonBuilder::skills`]. Use this value, for example, to build a message with which a person activates a
+    /// skill:
     ///
     /// ```
     /// use archon::{Archon, skills::{SkillActivationRequest, SkillActivator}, types::{AgentMessage, Message, Timestamp}};
@@ -115,10 +116,11 @@ impl Archon {
         Reply::of(self.work(context, work).await?)
     }
 
-    /// Forks a run, by default at its end. The new run is in the same session, and begins with the records of the
-    /// run up to the place of the fork. Resume it, or continue with a prompt in its session, depending on
-    /// [`Fork::wants_answer`]. With the id of this agent as [`ForkOptions::agent`], the fork has the configuration
-    /// of this agent, and otherwise that of the run; [`Runs`](crate::Runs) forks for other agents.
+    /// Forks a run, by default at its end. The new run belongs to the same session, and begins with the records of
+    /// the forked run up to the place of the fork. If [`Fork::wants_answer`] is true, resume the new run; otherwise
+    /// send a prompt to its session. If [`ForkOptions::agent`] is the id of this agent, the new run has the current
+    /// configuration of this agent. Without it, the new run has the configuration of the forked run. To fork for
+    /// another agent, use [`Runs`](crate::Runs).
     ///
     /// ```
     /// # async fn example(agent: archon::Archon, run: &archon::RunId) -> Result<(), archon::RunError> {
@@ -237,8 +239,8 @@ impl Archon {
         }
     }
 
-    /// Returns the agent in the form that a [`Runs`](crate::Runs) service registers. The service starts and
-    /// resumes the loops of this agent, which it finds by the agent's id.
+    /// Returns the agent in the form that a [`Runs`](crate::Runs) service registers. The service finds the agent by
+    /// its id, and starts and resumes its loops.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
@@ -326,8 +328,8 @@ impl Archon {
         Err(RunError::UnknownTool { name: name.clone(), meant })
     }
 
-    /// Returns the reason why the source of tools with names like `name` does not know its tools now; `None`
-    /// if it knows them, or if there is no such source.
+    /// Returns the reason why the tool `name` may be missing: its tool source, such as an MCP server, cannot list its
+    /// tools now. `None` if the source knows its tools, or if no source has tools with such names.
     fn problem_of_source(&self, name: &str) -> Option<String> {
         let is_of_name = |tool: &&Arc<dyn Tool>| {
             tool.spec().name.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix))
@@ -341,7 +343,8 @@ impl Archon {
         self.prepare_at(options, None).await
     }
 
-    /// Prepares a run like [`prepare`](Self::prepare), which continues its session at `point` and not at its end.
+    /// Prepares a run like [`prepare`](Self::prepare). With `point`, the run continues its session at that point
+    /// instead of at the end.
     pub(crate) async fn prepare_at(
         &self,
         options: RunOptions,

@@ -43,7 +43,7 @@ impl Archon {
     }
 }
 
-/// The parts of a builder that go around its toolbox.
+/// The skills and the event hooks of a builder, which wrap the toolbox.
 struct Extensions {
     #[cfg(feature = "skills")]
     skills: Option<Arc<archon_skills::SkillConversations>>,
@@ -141,7 +141,8 @@ impl ArchonBuilder {
         })
     }
 
-    /// Takes the parts that go around the toolbox, after adding their tools, and defers tools.
+    /// Takes the skills and the event hooks out of the builder. Adds the tool that activates skills, and defers
+    /// tools.
     fn take_extensions(&mut self) -> Extensions {
         #[cfg(feature = "skills")]
         let skills = self.take_skills();
@@ -177,8 +178,8 @@ impl ArchonBuilder {
         }
     }
 
-    /// Takes the skills, after adding the tool that activates them and the note that lists them, if a model may activate
-    /// some.
+    /// Takes the skills out of the builder. If a model may activate some of them, also adds the tool that activates
+    /// skills and the note that lists them.
     #[cfg(feature = "skills")]
     fn take_skills(&mut self) -> Option<Arc<archon_skills::SkillConversations>> {
         let conversations = crate::skill_toolbox::conversations(self.skills.take()?);
@@ -190,7 +191,8 @@ impl ArchonBuilder {
         Some(conversations)
     }
 
-    /// Takes the commands and endpoints, after making them a filter and hooks, too.
+    /// Takes the event hooks (commands and HTTP endpoints) out of the builder, and also adds them as an input filter
+    /// and as hooks.
     #[cfg(feature = "hooks")]
     fn take_event_hooks(&mut self) -> Option<archon_hooks::EventHooks> {
         let events = self.event_hooks.take()?;
@@ -209,7 +211,7 @@ impl ArchonBuilder {
     }
 }
 
-/// Adds what runs read and write besides their tools.
+/// Adds the memory, the instructions and the workspace snapshots, if they are given.
 fn with_surroundings(
     mut agent: ReactAgent,
     memory: Option<Arc<dyn RunMemory>>,
@@ -228,7 +230,8 @@ fn with_surroundings(
     agent
 }
 
-/// Sets the size of the context window: as configured, or as the model has it.
+/// Sets the size of the context window: the configured size, or else the size that the provider reports for the
+/// model.
 fn fit_window(
     context: Option<Option<ContextConfig>>,
     options: &mut ReactAgentOptions,

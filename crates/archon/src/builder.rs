@@ -74,7 +74,8 @@ pub struct ArchonBuilder {
     /// The options of the agent; `build` sets the model in them.
     pub(crate) options: ReactAgentOptions,
     pub(crate) agent_id: Option<AgentId>,
-    /// `None`: as large as the model's context window. `Some(None)`: no compaction.
+    /// The configuration of the context window. `None`: the size that the provider reports. `Some(None)`: no
+    /// compaction.
     pub(crate) context: Option<Option<ContextConfig>>,
     pub(crate) context_parts: Option<ContextParts>,
     pub(crate) hooks: Option<Arc<dyn DynHooks>>,
@@ -102,7 +103,7 @@ pub struct ArchonBuilder {
 pub(crate) enum Model {
     #[cfg(feature = "named-models")]
     Named(String),
-    /// The same provider with each of its keys, and the model.
+    /// One copy of the provider for each of its keys, and the name of the model.
     Given(Vec<Arc<dyn Provider>>, String),
 }
 
@@ -116,9 +117,9 @@ pub(crate) enum FallbackChoice {
 archon_types::setters! {
 impl ArchonBuilder {
     /// Sets the model as `provider:name`, for instance `ollama:qwen3`, or
-    /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
-    /// environment variable that the provider's own tools use. A value that implements
-    /// [`Provider`](archon_types::Provider) is no name: it goes to [`provider`](Self::provider).
+    /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The API key comes from the environment
+    /// variable that the provider's own tools use. To set a value that implements
+    /// [`Provider`](archon_types::Provider), call [`provider`](Self::provider) instead.
     ///
     /// ```
     /// let builder = archon::Archon::builder().model("ollama:qwen3");
@@ -225,8 +226,8 @@ impl ArchonBuilder {
         self.options.system = Some(instructions.into())
     }
 
-    /// Sets the folder that the tools work in. The log of each run has it: permission rules that a person
-    /// trusts for a session apply only in this folder, and a resume can find the folder.
+    /// Sets the folder in which the tools work. The log of each run stores this folder: permission rules that a
+    /// person trusts for a session apply only in this folder, and a resume can find it.
     ///
     /// ```
     /// let builder = archon::Archon::builder().workspace("projects/shop");
@@ -235,9 +236,9 @@ impl ArchonBuilder {
         self.options.workspace = Some(folder.as_ref().display().to_string())
     }
 
-    /// Sets the source of snapshots of the workspace, with which the changes of runs can be undone: with the
-    /// feature `undo`, `Undo`. A run takes a snapshot before the first call of a turn that may change something,
-    /// and after the last one. By default runs take no snapshots.
+    /// Sets the source of workspace snapshots, with which the changes of runs can be undone. With the feature `undo`,
+    /// `Undo` is such a source. A run takes a snapshot before the first call of a turn that may change something, and
+    /// after the last such call. By default runs take no snapshots.
     ///
     /// ```
     /// # #[cfg(all(unix, feature = "undo"))]
@@ -276,8 +277,8 @@ impl ArchonBuilder {
     /// ```
     pub fn tool_retry(self, retry: RetryConfig) -> Self { self.options.tool_retry = retry }
 
-    /// Sets the circuit breaker, which stops the execution of a tool that keeps failing for a while; `None`
-    /// disables it. Default: 60 s after 5 failures in a row.
+    /// Sets the circuit breaker, which disables a tool for a while if the tool keeps failing. `None`: no circuit
+    /// breaker. Default: a tool is disabled for 60 s after 5 failures in a row.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -398,9 +399,10 @@ impl ArchonBuilder {
         self.approver = Some(Arc::new(approver))
     }
 
-    /// Sets the time that questions wait for people, by default 30 minutes, and the consequence of a refusal.
-    /// An expired question takes no answer. Its run goes on without the call when it is resumed, which
-    /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) do.
+    /// Sets the time that questions wait for people, by default 30 minutes, and the consequence of a refusal. An
+    /// expired question accepts no answer. When its run is resumed, the run continues without the call.
+    /// [`Runs::keep_sweeping`](crate::Runs::keep_sweeping) and [`sweep`](archon_types::AnswerRuns::sweep) resume such
+    /// runs.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -484,8 +486,8 @@ impl ArchonBuilder {
         self.provider_with_keys(provider, [], model)
     }
 
-    /// Sets a provider, the same provider with further keys in the order in which to try them, and the model.
-    /// When a key is refused or has reached its quota, the run goes on with the next key.
+    /// Sets a provider, the same provider with further keys, and the model. The keys are tried in this order: when a
+    /// key is refused or has reached its quota, the run goes on with the next key.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -574,12 +576,12 @@ impl ArchonBuilder {
         self
     }
 
-    /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for
-    /// `limit`. Of a server that is not connected by then, the pinned tools are added. Without pinned tools,
-    /// the model finds the server's tools with a search.
+    /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for `limit`. If a
+    /// server is not connected by then, its pinned tools are added. If it has no pinned tools either, the model can
+    /// find its tools with a search once the server is connected.
     ///
-    /// Start all servers of an agent with one [`McpServers::start`](archon_mcp::McpServers::start): two
-    /// `McpServers` that offer resources have tools of the same names, and [`build`](Self::build) refuses them.
+    /// Start all servers of an agent with one [`McpServers::start`](archon_mcp::McpServers::start). If an agent gets
+    /// two `McpServers` that offer resources, both add tools with the same names, and [`build`](Self::build) fails.
     ///
     /// ```
     /// # use std::{sync::Arc, time::Duration};
@@ -600,10 +602,10 @@ impl ArchonBuilder {
     /// Sets the maximum number of tokens that the definitions of
     /// [deferrable](archon_types::ToolAnnotations::deferrable) tools, such as those of MCP servers, may have in a
     /// request. If they have more, tools are deferred: the model finds them with the tool `tool_search` and calls
-    /// them with `call_tool`. All other tools stay in each request. Default 2,000; with `u64::MAX` only the
-    /// tools of servers that are not known yet are deferred.
+    /// them with `call_tool`. All other tools stay in each request. Default 2,000. With `u64::MAX`, tools are
+    /// deferred only if their server has not listed its tools yet.
     ///
-    /// A run whose tools are named ([`RunOptions::tools`](crate::RunOptions::tools)) defers none of them.
+    /// A run with a selection of tools ([`RunOptions::tools`](crate::RunOptions::tools)) defers none of them.
     ///
     /// ```
     /// let builder = archon::Archon::builder().definition_budget(4_000); // tokens
@@ -614,7 +616,7 @@ impl ArchonBuilder {
         self
     }
 
-    /// Names tools that are never deferred, although they are deferrable.
+    /// Sets the names of tools that are never deferred, although they are deferrable.
     ///
     /// ```
     /// let builder = archon::Archon::builder().always_defined(["github__search_issues"]);
@@ -625,9 +627,9 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the embedder with which deferred tools are also found by meaning, not only by words. The vectors must
-    /// have the length 1. A search compares the query with at most 50 tools: those that share words with it, then
-    /// others. It embeds the query, and the definitions among them that have no vector yet.
+    /// Sets the embedder with which a search finds deferred tools also by meaning, not only by words. Its vectors
+    /// must have the length 1. A search compares the query with at most 50 tools: first those that share words with
+    /// the query, then others. It embeds the query, and the definition of each of these tools that has no vector yet.
     ///
     /// ```
     /// # use archon::{Archon, ArchonBuilder, types::Embedder};
@@ -666,8 +668,8 @@ impl ArchonBuilder {
         self
     }
 
-    /// Adds a guard, which checks each call before it runs, after the guards of the engine and before a
-    /// question is asked, and each result before the model reads it. A [`toolbox`](Self::toolbox) has its own
+    /// Adds a guard. It checks each call before the call runs: after the guards of the engine, and before a person is
+    /// asked. It also checks each result before the model reads the result. A [`toolbox`](Self::toolbox) has its own
     /// guards.
     ///
     /// ```

@@ -478,8 +478,8 @@ impl Conversation {
         }))
     }
 
-    /// Puts the messages of an opening whose run could not be started back, before the other messages for the
-    /// next run.
+    /// Puts the messages of an opening back, after its run could not be started. They come before the other messages
+    /// for the next run.
     fn put_back(&self, opening: &mut Opening) {
         let mut state = self.state();
         state.steers.splice(0..0, opening.steers.drain(..));

@@ -72,9 +72,9 @@ impl Archon {
         }))
     }
 
-    /// Resumes a run from the end of its log: after a crash, a cancel or a failure. The run of a plan is
-    /// resumed by its planning agent. With a memory (`ArchonBuilder::memory`) a run that has ended returns
-    /// its outcome, after the memory has stored its messages.
+    /// Resumes a run from the end of its log: after a crash, a cancel or a failure. The run of a plan is resumed by
+    /// its planning agent. A run that has finished cannot be resumed. But with a memory (`ArchonBuilder::memory`),
+    /// the reply is then the outcome of that run, after the memory has stored its messages.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon, id: &str) -> Result<(), archon::RunError> {

@@ -147,14 +147,14 @@ pub use approvals::Approvals;
 pub use archon::Archon;
 /// Makes a tool from a function: its doc comment becomes the description, its signature the schema.
 ///
-/// - A comment on a parameter describes it to the model. The model may leave out an `Option<T>` and a parameter with
-///   `#[default(value)]`.
-/// - `#[state] db: &Database` is given when the tool is made, `refund(db)`, and is not shown to the model. The engine passes
-///   a `&ToolContext`.
-/// - Words in the parentheses: `read_only`, `idempotent`, `destructive`, `requires_confirmation`, `concurrency_safe`,
-///   `blocking`, `timeout_ms = 5000`; and with a text `name`, `description`, `version`, `summary`.
+/// - A doc comment on a parameter describes it to the model. The model may leave out a parameter of the type
+///   `Option<T>` or with `#[default(value)]`.
+/// - A parameter with `#[state]`, such as `#[state] db: &Database`, gets its value when the tool is created:
+///   `refund(db)`. The engine passes a parameter of the type `&ToolContext`. The model sees neither.
+/// - The attribute accepts `read_only`, `idempotent`, `destructive`, `requires_confirmation`, `concurrency_safe`,
+///   `blocking`, `timeout_ms = 5000`, and with a text as value `name`, `description`, `version`, `summary`.
 ///
-/// The page of `archon_tools::tool`, the same macro, describes each of them.
+/// `archon_tools::tool` is the same macro; its documentation describes each of these in detail.
 ///
 /// ```
 /// use archon::tool;
@@ -261,7 +261,7 @@ pub use archon_server as server;
 /// Skills: folders with instructions that an agent loads when a task needs them.
 #[cfg(feature = "skills")]
 pub use archon_skills as skills;
-/// Snapshots of a workspace, and what an undo did.
+/// Snapshots of a workspace, and the results of an undo.
 #[cfg(all(unix, feature = "undo"))]
 pub use archon_snapshots as snapshots;
 /// Journals, which store the logs of runs.

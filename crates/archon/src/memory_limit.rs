@@ -5,7 +5,8 @@ use std::sync::Arc;
 /// Measures the memory that the process uses, in bytes; `None` if that is unknown.
 type Gauge = dyn Fn() -> Option<u64> + Send + Sync;
 
-/// The maximum memory of the process when a run starts. Runs under way go on, and a resume is always allowed.
+/// A limit of the memory of the process, above which no new run starts. Runs under way go on, and a resume is always
+/// allowed.
 ///
 /// ```
 /// use archon::ProcessMemoryLimit;

@@ -62,14 +62,14 @@ pub struct Parallel {
 }
 
 impl Archon {
-    /// Creates a parallel loop of these agents, among whose answers `strategy` selects one. All runs are in
-    /// this agent's journal. This agent is a branch only if `branches` contains it.
+    /// Creates a parallel loop: each agent of `branches` works on the task, and `strategy` selects one of their
+    /// answers. All runs are in this agent's journal. This agent is a branch only if `branches` contains it.
     ///
-    /// Each branch has its own model, instructions, tools and limits. The limits of this agent apply to all
-    /// branches together: each branch gets an equal share of the tokens and the money, and all of the time.
-    /// The model calls of a strategy do not count. Tools with side effects have them in every branch. A
-    /// branch with structured output ([`answering`](Self::answering)) uses its own schema; if this agent has
-    /// a schema, all branches use that. [`ParallelReply::typed`] reads the selected answer as a value.
+    /// Each branch has its own model, instructions, tools and limits. The limits of this agent apply to all branches
+    /// together: each branch gets an equal share of the token limit and the cost limit, and the whole time limit. The
+    /// model calls of a strategy do not count. If a tool has side effects, the calls of every branch have them. A
+    /// branch with structured output ([`answering`](Self::answering)) uses its own schema; if this agent has a
+    /// schema, all branches use that. [`ParallelReply::typed`] reads the selected answer as a value.
     ///
     /// # Errors
     /// There is no branch, or the strategy cannot select among this number of branches.

@@ -31,7 +31,8 @@ pub struct Planning {
     agent: PlanningAgent,
 }
 
-/// Creates a part of a planning agent that asks the model of `$archon`.
+/// Creates `$part`, a part of a planning agent, which asks the model and the fallback models of `$archon` at their
+/// prices.
 macro_rules! of_own_model {
     ($archon:ident, $part:ident) => {{
         let own = $archon.agent.options();
@@ -162,8 +163,8 @@ impl Planning {
         self
     }
 
-    /// Returns the planning agent in the form that a [`Runs`](crate::Runs) service registers. The service
-    /// starts and resumes the runs of this agent, which it finds by the agent's id.
+    /// Returns the planning agent in the form that a [`Runs`](crate::Runs) service registers. The service finds the
+    /// agent by its id, and starts and resumes its runs.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }

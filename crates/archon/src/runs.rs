@@ -1,8 +1,8 @@
 //! The run service: starts, watches and resumes runs of every kind over one journal, with the agents that are
 //! registered for them.
 //!
-//! The work of a run is a task of its own and does not depend on watchers. To resume a run, its log and the
-//! agent that its first record names are enough.
+//! Each run works in its own async task and does not depend on watchers. A run can be resumed with only its log and
+//! the agent that its first record names.
 
 mod answer;
 mod context;
@@ -75,9 +75,9 @@ struct Inner {
     source: Option<Arc<dyn AgentSource>>,
     /// The runs at work in this process.
     live: Mutex<HashMap<RunId, Arc<Live>>>,
-    /// The last runs that ended or were suspended, for a watcher of a run that ended at once.
+    /// The runs that ended or were suspended last, for a watcher that comes after a short run has ended.
     recent: Mutex<VecDeque<Arc<Live>>>,
-    /// The locks of the idempotency keys whose runs are being started.
+    /// One lock for each idempotency key with which a run is being started. The map key is the id of that run.
     keyed: Mutex<HashMap<RunId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -135,7 +135,7 @@ pub trait AgentSource: Send + Sync {
 }
 
 impl Runs {
-    /// Creates a service over the journal of `agent`, which is registered under its id for loops.
+    /// Creates a service over the journal of `agent`. The agent is registered under its id, for runs that are loops.
     ///
     /// ```
     /// # fn example(desk: archon::Archon) {
@@ -148,7 +148,7 @@ impl Runs {
         Self { inner: Arc::new(Inner::new(agent, agents, None)) }
     }
 
-    /// Creates a service over a journal without an agent of its own, for example to manage runs, or with an
+    /// Creates a service over a journal, without a registered agent: for example to manage runs, or to use an
     /// [`AgentSource`].
     ///
     /// ```
@@ -158,7 +158,8 @@ impl Runs {
     /// ```
     ///
     /// # Errors
-    /// The errors of building an agent; the journal is not used.
+    /// The errors of building an agent. An error of the journal is not among them, because the journal is not used
+    /// yet.
     pub fn over(journal: Arc<dyn Journal>) -> Result<Self, BuildError> {
         // This agent is not registered, so its model is never asked.
         let nobody = Arc::new(ScriptedProvider::new([]));
@@ -217,7 +218,8 @@ impl Runs {
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other start with the idempotency key of this run is under way in this process.
+    /// Locks the idempotency key of this run: waits until no other request with the key is starting a run in this
+    /// process.
     async fn alone(&self, run: &RunId) -> tokio::sync::OwnedMutexGuard<()> {
         let held = {
             let mut keyed = self.inner.keyed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,7 +263,8 @@ impl Runs {
         }
     }
 
-    /// Returns the top-level run above this run, or this run: follows callers and parallel loops.
+    /// Returns the top-level run above a run, by following its callers and parallel loops. Returns the run
+    /// itself if it is a top-level run.
     async fn root(&self, run: &RunId) -> Result<RunId, RunError> {
         let mut head = self.head(run).await?;
         while let Some(above) = head.called_by.as_ref().or(head.branch_of.as_ref()) {

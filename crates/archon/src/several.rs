@@ -11,8 +11,8 @@ use archon_types::{
 
 use crate::Archon;
 
-/// Writes what [`Planning`](crate::Planning) and [`Teamwork`](crate::Teamwork) have in common: the work
-/// behind their public methods, and the [`RunAgent`](archon_types::RunAgent). `$agents` is the field that
+/// Implements the methods that [`Planning`](crate::Planning) and [`Teamwork`](crate::Teamwork) have in common: the
+/// private methods behind their public ones, and [`RunAgent`](archon_types::RunAgent). `$agents` is the field that
 /// does the work.
 macro_rules! runs_of_several {
     ($type:ident, $agents:ident, $kind:expr) => {
@@ -197,8 +197,8 @@ impl Archon {
         Ok(())
     }
 
-    /// Returns the outcome of a run that has ended and cannot be resumed, after its turns are in the memory,
-    /// because the process may have died before it stored them.
+    /// Stores the turns of a run in the memory and returns the outcome of the run. This also works for a run that has
+    /// ended and cannot be resumed, because its process may have died before it stored the turns.
     pub(crate) async fn remember_ended(
         &self,
         resumed: Result<Outcome, RunError>,

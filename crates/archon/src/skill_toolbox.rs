@@ -13,7 +13,7 @@ use archon_types::{
 const ABOUT: &str = "Skills are instructions for some kinds of tasks. When a task fits the description of a skill, \
                      load it with the tool `activate_skill` before you begin.";
 
-/// Returns the conversations of an agent with these skills. Their rules are permission rules.
+/// Creates the skill conversations of an agent. The rules in `allowed-tools` of a skill are permission rules.
 pub(crate) fn conversations(skills: Arc<SkillSet>) -> Arc<SkillConversations> {
     Arc::new(SkillConversations::new(skills).with_matcher(Arc::new(PermissionRules)))
 }
@@ -23,8 +23,9 @@ pub(crate) fn note(conversations: &SkillConversations) -> String {
     format!("{ABOUT}\n{}", conversations.skills().format_for_prompt())
 }
 
-/// Returns the toolbox with the limits of active skills. Also those hold that the log has of skills which are not there
-/// any more, so this is for every agent that was given a set of skills, even an empty one.
+/// Wraps a toolbox so that it applies the limits of active skills. A limit in the log applies even if its skill no
+/// longer exists. So pass `Some` for every agent that was given a set of skills, even an empty one; `None` returns
+/// the toolbox unchanged.
 pub(crate) fn within_skills(
     toolbox: Arc<dyn Toolbox>,
     skills: Option<Arc<SkillConversations>>,
@@ -35,7 +36,7 @@ pub(crate) fn within_skills(
     }
 }
 
-/// Compares calls with the rules of skills as with permission rules.
+/// Compares calls with the rules of skills in the same way as with permission rules.
 struct PermissionRules;
 
 impl RuleMatcher for PermissionRules {
@@ -45,8 +46,8 @@ impl RuleMatcher for PermissionRules {
     }
 }
 
-/// A toolbox whose calls are bound by the active skills of their run. The bound is a part of the run's permission
-/// bound, so that it also holds for child runs.
+/// A toolbox that limits the calls of a run to those that the active skills of the run allow. The limit is a part of
+/// the run's permission bound, so that it also applies to child runs.
 struct SkillToolbox {
     inner: Arc<dyn Toolbox>,
     skills: Arc<SkillConversations>,

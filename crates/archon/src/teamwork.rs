@@ -89,8 +89,8 @@ impl Teamwork {
         self
     }
 
-    /// Returns the team in the form that a [`Runs`](crate::Runs) service registers. The service starts and
-    /// resumes the runs of this team, which it finds by the id in the options of the team.
+    /// Returns the team in the form that a [`Runs`](crate::Runs) service registers. The service finds the team by the
+    /// id in the team's options, and starts and resumes its runs.
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }

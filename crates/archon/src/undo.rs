@@ -12,9 +12,9 @@ use archon_types::{BoxFuture, Record, RecordBody, RunStarted, SnapshotPlace, Wor
 
 /// Takes snapshots of a workspace during runs, and takes back what the runs changed.
 ///
-/// Only files of the workspace that git would not ignore are taken back. What a person changed since is left, and
-/// named. Nothing takes back what was done over the network, by processes that still run, outside of the workspace,
-/// to ignored files, or to `.git`.
+/// Only files of the workspace that git would not ignore are restored. A file that a person changed after the run
+/// stays as it is, and the result names it. Other effects cannot be undone: effects over the network, of processes
+/// that still run, outside of the workspace, on ignored files, and on `.git`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Undo {
         self
     }
 
-    /// Returns what [`undo`](Self::undo) would do, and does nothing. Blocks the thread.
+    /// Returns the changes that [`undo`](Self::undo) would make, without making them. Blocks the thread.
     ///
     /// # Errors
     /// As [`undo`](Self::undo), but a run that changed nothing is no error.
@@ -82,17 +82,18 @@ impl Undo {
         }
     }
 
-    /// Takes back what a run changed, whose records are given: in all its turns, or in the last `turns` of those
-    /// that changed something and are not undone. Blocks the thread.
+    /// Takes back the changes of a run: those of all its turns, or those of its last `turns` turns. Turns that
+    /// changed nothing and turns that are already undone do not count. `records` are the records of the run. Blocks
+    /// the thread.
     ///
     /// # Errors
     /// There is nothing to undo, a snapshot is no longer kept, or the workspace or the store cannot be read or
-    /// written. A file that cannot be written is no error: it is left, and named.
+    /// written. A file that cannot be written is no error: it stays as it is, and the result names it.
     pub fn undo(&self, records: &[Arc<Record>], turns: Option<u32>) -> Result<Restored, SnapshotError> {
         self.snapshots.undo(session(records), &self.open_steps(records, turns)?)
     }
 
-    /// Returns what [`redo`](Self::redo) would do, and does nothing. Blocks the thread.
+    /// Returns the changes that [`redo`](Self::redo) would make, without making them. Blocks the thread.
     ///
     /// # Errors
     /// As [`redo`](Self::redo), but it is no error if nothing is undone.
@@ -103,7 +104,7 @@ impl Undo {
         }
     }
 
-    /// Takes back the latest undo in the session of a run, whose records are given. Blocks the thread.
+    /// Takes back the latest undo in the session of a run. `records` are the records of the run. Blocks the thread.
     ///
     /// # Errors
     /// Nothing is undone; otherwise as [`undo`](Self::undo).
@@ -111,7 +112,8 @@ impl Undo {
         self.snapshots.redo(session(records))
     }
 
-    /// Returns the steps of the run, or of its last `turns`, that are not undone.
+    /// Returns the steps of a run that are not undone: all of them, or those of the last `turns` turns with such
+    /// steps.
     fn open_steps(
         &self,
         records: &[Arc<Record>],
@@ -130,8 +132,9 @@ impl Undo {
     }
 }
 
-/// Returns the steps of a run that changed something, with the numbers of their turns. A step ends with the snapshot after it, or with
-/// the last record of the process that worked on it.
+/// Returns the steps of a run that changed something, each with the number of its turn. A step begins with the
+/// snapshot before the effects of a turn. It ends with the snapshot after them or, if that is missing, with the last
+/// record of the process that worked on the run.
 fn steps(records: &[Arc<Record>]) -> Vec<(u32, UndoStep)> {
     let run = RunStarted::of(records).map_or("", |started| started.run.as_str());
     let mut steps: Vec<(u32, UndoStep)> = Vec::new();
@@ -172,8 +175,8 @@ fn session(records: &[Arc<Record>]) -> &str {
 }
 
 impl WorkspaceSnapshots for Undo {
-    /// Takes a first snapshot on a thread of its own, which ends with the process. A large workspace that is not in
-    /// the store yet is copied before the first effect only.
+    /// Takes a first snapshot on a separate thread, which ends with the process. If the workspace is large and not in
+    /// the store yet, it is copied only before the first effect, because the run may change nothing.
     fn prepare(&self) {
         let snapshots = self.snapshots.clone();
         // If it fails, so does the snapshot before the first effect, which reports the reason.

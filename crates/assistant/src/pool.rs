@@ -87,7 +87,8 @@ impl AgentPool {
         self
     }
 
-    /// Registers the current agents. A question that one of them asked with other fields is withdrawn.
+    /// Registers the current agents. If the fields of an agent have changed since it asked a question, the
+    /// question is withdrawn.
     pub fn with_agents<'a>(mut self, agents: impl IntoIterator<Item = &'a AgentTool>) -> Self {
         let versions = Arc::make_mut(&mut self.versions);
         for agent in agents {
@@ -96,7 +97,8 @@ impl AgentPool {
         self
     }
 
-    /// Updates the index for a run: it has an entry for each open question of a suspended run.
+    /// Reads the log of a run, and updates the index, which has an entry for each open question of a
+    /// suspended run.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -130,8 +132,8 @@ impl AgentPool {
         Ok(noted)
     }
 
-    /// Returns the number of open questions of the tenant's other runs. The journal is searched for answered
-    /// questions only if the index alone has more than `max_per_tenant`.
+    /// Returns the number of questions of the tenant's other runs in the index. Only if there would be more
+    /// than `max_per_tenant`, the journal is read, and questions that are already answered do not count.
     async fn others(&self, run: &RunId, tenant: &TenantId, own: usize) -> Result<usize, JournalError> {
         let now = self.clock.now();
         let mut others = self.index.find(&PoolFilter::tenant(tenant)).await?;
@@ -146,8 +148,8 @@ impl AgentPool {
         Ok(waiting)
     }
 
-    /// Returns the open questions of a tenant, oldest first, with the paused ones and without expired ones.
-    /// Questions of agents whose fields have changed are withdrawn.
+    /// Returns the open questions of a tenant, oldest first, including paused questions, but not expired
+    /// ones. Questions of agents whose fields have changed are withdrawn.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -319,8 +321,9 @@ impl AgentPool {
         }
     }
 
-    /// Writes the changed question into the logs of all runs that wait for the answer, the run that asked
-    /// first and its callers after it, because a resumed caller repeats its child run's question.
+    /// Writes the changed question into the logs of all runs that wait for the answer: first into the log of
+    /// the run that asked, then into the logs of its callers. The callers need it because a resumed caller
+    /// repeats its child run's question.
     async fn ask_again(
         &self,
         entry: &PendingApproval,

@@ -1,7 +1,7 @@
-//! Agents from files: those in the person's home folder, and those of the project to which the person has agreed. They
-//! become agents of the settings, so that every command treats the two alike.
+//! Agents from agent files: the files in the person's home folder, and the files of the project that the person agreed
+//! to. The agents are added to those of the settings, so that every command treats both alike.
 //!
-//! Without the feature `skills` there are none.
+//! Without the feature `skills`, no agent file is read.
 
 #[cfg(not(feature = "skills"))]
 mod absent;

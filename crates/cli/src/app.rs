@@ -39,7 +39,7 @@ pub(crate) struct App {
     pub(crate) json: bool,
     /// True if runs are suspended with their questions instead of asking on the terminal.
     pub(crate) ask_later: bool,
-    /// The consent of all agents; `None` for the one that follows from the flags and the terminal.
+    /// The approver of all agents; `None` if the flags and the terminal decide who answers.
     pub(crate) consent: Option<Consent>,
     /// The HTTP options; all providers share the connections.
     pub(crate) http: HttpOptions,
@@ -56,12 +56,12 @@ pub(crate) struct App {
     pub(crate) agent_files: Arc<archon::skills::AgentFiles>,
     /// The cassette that model calls are recorded to, or replayed from.
     pub(crate) cassette: Cassette,
-    /// The commands in the background, by session. They end with this process.
+    /// The background commands of each session. They end with this process.
     #[cfg(unix)]
     pub(crate) commands: archon::tools::builtin::BackgroundCommands,
 }
 
-/// The approver of the questions of agents, and the time that a question waits.
+/// The approver that answers the questions of agents, and the time that a question waits for its answer.
 #[derive(Clone)]
 pub(crate) struct Consent {
     pub(crate) approver: Arc<dyn DynApprover>,

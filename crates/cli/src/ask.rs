@@ -61,7 +61,7 @@ pub(crate) struct Prompt {
     sources: HashMap<String, Vec<ArgumentSource>>,
 }
 
-/// For whom a prompt asks its questions.
+/// The kind of work that a prompt asks its questions for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     /// A run, which has a session and can wait.

@@ -29,10 +29,10 @@ use crate::{
     toolset::{self, Picked},
 };
 
-/// Builds the agent of the settings, with its model, and with a memory if `memory` is set. Tools that `last`, the
-/// configuration of the session's last run, defers stay deferred, and those that it defines stay defined, so that
-/// all requests of the session define the same tools. A tool of resources that `last` does not have waits for
-/// another session, unless it can be deferred.
+/// Builds the agent of the settings, with its model, and with a memory if `memory` is set. `last` is the configuration
+/// of the session's last run. Tools that the last run deferred stay deferred, and tools that it defined stay defined,
+/// so that all requests of the session define the same tools. A resource tool that `last` does not have is left out
+/// until another session, unless it can be deferred.
 pub(crate) async fn chosen(
     app: &App,
     memory: Option<Memory>,
@@ -67,7 +67,7 @@ pub(crate) async fn with(
     Ok(with_memory(with_instructions(app, builder), memory))
 }
 
-/// Removes the tools of resources if the session's last run deferred no tools and did not have them. Otherwise a
+/// Removes the resource tools that the session's last run did not have, unless that run deferred tools. Otherwise a
 /// server that begins to offer resources would change the tools that requests define.
 fn remove_new_resource_tools(tools: &mut Tools, last: &RunConfig, selection: Option<&ToolSelection>) {
     if !last.deferred_tools.is_empty() {
@@ -113,8 +113,8 @@ pub(crate) async fn by_settings(app: &App, chosen: Chosen, tools: Tools) -> Resu
     Ok(with_deferral(builder, settings, settings.tools.as_ref()))
 }
 
-/// Sets which tools requests do not define, so that the model must search for them (deferred tools): if all
-/// definitions exceed the budget, the tools of MCP servers and APIs that the settings do not name.
+/// Sets the rules for deferred tools, which requests do not define and for which the model must search: if the
+/// definitions exceed the budget, the tools of MCP servers and APIs are deferred, except those that the settings name.
 #[cfg(any(feature = "mcp", feature = "openapi"))]
 fn with_deferral(
     builder: ArchonBuilder,
@@ -133,8 +133,8 @@ fn with_deferral(builder: ArchonBuilder, _: &Settings, _: Option<&ToolSelection>
     builder
 }
 
-/// Keeps the choice of a run: tools that it defined are not deferred, and if it deferred tools, all others are
-/// deferred. Tools that `selection` names are not deferred.
+/// Keeps the deferral of a recorded run: tools that the run defined stay defined. If the run deferred tools, all others
+/// are deferred, except those that `selection` names.
 #[cfg(any(feature = "mcp", feature = "openapi"))]
 fn with_recorded_deferral(
     builder: ArchonBuilder,
@@ -309,8 +309,8 @@ pub(crate) async fn from_config(
     with_surroundings(app, builder, config).await
 }
 
-/// Returns true for a run whose calls come from a person or a client, so that it says nothing about the agents of the
-/// session.
+/// Returns true for a run whose calls a person or an MCP client chooses, not a model. The configuration of such a run
+/// says nothing about the agents of the session.
 pub(crate) fn asks_no_model(config: &RunConfig) -> bool {
     without_model(config).is_some()
 }
@@ -320,8 +320,8 @@ fn without_model(config: &RunConfig) -> Option<Chosen> {
     client_calls(config).or_else(|| line_of_a_person(config))
 }
 
-/// Returns the provider of a run that is a client's call at `archon mcp serve`: it asks no model. Returns `None` for
-/// other runs.
+/// Returns the provider of a run that makes the call of a client of `archon mcp serve`; `None` for other runs. The
+/// provider asks no model.
 #[cfg(all(unix, feature = "mcp-serve"))]
 fn client_calls(config: &RunConfig) -> Option<Chosen> {
     use archon::{mcp_serve::ClientCalls, types::Provider};
@@ -339,8 +339,8 @@ fn client_calls(_: &RunConfig) -> Option<Chosen> {
     None
 }
 
-/// Returns the provider of a run that is a line of a person in a conversation: it asks no model. Returns `None` for
-/// other runs.
+/// Returns the provider of a run that runs a shell line of a person in a conversation; `None` for other runs. The
+/// provider asks no model.
 #[cfg(feature = "chat")]
 fn line_of_a_person(config: &RunConfig) -> Option<Chosen> {
     use archon::types::Provider;
@@ -387,7 +387,7 @@ async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Fai
     memory::open(&app, &config.collection).await
 }
 
-/// Sets the workspace to the folder in which the run was begun, wherever it is resumed.
+/// Sets the workspace to the folder in which the run began, even if the run is resumed in another folder.
 fn in_its_folder(app: &App, config: &RunConfig) -> Result<App, Failure> {
     let mut app = app.clone();
     let is_flag = app.config.is_flag("workspace");

@@ -21,10 +21,11 @@ use crate::{
 /// The recording or the replay of the model calls of one command.
 #[derive(Clone, Default)]
 pub(crate) enum Cassette {
-    /// Models are called, without a recording.
+    /// Models are called, and their calls are not recorded.
     #[default]
     None,
-    /// Models are called, and their calls are recorded in this file. The recording begins with the first model.
+    /// Models are called, and their calls are recorded in this file. The recording begins when the first model is
+    /// built.
     Recording(PathBuf, Arc<Mutex<Option<RecordingProvider>>>),
     /// No model is called: the answers come from a cassette.
     Replaying(ReplayProvider),
@@ -57,13 +58,13 @@ impl Cassette {
         Ok(Self::Replaying(replay.with_id(ID)))
     }
 
-    /// Returns true if no model is called.
+    /// Returns true if answers come from a cassette, so that no model is called.
     pub(crate) fn is_replay(&self) -> bool {
         matches!(self, Self::Replaying(_))
     }
 
-    /// Returns the replay for the model with this name, or for the first recorded model; `None` if models
-    /// are called.
+    /// Returns the replay as a model with this name, or with the name of the first recorded model; `None` if models are
+    /// called.
     pub(crate) fn instead(&self, name: Option<&str>) -> Option<Result<Chosen, Failure>> {
         let Self::Replaying(replay) = self else { return None };
         let path = replay.path().display();
@@ -77,7 +78,7 @@ impl Cassette {
         Some(Ok(Chosen { provider: Arc::new(replay.clone()), keys: Vec::new(), model, why }))
     }
 
-    /// Adds the recording to a model, if there is one.
+    /// Wraps a model so that its calls are recorded, if this command records.
     pub(crate) fn around(&self, mut chosen: Chosen) -> Result<Chosen, Failure> {
         let Self::Recording(path, first) = self else { return Ok(chosen) };
         let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,8 +95,8 @@ impl Cassette {
         Ok(chosen)
     }
 
-    /// Puts the recording in the place of the cassette if the command ended with an answer, a question or a
-    /// limit. Otherwise an earlier cassette stays. Returns the result of the command.
+    /// Replaces the cassette file by the recording if the command ended with an answer, a question or a limit.
+    /// Otherwise an earlier cassette stays. Returns the result of the command.
     pub(crate) fn finish(&self, result: Result<Exit, Failure>, output: &Output) -> Result<Exit, Failure> {
         let Self::Recording(path, recording) = self else { return result };
         let recording = recording.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +132,7 @@ fn model_of(name: &str) -> String {
     }
 }
 
-/// Returns an error for a model of a log that was a replay.
+/// Returns an error if the model in a log is the replay of a cassette.
 pub(crate) fn refuse_replayed(recorded: &str) -> Result<(), Failure> {
     match recorded.strip_prefix(ID).is_some_and(|rest| rest.starts_with(':')) {
         true => Err(Failure::usage(

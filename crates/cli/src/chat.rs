@@ -37,8 +37,8 @@ pub(crate) use self::conversation::{Opening, Which};
 pub(crate) use self::guard::{is_guard, run as guard};
 use crate::{app::App, exit::Exit, failure::Failure};
 
-/// Has a conversation until the person ends it. Without a terminal that can show it, or with `is_plain`, it is one in
-/// plain lines.
+/// Runs a conversation until the person ends it. With `is_plain`, or if the terminal is too simple for a screen, the
+/// conversation uses plain lines.
 pub(crate) async fn open(app: &App, opening: Opening, is_plain: bool) -> Result<Exit, Failure> {
     let support = Support::of(&|name| app.sources.env.get(name).cloned(), app.output.live);
     let has_screen = !is_plain && !app.json && app.output.asks && support.is_enough(tty::size());

@@ -97,7 +97,7 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
 }
 
 /// Returns the origin of the address in the log of a run, if the settings have the same address with the same protocol;
-/// otherwise it may be a stranger's. The protocol counts because it decides which key is sent.
+/// otherwise the address may come from a stranger. The protocol counts because it decides which key is sent.
 fn origin_of_recorded<'a>(app: &'a App, recorded: &str) -> Option<&'a Origin> {
     let parse = |model: &str| model.parse::<ModelRef>().ok();
     let recorded = parse(recorded)?;
@@ -391,7 +391,7 @@ fn nothing_found() -> Failure {
     )
 }
 
-/// Adds this machine's catalogue over the built-in one to a provider.
+/// Gives a provider the catalogue of this machine, which takes precedence over the built-in one.
 fn with_catalogue(app: &App, provider: Arc<dyn Provider>) -> Result<Arc<dyn Provider>, Failure> {
     let catalogue = app.catalogue()?;
     Ok(match catalogue.is_empty() {
@@ -416,7 +416,7 @@ fn service(
     connect(app, profile, url, keys(app, profile, url, origin)?)
 }
 
-/// Returns `url` unless it is the own address of the profile's service.
+/// Returns `url`; `None` if it is the own address of the profile's service.
 fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a str> {
     let own = profile.map_or("", |p| p.base_url);
     url.filter(|url| !same_address(url, own))

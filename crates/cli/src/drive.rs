@@ -64,8 +64,9 @@ pub(crate) async fn follow(
     }
 }
 
-/// Gives the answer of the person at the terminal to a question of a run, and resumes the run. The person may trust a rule
-/// of their own, since the rules of this folder are theirs; the run service refuses one that the question does not offer.
+/// Answers a question of a run for the person at the terminal, and resumes the run. The answer may trust a rule that
+/// the question does not offer, since the rules of this folder are the person's own; the run service would refuse such
+/// a rule.
 async fn give(
     app: &App,
     runs: &Runs,

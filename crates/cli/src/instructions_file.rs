@@ -37,7 +37,7 @@ fn find(app: &App) -> Option<Result<Found, String>> {
     Some(Ok(Found { path, text, agreement }))
 }
 
-/// Reads a file; a part of a long one may have the opposite meaning, so it is refused.
+/// Reads a file. A file that is too long is refused, because a part of it may have the opposite meaning.
 fn read(folder: &Path, path: &Path) -> Result<Option<String>, String> {
     match read_inside(folder, path)? {
         Some(text) if text.len() as u64 > ProjectFile::MAX_BYTES => {
@@ -47,8 +47,8 @@ fn read(folder: &Path, path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// Lets the model read the file if a person agreed to it, and writes a note that it does. A file of the settings or of
-/// a flag takes the place of this one.
+/// Lets the model read the file if a person agreed to it, and writes a note about that. If the settings or a flag name
+/// a `project_file`, this file is not used.
 pub(crate) fn with_instructions(app: &App, builder: ArchonBuilder) -> ArchonBuilder {
     if app.config.settings.project_file.is_some() {
         return builder;
@@ -118,7 +118,8 @@ pub(crate) fn finding(app: &App) -> Option<(bool, String)> {
     })
 }
 
-/// The file that a person agreed to. It is read again before each request, and only with the text that it then had.
+/// The file that a person agreed to. It is read again before each request. If its text is not the one that the person
+/// agreed to, the reading fails.
 struct AgreedFile {
     folder: PathBuf,
     path: PathBuf,

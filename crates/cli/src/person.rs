@@ -8,12 +8,12 @@ use archon::types::{
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
-/// The provider of the agent that runs the lines of a person. It answers with one call of `bash` for each line that
-/// [`set_line`](Self::set_line) was given, and ends the run after its result.
+/// The provider of the agent that runs the shell lines of a person. For each line from [`set_line`](Self::set_line) it
+/// answers with one call of `bash`, and it ends the run after the result of the call.
 ///
-/// So a line of a person is logged, limited by the sandbox and read by the model later as a call of the model is. A
-/// line belongs to the run that was started for it: no other run takes it, also if its run ends early. No text of a
-/// run is ever taken for a line: a run that is resumed after its process was killed does not run its line.
+/// So a line of a person is logged, limited by the sandbox and later read by the model, as a call of the model is. Only
+/// the run that was started for a line runs it; no other run does, even if that run ends early. The text of a run is
+/// never taken for a line: a run that is resumed after its process was killed does not run its line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Person {
     lines: Arc<Mutex<Lines>>,
@@ -35,7 +35,7 @@ impl Person {
     /// The tool that runs the lines.
     pub(crate) const TOOL: &'static str = "bash";
 
-    /// Sets the line for which a run is started next; `None` for none.
+    /// Sets the line for the run that is started next; `None` for no line.
     pub(crate) fn set_line(&self, line: Option<String>) {
         self.lines().waiting = line;
     }
@@ -47,7 +47,7 @@ impl Person {
         lines.due.is_some()
     }
 
-    /// Removes the line of the run that has ended, which it may not have taken.
+    /// Removes the line of a run that has ended, because the run may not have used it.
     pub(crate) fn end_run(&self) {
         self.lines().due = None;
     }

@@ -38,20 +38,20 @@ pub(crate) struct ProjectPart {
     pub(crate) lines: Vec<String>,
 }
 
-/// The agreement to a part of a project.
+/// The state of a person's agreement to a part of a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Agreement {
-    /// A person agreed to it as it is.
+    /// A person agreed to the part in its current form.
     Holds,
-    /// It has changed since a person agreed to it.
+    /// The part has changed since a person agreed to it.
     Changed,
-    /// No person has agreed to it.
+    /// No person has agreed to the part.
     Missing,
 }
 
 impl Agreement {
-    /// Returns the agreement to a path with a hash. Agreements that cannot be read are none; `archon trust` reports the
-    /// problem.
+    /// Returns the state of the agreement to a path with a hash. Agreements that cannot be read count as missing;
+    /// `archon trust` reports the problem.
     pub(crate) fn to(app: &App, table: AgreedTable, path: &Path, hash: &str) -> Self {
         match Agreements::in_folder(&app.data_dir).hash(table, path) {
             Ok(Some(agreed)) if agreed == hash => Self::Holds,
@@ -70,7 +70,7 @@ pub(crate) fn agree(app: &App, parts: &[ProjectPart]) -> Result<(), Failure> {
     parts.iter().try_for_each(|part| agreements.add_hash(part.table, &part.path, part.hash.clone()))
 }
 
-/// Returns the folder of the project, which the tools see, without symbolic links.
+/// Returns the folder of the project without symbolic links. It is the folder that tools see.
 pub(crate) fn folder(app: &App) -> Option<PathBuf> {
     toolset::folder(app)
 }

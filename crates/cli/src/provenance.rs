@@ -9,11 +9,11 @@ use archon::{
 
 use crate::text::visible;
 
-/// The number of the last written runs among which the run of a question is looked for.
+/// The number of runs in which the run of a question is looked for: those that were written last.
 const LATEST: usize = 4;
 
-/// Returns the sources of the arguments of an open question. They are read from the log of the run that asks and from
-/// those of the runs before it. Without a readable log there are none.
+/// Returns the sources of the arguments of an open question. They are read from the log of the run that asks, and from
+/// the logs of the runs before it. Without a readable log, there are no sources.
 pub(crate) async fn of_pending(journal: &dyn Journal, pending: &PendingApproval) -> Vec<ArgumentSource> {
     let log = match journal.read(pending.asker()).await {
         Ok(log) => log,
@@ -23,7 +23,8 @@ pub(crate) async fn of_pending(journal: &dyn Journal, pending: &PendingApproval)
     texts(journal, log).await.of_request(&pending.request)
 }
 
-/// Does the same as [`of_pending`] for the questions that a run of this process asks now, by the ids of the questions.
+/// Does the same as [`of_pending`] for the questions that a run of this process asks now. Returns the sources by the
+/// ids of the questions.
 pub(crate) async fn of_questions(
     journal: &dyn Journal,
     requests: &[ApprovalRequest],

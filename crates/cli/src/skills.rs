@@ -1,7 +1,7 @@
-//! Skills: instructions of the person and of a project, which the agent loads when a task needs them. Those of a
-//! project are there after a person agreed to them.
+//! Skills: instructions of the person and of a project, which the agent loads when a task needs them. The skills of a
+//! project are offered only after a person agreed to them.
 //!
-//! Without the feature `skills` there are none.
+//! Without the feature `skills`, there are no skills.
 
 #[cfg(not(feature = "skills"))]
 mod absent;

@@ -6,7 +6,7 @@ use archon::tools::Workspace;
 
 use crate::{app::App, failure::Failure};
 
-/// Returns the workspace of the settings, to which Archon's own folders do not belong.
+/// Returns the workspace of the settings, without Archon's own folders.
 ///
 /// # Errors
 /// [`Failure`] if the folder cannot be used.

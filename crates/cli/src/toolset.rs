@@ -63,8 +63,8 @@ pub(crate) async fn of_conversation(app: &App) -> Result<Picked, Failure> {
     Ok(Picked { tools, agents })
 }
 
-/// The built-in tools that a conversation has only if the settings choose them: `bash` does the work of the first, and
-/// a person who is there reads the answers, so a model needs no tools to ask.
+/// The built-in tools that a conversation has only if the settings choose them. `bash` does the work of the first one.
+/// The model needs no tools that ask a person, because a person is there and reads its answers.
 #[cfg(feature = "chat")]
 const NOT_IN_CONVERSATIONS: &[&str] =
     &["bash_readonly", "cleanup_tool_call", "human_approval", "human_guidance"];
@@ -76,8 +76,8 @@ pub(crate) async fn settle(app: &App) {
     }
 }
 
-/// Returns the tools and agents of a run that is resumed. For a tool of an MCP server that has not answered, this is
-/// the tool that stands for all of the server; about a tool that is not offered any more there is a warning.
+/// Returns the tools and agents of a run that is resumed. If the MCP server of a tool has not answered, returns the
+/// stand-in for all tools of this server. Writes a warning about each tool that is not offered any more.
 pub(crate) async fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Picked, Failure> {
     pick(names, NamesOf::Log, app).await
 }
@@ -87,7 +87,7 @@ pub(crate) async fn by_name<'a>(names: impl Iterator<Item = &'a str>, app: &App)
     pick(names, NamesOf::Command, app).await
 }
 
-/// The origin of the names of tools. It decides what becomes of the name of a tool that is not known.
+/// The origin of tool names, which decides how an unknown name is handled.
 #[derive(Clone, Copy)]
 enum NamesOf {
     /// A command that needs to know the tools: the name is an error.
@@ -192,7 +192,7 @@ fn unmet<'n>(names: &[&'n str], known: &Tools) -> Vec<&'n str> {
     names.iter().filter(|name| !is_known(name)).copied().collect()
 }
 
-/// Warns of the tools of a run that it keeps although their server changed or removed them.
+/// Warns about tools that the run keeps although their server changed or removed them.
 fn warn_of_refused(names: &[&str], known: &[Arc<dyn Tool>], app: &App) {
     let mut callable = known.to_vec();
     mcp::retain_callable(app, &mut callable);
@@ -235,7 +235,7 @@ fn missing_of_server(name: &str, app: &App) -> Option<Failure> {
     mcp::missing(app, name).or_else(|| openapi::missing(app, name))
 }
 
-/// Adds the tools that are not there yet.
+/// Adds the tools of `more` that are not in `tools` yet.
 fn add(tools: &mut Tools, more: Tools) {
     for tool in more {
         if tools.iter().all(|other| other.spec().name != tool.spec().name) {
@@ -323,7 +323,7 @@ fn server(url: &str) -> Option<String> {
     Some(if has_port { host.to_owned() } else { format!("{host}:{port}") })
 }
 
-/// Returns why an agent cannot have this name, if it cannot.
+/// Returns the reason why an agent cannot have this name; `None` if it can.
 #[cfg(feature = "skills")]
 pub(crate) fn wrong_name(name: &str, app: &App) -> Result<Option<&'static str>, Failure> {
     Ok(problem_of_name(name, &all(app)?))

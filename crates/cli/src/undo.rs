@@ -66,8 +66,8 @@ pub(crate) async fn of_run(app: &App, run: &RunId) -> Result<(Undo, Vec<Arc<Reco
     Ok((undo, records))
 }
 
-/// Shows what `act` will change, asks the person, and does it. `what` is the name of the command, and `further` the
-/// flag that reaches further back.
+/// Shows the changes of `act`, asks the person, and makes the changes. `what` is the name of the command. `further` is
+/// the flag that reaches further back.
 pub(crate) fn carry_out(
     app: &App,
     flags: &UndoFlags,
@@ -100,7 +100,7 @@ pub(crate) fn carry_out(
     Ok(Exit::Finished)
 }
 
-/// Names the changes that no snapshot takes back.
+/// The text about the changes that no snapshot takes back.
 pub(crate) const OUT_OF_REACH: &str = "not taken back: changes over the network, by processes that still run, outside of the \
                             folder, of files that git ignores, and of .git (such as commits)";
 

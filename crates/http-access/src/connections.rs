@@ -26,7 +26,7 @@ const HEADERS: Duration = Duration::from_secs(10);
 /// The pause after a failed accept, for instance because no file descriptor was left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A place at which clients connect: an address, or a Unix socket.
+/// A socket at which clients connect: at an address, or a Unix socket.
 ///
 /// ```
 /// use std::{io, net::SocketAddr};
@@ -137,8 +137,8 @@ impl ConnectionOptions {
 }
 }
 
-/// Serves clients that connect to `listener` until `end` is cancelled. Then no new connection is accepted, and requests under
-/// way get [`ConnectionOptions::grace`]; the function returns without those that took longer.
+/// Serves clients that connect to `listener` until `end` is cancelled. Then it accepts no new connection, gives
+/// running requests [`ConnectionOptions::grace`] to finish, and returns even if some of them have not finished.
 pub async fn serve_connections<L, S, B>(
     listener: L,
     service: S,
@@ -156,8 +156,9 @@ pub async fn serve_connections<L, S, B>(
     serve_with_handshake(listener, open, service, options, end).await;
 }
 
-/// Serves clients as [`serve_connections`], once `open` has made the stream of HTTP from that of the client. This is
-/// done in the task of the connection, so that a slow handshake delays no other client.
+/// Serves clients like [`serve_connections`], but speaks HTTP over the stream that `open` makes from the stream of
+/// the client, for instance with a TLS handshake. `open` runs in the task of the connection, so that a slow handshake
+/// delays no other client.
 pub(crate) async fn serve_with_handshake<L, O, F, T, S, B>(
     listener: L,
     open: O,

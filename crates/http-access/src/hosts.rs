@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-/// The hosts by which clients reach a server: `HOST:PORT`, or `HOST` for every port. Clients leave out the ports 80 and
-/// 443, so `HOST:80` and `HOST:443` also admit `HOST` without a port. A request for another host is
-/// foreign: its page may have rebound its own name to this machine.
+/// The hosts by which clients reach a server: `HOST:PORT`, or `HOST` for every port. Clients leave out the ports 80
+/// and 443, so `HOST:80` and `HOST:443` also admit `HOST` without a port. Refuse requests for other hosts: a web page
+/// can point its own name to this machine, to send requests to the server (DNS rebinding).
 ///
 /// ```
 /// use archon_http_access::AllowedHosts;
@@ -21,8 +21,9 @@ impl AllowedHosts {
         Self(hosts.into_iter().map(|host| host.into().to_ascii_lowercase()).collect())
     }
 
-    /// Creates the list for a server at `address`: the hosts of the address, and those in `named`. For an address
-    /// that means every address of this machine, the hosts of the address are those of the loopback interface.
+    /// Creates the list for a server that listens at `address`: the hosts of the address, and the hosts in `named`.
+    /// For a loopback address, and for an address such as `0.0.0.0` that means all addresses of this machine, the
+    /// hosts of the address are `localhost`, `127.0.0.1` and `[::1]`.
     pub fn of_address(address: SocketAddr, named: impl IntoIterator<Item = String>) -> Self {
         let mut hosts = Self::new(named);
         let port = address.port();
@@ -34,7 +35,7 @@ impl AllowedHosts {
         hosts
     }
 
-    /// Creates the list for a server at a Unix socket, whose clients name the host `localhost`.
+    /// Creates the list for a server at a Unix socket: its clients use the host `localhost`.
     pub fn of_socket() -> Self {
         Self::new(["localhost"])
     }

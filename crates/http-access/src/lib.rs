@@ -1,14 +1,14 @@
-//! The outer part of every HTTP server of Archon: connections with limits, the hosts by which clients reach the server,
-//! and the tokens of requests.
+//! The outer part of every HTTP server of Archon: limits for connections, the hosts by which clients reach the
+//! server, and the tokens of requests.
 //!
 //! Use this crate alone to put a hyper server of your own behind limits, allowed hosts and tokens.
 //!
 //! *Invariants*
 //!
-//! - A host is allowed only if it is in a list, and not because of the address that the server listens at: a web page can
-//!   point its own name to this machine.
+//! - A host is allowed only if it is in a list. It is not enough that the request arrives at the address of the
+//!   server, because a web page can point its own name to this machine.
 //! - A token is compared by its hash, in constant time.
-//! - The number of connections, the time for a handshake and that for the headers of a request have limits.
+//! - The number of connections, the time for a handshake, and the time for the headers of a request have limits.
 //!
 //! ```
 //! use archon_http_access::{AllowedHosts, TokenHash};

@@ -41,9 +41,9 @@ pub struct TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Creates the identity from the contents of two PEM files: the certificate of the server, followed by those of
-    /// the authorities between; and its private key, without a password. The two may be the same file. The time for
-    /// which the certificate is valid is not checked: clients check it.
+    /// Creates the identity from the contents of two PEM files. `certificate` has the certificate of the server,
+    /// followed by the intermediate certificates. The second file has the private key, without a password. Both may
+    /// be the same file. The period for which the certificate is valid is not checked, because clients check it.
     ///
     /// # Errors
     /// A file has no certificate or no key, cannot be read, or the key is not that of the first certificate.
@@ -96,7 +96,7 @@ pub enum TlsError {
         "the file of the key has no private key: it must have a line `-----BEGIN PRIVATE KEY-----`, and the key must have no password"
     )]
     NoKey,
-    /// The key is of another certificate.
+    /// The private key does not belong to the server's certificate.
     #[error(
         "the private key is not that of the certificate: use the key that the certificate was made with, and put the certificate of the server first in its file"
     )]
@@ -104,7 +104,7 @@ pub enum TlsError {
     /// The certificate is damaged.
     #[error("the certificate cannot be read ({0}): get it again, in the format PEM")]
     Certificate(String),
-    /// The key is damaged, or of a kind that is not known.
+    /// The key is damaged, or its kind is not supported.
     #[error(
         "the private key cannot be used ({0}): it must be an RSA, ECDSA or Ed25519 key in the format PEM"
     )]
@@ -131,7 +131,8 @@ pub async fn serve_tls_connections<L, S, B>(
     serve_with_handshake(listener, |stream| identity.acceptor.accept(stream), service, options, end).await;
 }
 
-/// Describes the damage of a PEM file. The error of the library shows lines of the file, and a line may be a secret.
+/// Describes the damage of a PEM file. The library's own error is not used, because it shows lines of the file, which
+/// may be secret.
 fn problem(error: &PemError) -> &'static str {
     match error {
         PemError::MissingSectionEnd { .. } => "a section has no line `-----END …-----`",

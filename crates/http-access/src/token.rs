@@ -31,7 +31,7 @@ impl std::fmt::Debug for TokenHash {
     }
 }
 
-/// Returns the token of the header `Authorization: Bearer TOKEN`.
+/// Returns the token of the header `Authorization: Bearer TOKEN`; `None` without such a header.
 pub fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())

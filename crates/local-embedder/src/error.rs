@@ -14,7 +14,7 @@ pub enum LocalEmbedderError {
         /// The error of the file system.
         source: std::io::Error,
     },
-    /// A file has a content that does not belong to the model.
+    /// The content of a file does not fit the model.
     #[error("{path} is not a file of all-MiniLM-L6-v2: {problem}")]
     Content {
         /// The file.

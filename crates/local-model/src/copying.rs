@@ -22,9 +22,9 @@ pub(crate) struct Copying {
 /// The position in the JSON text that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Outside of a string, or in a key.
+    /// Outside of a string, and not directly after a colon.
     Elsewhere,
-    /// After a colon.
+    /// After a colon, before the value; `spaced` is true after the space.
     BeforeValue { spaced: bool },
     /// In a string that is a value.
     Value,

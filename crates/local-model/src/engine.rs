@@ -97,17 +97,18 @@ pub(crate) struct Beginning {
     /// The score of this beginning without a request. It is subtracted from the score with the request, so
     /// that a beginning that the model always prefers has no advantage.
     pub(crate) bias: f32,
-    /// Text that the model reads after the prompt, the same for every request; it is not part of the answer.
+    /// Text that the model reads between the prompt and `read`. It is the same for every request, and not
+    /// part of the answer.
     pub(crate) shown: String,
-    /// Text that the model reads after `shown`; it is not part of the answer.
+    /// Text that the model reads between `shown` and `said`. It is not part of the answer.
     pub(crate) read: String,
     /// The first words of the answer.
     pub(crate) said: String,
-    /// A helper that copies in the text after `said`.
+    /// The helper that copies texts of the request into the answer after `said`; `None` for no copying.
     pub(crate) copying: Option<Copying>,
 }
 
-/// A text whose log-probability is computed, and the text between the prompt and that text.
+/// A text whose log-probability is computed (`judged`), and the text between the prompt and it (`given`).
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(crate) given: String,

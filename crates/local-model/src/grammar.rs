@@ -12,7 +12,8 @@
 use crate::grammar_node::{ByteSet, Node, NodeId};
 use crate::shortest::Shortest;
 
-/// The allowed texts, as nodes that refer to each other by number, so that a schema may be recursive.
+/// The allowed texts, as a graph of nodes. Nodes refer to each other by id, so a recursive schema is
+/// possible.
 #[derive(Clone, Debug)]
 pub(crate) struct Grammar {
     nodes: Vec<Node>,

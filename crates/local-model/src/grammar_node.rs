@@ -1,8 +1,8 @@
-//! The nodes of a [`Grammar`](crate::grammar::Grammar), by number.
+//! The nodes of a [`Grammar`](crate::grammar::Grammar), and their ids.
 
 use std::fmt;
 
-/// The number of a node in a [`Grammar`](crate::grammar::Grammar).
+/// The id of a node: its index in a [`Grammar`](crate::grammar::Grammar).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct NodeId(pub(crate) u32);
 

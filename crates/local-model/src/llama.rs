@@ -94,7 +94,7 @@ impl Model {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Returns the number of tokens of the vocabulary; they are numbered from 0.
+    /// Returns the number of tokens in the vocabulary. The ids of tokens begin at 0.
     pub(crate) fn vocabulary_size(&self) -> Token {
         // SAFETY: the vocabulary is its model's.
         unsafe { (self.functions.llama_vocab_n_tokens)(self.vocab.as_ptr()) }
@@ -232,7 +232,7 @@ pub(crate) struct ContextOptions {
 pub(crate) struct Context {
     functions: &'static Functions,
     context: NonNull<llama_context>,
-    /// The size of the vocabulary, which is the number of logits in a row.
+    /// The number of tokens in the vocabulary, which is also the number of logits after a token.
     vocabulary: usize,
     batch: Batch,
     /// Keeps the model alive; freed after the context.
@@ -297,8 +297,8 @@ impl Context {
         }
     }
 
-    /// Returns the logits after the token number `row` of the last batch: one logit for each token of the
-    /// vocabulary. `None` if no logits were computed for that token.
+    /// Returns the logits after token `row` of the last batch, counted from 0; -1 means the last token. There
+    /// is one logit for each token of the vocabulary. `None` if no logits were computed after that token.
     pub(crate) fn logits(&self, row: i32) -> Option<&[f32]> {
         // SAFETY: llama.cpp returns null for a row without them, else one number for each token of the vocabulary,
         // which stays until the next call that changes the context: that takes `&mut self`.

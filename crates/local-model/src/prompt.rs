@@ -10,7 +10,7 @@ use crate::json_text::json_text;
 use crate::reply::{AnswerShape, Choice, Form};
 use crate::worked::{Worked, before_answer, compact_schema, worked};
 
-/// Tasks without content, to measure the probability of each reply without a question.
+/// Tasks without content. They measure the probability of each reply when nothing is asked.
 pub(crate) const SAYING_NOTHING: [&str; 3] = ["N/A", "?", "Please help me."];
 
 /// The rule for further tool calls after the result of a tool call.
@@ -46,7 +46,7 @@ pub(crate) struct Prompt {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Text {
     Transcript(String),
-    /// Messages (role, text), and the text with which the assistant's reply begins.
+    /// Messages (role, text), and the text with which the reply of the assistant begins.
     Chat(Vec<(&'static str, String)>, &'static str),
 }
 
@@ -57,8 +57,9 @@ pub(crate) enum Reply {
     Free,
     /// A JSON document.
     Document(Value),
-    /// One of these choices, of which the last may be the answer. `question` is `None` if the question is in
-    /// the prompt's text; otherwise it is the question, which comes after the heading of the chosen tool.
+    /// One of these choices: a tool or, if the last choice is the answer, an answer. `question` is the last
+    /// question if it must come after the heading with the chosen tool; `None` if the text of the prompt
+    /// already contains it.
     Choice {
         form: Form,
         choices: Vec<Choice>,

@@ -148,8 +148,8 @@ pub async fn pull(
     Ok(path)
 }
 
-/// Keeps other processes from downloading into the same folder of parts until the lock is dropped. The
-/// lock's file is next to that folder and is never removed: a lock on a removed file has no effect.
+/// Locks a folder of parts: no other process downloads into it until the lock is dropped. The lock file is
+/// next to that folder and is never removed, because a lock on a removed file has no effect.
 fn lock(parts: &Path, what: &str) -> Result<Lock, LocalModelError> {
     let path = parts.with_extension("lock");
     let lock = File::create(&path).map_err(|e| LocalModelError::write(&path, None, e))?;

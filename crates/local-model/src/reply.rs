@@ -1,8 +1,8 @@
 //! The form of a model's reply: the grammar that constrains the reply, and the reader that splits it.
 //!
-//! Every reply is a call, `NAME {arguments}`, including the answer itself: that is a call of a tool that
-//! always exists and is never run. So the model's first decision is at one position, where the probabilities
-//! of all choices can be compared.
+//! Every reply is a call, `NAME {arguments}`. An answer is a call, too: of a tool that always exists and is
+//! never run. So the model's first decision is at one position, where the probabilities of all choices can be
+//! compared.
 
 use std::sync::Arc;
 
@@ -16,8 +16,9 @@ use crate::schema::{SchemaLimits, SchemaNodes};
 pub(crate) enum Form {
     /// `Tool: NAME {…}`: for a model that continues a transcript.
     Transcript,
-    /// `Answer: {…}`: in a transcript, after a result, if only the answer may follow. It has its own label;
-    /// otherwise the model would answer every question in the way in which it sees results answered.
+    /// `Answer: {…}`: for a transcript that ends with a tool result, if the reply must be an answer. This
+    /// form has its own label: with the label `Tool:`, the model would answer every question like a result,
+    /// without a tool.
     Answer,
     /// `{"tool": "NAME", "arguments": {…}}`: for a model with a chat template.
     Json,
@@ -33,7 +34,7 @@ impl Form {
         }
     }
 
-    /// Returns the text between the beginning and the name.
+    /// Returns the text between [`lead`](Self::lead) and the name.
     pub(crate) fn before_name(self) -> &'static str {
         match self {
             Self::Transcript => " ",

@@ -115,9 +115,9 @@ impl<'a> SchemaNodes<'a> {
         }
     }
 
-    /// Returns the node for an object with the declared properties in their order, of which the optional
-    /// ones may be left out. Without declared properties, it is an object whose values fit
-    /// `additionalProperties`.
+    /// Returns the node for an object with the declared properties, in the order of their declaration;
+    /// optional properties may be left out. For a schema without declared properties, the object may have any
+    /// keys, with values that fit `additionalProperties`.
     fn object(&mut self, schema: &Map<String, Value>) -> NodeId {
         let empty = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);

@@ -5,7 +5,8 @@
 
 use crate::grammar_node::{ByteSet, Node, NodeId};
 
-/// The number of bytes of a node's shortest text, and the number of levels of nodes that make up this text.
+/// The number of bytes in the shortest text of a node, and the number of levels of nodes that make up this
+/// text.
 ///
 /// The height decides between choices with the same number of bytes: the parts of a node's shortest text
 /// always have a smaller height than the node, so writing that text ends even if a node contains itself.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-/// The number of a token in the model's vocabulary.
+/// The id of a token in the vocabulary of the model.
 pub(crate) type Token = i32;
 
 /// The maximum number of bytes of a token that can be found by its text.

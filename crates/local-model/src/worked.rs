@@ -28,8 +28,8 @@ impl Worked {
 /// The maximum number of examples that are shown, for any number of tools.
 const MOST: usize = 34;
 
-/// The tool, the property, the task, the value, the result and the answer of an example, most instructive
-/// first.
+/// An example in a table: the tool, the property, the task, the value, the result and the answer. In a table,
+/// the most instructive example of each tool comes first.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -101,7 +101,7 @@ const BEFORE_ANSWER: &[(&str, &str)] = &[
     ("Hi!", "Hello! How can I help you?"),
 ];
 
-/// Returns the examples of [`BEFORE_ANSWER`] as worked examples.
+/// Returns the table [`BEFORE_ANSWER`] as worked examples.
 pub(crate) fn before_answer() -> Vec<Worked> {
     without_tool(BEFORE_ANSWER)
 }
@@ -127,7 +127,7 @@ pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
     rows.take(MOST.max(columns.len())).cloned().collect()
 }
 
-/// Returns examples of questions with the text that contains the answer, for requests without tools.
+/// Returns examples for requests without tools: a question, followed by a text that contains the answer.
 fn from_text() -> Vec<Worked> {
     let is_read = |row: &&Row| matches!(row.0, "read_file" | "search");
     let worked =

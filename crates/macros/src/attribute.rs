@@ -24,7 +24,7 @@ pub(crate) enum Effect {
     Idempotent,
 }
 
-/// Words of the attribute, each of which sets the field of the same name in the tool's annotations.
+/// Words of the attribute that set the field of the same name in the tool's annotations.
 const FLAGS: &[&str] = &["blocking", "concurrency_safe", "destructive", "requires_confirmation"];
 
 /// All words that the attribute accepts, for error texts.

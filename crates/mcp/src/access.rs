@@ -1,4 +1,4 @@
-//! Requests to a server with a token, which is renewed before it expires, and once when it is refused.
+//! Sends requests with a token. Renews the token before it expires, and once if the server refuses it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -96,9 +96,9 @@ impl Found {
     }
 }
 
-/// Returns the challenge with which a server answers a request without a token: the address of its
-/// description, and the scopes that it requires. Returns `None` for any other answer. This sends a POST,
-/// because the library sends only a GET, which some servers do not support.
+/// Sends a request without a token, and returns the header `WWW-Authenticate` of the answer: it names the
+/// server's metadata and the required scopes. Returns `None` if the answer does not have the status 401 and
+/// this header. The request is a POST, because some servers do not support the GET that the library sends.
 async fn challenge(server: &Url) -> Option<String> {
     const REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
@@ -159,7 +159,7 @@ async fn program(found: Found, sign_in: &SignIn, address: &str) -> Result<Grant,
     Ok(Grant { manager, by: By::Program(client) })
 }
 
-/// Returns the problem that a person signs in, but the options have no token store.
+/// Returns the problem for options without a token store, which the sign-in of a person needs.
 pub(crate) fn no_tokens() -> McpProblem {
     McpProblem::Invalid("the sign-in of a person needs a store of tokens (`McpOptions::tokens`)".to_owned())
 }
@@ -218,7 +218,7 @@ impl Access {
     }
 }
 
-/// The parts that get tokens: the manager of the library `rmcp`, and the party that signs in.
+/// Gets tokens: with the manager of the library `rmcp`, for the party that signs in.
 struct Grant {
     manager: AuthorizationManager,
     by: By,

@@ -1,4 +1,5 @@
-//! One connection to a server, from its start to its end. Each phase has a time limit, and nothing outlives it.
+//! One connection to a server, from its start to its end. Each phase has a time limit, and no process of the
+//! server outlives its connection.
 
 use std::{
     pin::pin,
@@ -55,9 +56,9 @@ pub(crate) struct Connection {
     handler: Handler,
     group: Option<ProcessGroup>,
     far: FarEnd,
-    /// Ends the connection.
+    /// The connection ends when this token is cancelled.
     end: CancellationToken,
-    /// Fires when the connection has ended, for whatever reason.
+    /// This token is cancelled when the connection has ended, for whatever reason.
     ended: CancellationToken,
     calls: AtomicUsize,
 }
@@ -258,7 +259,7 @@ impl Connection {
         mut work: impl Future<Output = T> + Unpin,
         person_time: &PersonTime,
     ) -> Option<T> {
-        /// Shortest time between two looks at the clock while a person is asked.
+        /// Shortest time between two checks of the time limit while a person is asked.
         const LOOK: Duration = Duration::from_millis(50);
         let began = self.clock.now();
         let mut left = self.limits.call;
@@ -339,8 +340,9 @@ impl Connection {
         self.failed(Phase::Call, McpProblem::ConnectionClosed(None)).await
     }
 
-    /// Ends the connection and all processes of the server; a server at a web address is told that its session
-    /// ends, if that takes no longer than the limit. Takes at most a few times the limit [`close`](crate::McpTimeouts::close).
+    /// Ends the connection and all processes of the server. Tells a server at a web address that its session
+    /// ends, and waits for that at most for the limit [`close`](crate::McpTimeouts::close). Takes at most a few
+    /// times this limit.
     pub(crate) async fn close(&self) {
         self.end.cancel();
         if self.group.is_none() {
@@ -387,7 +389,7 @@ pub(crate) enum Called {
     Asks(InputRequiredResult),
 }
 
-/// Returns whether a server wants the call again without asking anybody.
+/// Returns true if the server wants the same call again, but requests no input from a person.
 fn asks_nobody(asked: &InputRequiredResult) -> bool {
     asked.input_requests.as_ref().is_none_or(|requests| requests.is_empty())
 }
@@ -414,9 +416,10 @@ impl Drop for Pending {
     }
 }
 
-/// Returns the handshake for a server after this number of failures in a row: the newest revision, and the
-/// older ones if the server does not know it. Every second attempt begins with the older revisions, because
-/// some servers exit if they do not know the first message.
+/// Returns the kind of handshake for the next attempt, after this number of failures in a row. Usually it
+/// begins with the newest revision, and uses the older ones if the server does not know that revision. Every
+/// second attempt begins with the older revisions, because some servers exit if they do not know the first
+/// message.
 pub(crate) fn lifecycle(failures: u32) -> ClientLifecycleMode {
     match failures % 2 {
         0 => ClientLifecycleMode::Auto {
@@ -482,7 +485,7 @@ struct FarEnd {
     process: Mutex<Option<ServerProcess>>,
     errors: Tail,
     is_too_long: Arc<AtomicBool>,
-    /// The exit code of a process that ended by itself, once a failure wanted to know it.
+    /// The exit code of a process that ended by itself; empty until the first failure that needs the code.
     code: OnceCell<Option<i32>>,
 }
 
@@ -511,7 +514,8 @@ impl FarEnd {
         within(clock, SOON, exited).await.flatten()
     }
 
-    /// Ends the server's processes; returns `false` if some are left. Failures of calls do not wait for it.
+    /// Ends the server's processes. Returns `false` if some are left. `process` is not locked during that, so
+    /// failures of calls do not have to wait.
     async fn end(&self, grace: Duration, clock: &dyn Clock) -> bool {
         let process = self.process.lock().await.take();
         match process {
@@ -521,7 +525,7 @@ impl FarEnd {
     }
 }
 
-/// Returns the problem that the server's answer is of another kind than the wanted one.
+/// Returns the problem for an answer of an unexpected kind; `wanted` describes the expected kind.
 fn unexpected(wanted: &str, answer: &ServerResult) -> McpProblem {
     McpProblem::Protocol(match answer {
         ServerResult::InputRequiredResult(_) => {

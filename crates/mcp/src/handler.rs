@@ -35,8 +35,7 @@ pub(crate) type OnQuestion =
 #[derive(Clone, Default)]
 pub(crate) struct Handler {
     progress: Arc<Mutex<HashMap<ProgressToken, OnProgress>>>,
-    /// The number that was given last, and the callbacks of the calls during which a server may ask, by their
-    /// numbers.
+    /// The last assigned id, and the callbacks of the calls during which the server may ask questions, by id.
     talks: Arc<Mutex<(u64, HashMap<u64, OnQuestion>)>>,
     changed: Arc<Notify>,
     /// True if the handshake tells servers of revisions before 2026-07-28 that they may ask during a call.
@@ -49,7 +48,8 @@ impl Handler {
         Self { announces, ..Self::default() }
     }
 
-    /// Answers the questions of a server during a call until the return value is dropped.
+    /// Registers the callback that answers the server's questions during a call, until the returned value is
+    /// dropped.
     pub(crate) fn talk(&self, on_question: OnQuestion) -> Talking {
         let mut talks = self.talks();
         talks.0 += 1;
@@ -63,7 +63,7 @@ impl Handler {
         self.talks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes the progress with this token on until the return value is dropped.
+    /// Registers the callback for progress messages with this token, until the returned value is dropped.
     pub(crate) fn listen(&self, token: ProgressToken, on_progress: OnProgress) -> Listening {
         self.calls().insert(token.clone(), on_progress);
         Listening { handler: self.clone(), token }
@@ -79,7 +79,7 @@ impl Handler {
     }
 }
 
-/// Passes the progress of one call on until this value is dropped.
+/// Keeps the callback for the progress messages of one call registered until this value is dropped.
 pub(crate) struct Listening {
     handler: Handler,
     token: ProgressToken,
@@ -91,7 +91,7 @@ impl Drop for Listening {
     }
 }
 
-/// Lets the server ask questions during one call until this value is dropped.
+/// Keeps the callback for the server's questions during one call registered until this value is dropped.
 pub(crate) struct Talking {
     handler: Handler,
     number: u64,

@@ -13,7 +13,8 @@ use similar::TextDiff;
 
 use crate::{Definition, McpError, McpProblem, Phase, Pin, ServerPins, text::plain};
 
-/// Maximum time of a comparison of two definitions. A difference that takes longer shows more lines than changed.
+/// Maximum time for the comparison of two definitions. If it is over, the difference is less exact: it may show
+/// unchanged lines as changed.
 const COMPARISON: Duration = Duration::from_millis(500);
 
 /// A tool that is held back until a person agrees to its definition.
@@ -40,7 +41,8 @@ pub struct Held {
 #[derive(Clone)]
 pub struct HeldDifference(Arc<Compared>);
 
-/// The two definitions of a difference, and its text once it was read.
+/// The two definitions of a difference, and the text of the difference, which is computed when it is first
+/// read.
 struct Compared {
     before: Option<Definition>,
     now: Definition,
@@ -239,8 +241,8 @@ pub(crate) fn hold_all(server: &str, identity: &str, why: &str, definitions: &[D
     Judged { held: held.collect(), ..Judged::default() }
 }
 
-/// Returns the difference of two definitions, by lines. Invisible characters are shown by their numbers, as a
-/// change may consist of them.
+/// Returns the difference of two definitions, by lines. Invisible characters are shown as code points, since a
+/// change may consist only of such characters.
 fn difference(before: Option<&Definition>, now: &Definition) -> String {
     let (before, now) = (before.map(written).unwrap_or_default(), written(now));
     let diff = TextDiff::configure().timeout(COMPARISON).diff_lines(&before, &now);

@@ -30,7 +30,7 @@ mod without_http {
         Err(McpProblem::Invalid(why.to_owned()))
     }
 
-    /// Returns `None`: without HTTP, no server refuses a sign-in.
+    /// Returns `None`, because without HTTP there are no sign-ins.
     pub(crate) fn sign_in_problem(_: &(dyn Error + 'static)) -> Option<McpProblem> {
         None
     }

@@ -1,4 +1,5 @@
-//! The part of a server that is known in its present state: from the connection, or from the pins without one.
+//! The tools and resources that are known of a server: from its connection, or from its pins while it is not
+//! connected.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use crate::{
 
 /// The known tools of a server.
 pub(crate) struct KnownTools {
-    /// The tools, with their pinned definitions. A tool that the server changed or does not offer any more is among
-    /// them: its calls are refused, and the tools of a session stay the same.
+    /// The tools, with their pinned definitions. They include tools that the server has changed or removed, so
+    /// that the tools of a session stay the same; calls of these tools are refused.
     pub(crate) tools: Vec<McpTool>,
     /// True if the server offers resources, or offered them at its last connection.
     pub(crate) has_resources: bool,

@@ -1,9 +1,9 @@
 //! A transport that keeps a handshake alive when the server's first answer is late.
 //!
-//! The library begins with the probe `server/discover`. After 10 s without an answer it sends `initialize`, and it
-//! fails when the answer to the probe comes before the answer to `initialize`. A program that is downloaded at its
-//! start is often that slow. This transport takes the late answer out: an error is dropped, since the answer to
-//! `initialize` follows, and a result is passed on as the answer to `initialize`.
+//! The library begins with the probe `server/discover`. After 10 s without an answer it sends `initialize`, and
+//! it fails when the answer to the probe comes before the answer to `initialize`. A server that is downloaded
+//! when it is started is often that slow. This transport hides a late answer from the library: an error is
+//! dropped, since the answer to `initialize` follows, and a result is passed on as the answer to `initialize`.
 
 use std::{
     future::{Ready, ready},
@@ -20,13 +20,13 @@ use rmcp::{
     transport::Transport,
 };
 
-/// A transport that passes all messages on, except for those of a handshake with a late answer to the probe.
+/// A transport that passes all messages on unchanged, unless the server answers the probe too late.
 pub(crate) struct LateProbe<T> {
     inner: T,
     /// True if `initialize` waits for the answer to the probe.
     holds_back: bool,
     probe: Probe,
-    /// The message `initialize` that waits.
+    /// The message `initialize` while it waits for the answer to the probe.
     held: Option<ClientJsonRpcMessage>,
 }
 
@@ -43,14 +43,15 @@ enum Probe {
 }
 
 impl<T> LateProbe<T> {
-    /// Wraps a transport. If `holds_back` is true, `initialize` is sent only after an answer to the probe that is
-    /// an error: for a transport that would speak the older revisions from then on. Otherwise it is sent at
-    /// once, for servers that never answer the probe.
+    /// Wraps a transport. If `holds_back` is true, `initialize` is not sent until the server has answered the
+    /// probe with an error. This is for a transport that switches to the older revisions as soon as
+    /// `initialize` is sent. Otherwise `initialize` is sent at once, because some servers never answer the
+    /// probe.
     pub(crate) fn new(inner: T, holds_back: bool) -> Self {
         Self { inner, holds_back, probe: Probe::Settled, held: None }
     }
 
-    /// Notes the requests of the handshake. Returns the message if it is to be sent now.
+    /// Updates the state for a message of the handshake. Returns the message if it must be sent now.
     fn outgoing(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
         let request = match &message {
             JsonRpcMessage::Request(request) => request,
@@ -143,8 +144,8 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for LateProbe<T> 
     }
 }
 
-/// Returns the result of the probe as the answer to the `initialize` with this id; `None` if the message is no
-/// such result, or if the server does not know the newest revision.
+/// Converts the result of the probe to the answer to the request `initialize` with this id. Returns `None` if
+/// the message is not a result of the probe, or if the server does not know the newest revision.
 fn as_initialized(message: ServerJsonRpcMessage, id: RequestId) -> Option<ServerJsonRpcMessage> {
     let (ServerResult::DiscoverResult(found), _) = message.into_response()? else { return None };
     if !found.supported_versions.contains(&ProtocolVersion::LATEST) {
@@ -170,8 +171,8 @@ mod tests {
     use super::*;
     use crate::{connection::lifecycle, handler::Handler, handshake::Shake};
 
-    /// Reads nothing for the time `delay`, and then answers as a server of this kind. Returns the methods that it
-    /// got.
+    /// Reads nothing for the time `delay`, and then answers as a server of this kind. Returns the methods of
+    /// the received requests.
     async fn serve(far: DuplexStream, kind: &'static str, delay: Duration) -> Vec<String> {
         let (read, mut write) = tokio::io::split(far);
         tokio::time::sleep(delay).await;
@@ -210,7 +211,8 @@ mod tests {
         methods
     }
 
-    /// Connects to a server of this kind and lists its tools. Returns the revision and the methods that it got.
+    /// Connects to a server of this kind and lists its tools. Returns the revision, and the methods that the
+    /// server received.
     async fn connect(kind: &'static str, delay: u64, holds_back: bool) -> (ProtocolVersion, Vec<String>) {
         let (near, far) = tokio::io::duplex(1 << 16);
         let serving = tokio::spawn(serve(far, kind, Duration::from_secs(delay)));

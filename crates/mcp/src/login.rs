@@ -66,8 +66,8 @@ impl Login {
     }
 
     /// Waits until the person has agreed in a browser on this machine, and fetches the tokens. There is no time
-    /// limit. A program can await this and, at the same time, an address that the person pastes for
-    /// [`finish`](Self::finish).
+    /// limit. While a program awaits this future, it can also wait for an address that the person pastes, and
+    /// pass that to [`finish`](Self::finish).
     ///
     /// # Errors
     /// The person or the authorization server refused, or the tokens cannot be fetched or stored.
@@ -165,7 +165,8 @@ async fn begun(
     Ok(Login { server: name.to_owned(), manager, redactor: redactor.clone(), url, state, listener })
 }
 
-/// Returns the client of the settings: a registered one, or a document that the authorization server can read.
+/// Returns the client in the settings: a client that is already registered, or the client document if the
+/// authorization server supports such documents.
 fn known_client(
     sign_in: &SignIn,
     metadata: &AuthorizationMetadata,

@@ -44,8 +44,8 @@ fn is_allowed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// Returns whether a tool's name ends with `_` and a hash, like a name that was shortened or cleaned, so that
-/// one could be taken for the other.
+/// Returns true if a tool's name ends with `_` and a hash. Such a name could be confused with a name that was
+/// shortened or cleaned.
 fn ends_like_a_hash(tool: &str) -> bool {
     tool.len() > DIGITS
         && tool.is_char_boundary(tool.len() - DIGITS)

@@ -38,9 +38,9 @@ pub struct McpOptions {
     pub check_every: Duration,
     /// The token store of sign-ins. A server with the sign-in of a person needs it. Default: none.
     pub tokens: Option<TokenStore>,
-    /// True if servers of revisions before 2026-07-28 are told that they may ask a person. They ask while a call is
-    /// open, so this is for programs whose approver answers at once, as at a terminal. Default: false. Servers of
-    /// revision 2026-07-28 are told in each call of a run that can ask a person.
+    /// True to tell servers of revisions before 2026-07-28 that they may ask a person. Such a server asks while
+    /// a call is open, so set this only if the program's approver answers at once, as at a terminal. Default:
+    /// false. Servers of revision 2026-07-28 do not need this: each call says if the run can ask a person.
     pub questions_during_calls: bool,
 }
 

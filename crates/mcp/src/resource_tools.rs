@@ -1,5 +1,5 @@
-//! Two tools for the resources of all servers: one lists them, one reads them. Two, whatever the number of
-//! servers is, because each tool costs tokens in every request.
+//! Two tools for the resources of all servers: one lists resources, one reads a resource. There are not two
+//! tools for each server, because each tool costs tokens in every request.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -142,8 +142,9 @@ fn absence(server: &Server) -> String {
     }
 }
 
-/// Waits for the connection of a server, and names the server's processes in the run's log, so that they end
-/// before the run is resumed after a crash. The inner error is the one of the server.
+/// Waits for the connection of a server, and records the server's processes in the run's log, so that they are
+/// ended before the run is resumed after a crash. The inner result is the connection or the error of the
+/// server.
 async fn connection_of(
     server: &Server,
     context: &ToolContext,

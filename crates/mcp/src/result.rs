@@ -73,7 +73,7 @@ pub(crate) fn block(block: ContentBlock) -> Content {
     }
 }
 
-/// Makes content of a resource. Pictures are shown to the model, other data are described.
+/// Converts a resource to content for the model. Other data than text and pictures are only described.
 pub(crate) fn resource(resource: ResourceContents) -> Content {
     match resource {
         ResourceContents::TextResourceContents { uri, text, .. } => {
@@ -104,7 +104,7 @@ fn described(what: &str, kind: &str, base64: &str) -> Content {
     Content::text(format!("({what}, {}, about {bytes} bytes, not shown)", plain(kind, SHORT)))
 }
 
-/// Makes a result of a failure. `may_change` is true if the call may have changed something.
+/// Converts a failure to a tool result. `may_change` is true if the call may have changed something.
 pub(crate) fn failure(error: &McpError, may_change: bool, source: &str) -> ToolResult {
     let is_cut_off = error.phase == Phase::Call
         && matches!(error.problem, McpProblem::Timeout(_) | McpProblem::ConnectionClosed(_));

@@ -1,5 +1,6 @@
-//! The input that a server of revision 2026-07-28 requests during a call of a tool, between two requests to the
-//! server. This state is stored with the question, so that another process can continue the call.
+//! The input that a server of revision 2026-07-28 requests during a call of a tool. The server answers the call
+//! with its requests for input, and gets the input when the call is repeated. The state between these two
+//! requests is stored with the question to the person, so that another process can continue the call.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,8 +16,8 @@ use crate::{
 
 /// Maximum number of rounds of questions in a call.
 pub(crate) const ROUNDS: u32 = 5;
-/// Maximum number of unusable answers to one question; after them, the server gets the response that the
-/// question was cancelled.
+/// Maximum number of unusable answers to one question. After the last one, the server is told that the question
+/// was cancelled.
 pub(crate) const USELESS: u32 = 5;
 /// Maximum number of requests for input in one round.
 const INPUTS: usize = 5;

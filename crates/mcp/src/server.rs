@@ -36,8 +36,8 @@ pub struct McpServer {
     /// counts, not the server's own description. A call of such a tool needs no approval, and is repeated
     /// after a crash.
     pub read_only: Vec<String>,
-    /// The tools whose changes can be undone; `*` means all tools. A person is then asked only where the
-    /// engine asks before every change.
+    /// The tools whose changes can be undone; `*` means all tools. By default, calls of such tools need no
+    /// approval; a program can require approval for every change.
     pub reversible: Vec<String>,
     /// The treatment of the server's tools while it has no pins. Default: the treatment in
     /// [`McpOptions::first_use`](crate::McpOptions::first_use).
@@ -210,9 +210,9 @@ impl McpServer {
         self
     }
 
-    /// Returns the server's identity in pins: that of [`with_identity`](Self::with_identity), or else the
-    /// command line without the environment, or the web address. A server with another identity is another
-    /// server, so its tools must be agreed to again.
+    /// Returns the server's identity in pins: the identity that [`with_identity`](Self::with_identity) set, or
+    /// else the web address, or the command line without the environment. A server with another identity is
+    /// another server, so its tools must be agreed to again.
     pub fn identity(&self) -> String {
         self.identity.clone().unwrap_or_else(|| self.address())
     }
@@ -263,8 +263,8 @@ pub struct StdioServer {
     /// name, `HOME` and `TMPDIR`. No other variables are passed on, so keys are not. The values are removed
     /// from results.
     pub env: BTreeMap<String, Secret>,
-    /// Further variables, whose values are not secret. A variable that is also in `env` has the value from
-    /// there.
+    /// Further variables, whose values are not secret. If a variable is also in `env`, the value in `env` is
+    /// used.
     pub plain_env: BTreeMap<String, String>,
     /// The server's working folder. Default: the folder of this process.
     pub folder: Option<PathBuf>,

@@ -179,8 +179,8 @@ impl fmt::Debug for McpServers {
     }
 }
 
-/// Returns the known tools of a server. If there is none because the server is not connected, returns the tool that
-/// stands for them.
+/// Returns the known tools of a server. If the server is not connected and no tools are known, returns one tool
+/// that stands for all of its tools.
 fn listed_tools(server: &Arc<Server>, state: &State, tools: Vec<McpTool>) -> Vec<Arc<dyn Tool>> {
     match state {
         State::Connecting(_) | State::Down { .. } if tools.is_empty() => {

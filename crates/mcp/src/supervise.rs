@@ -16,8 +16,8 @@ use crate::{
     held::{Judged, hold_all, judge},
 };
 
-/// Time after which a connection counts as a success: after its end, the pause before the next attempt is the
-/// shortest one.
+/// Duration of a connection from which it counts as a success: when it ends, the count of failures begins
+/// again, so the next pause is the shortest one.
 const STEADY: Duration = Duration::from_secs(60);
 
 /// Maximum time that a call waits for a server that failed and is being connected again.
@@ -134,7 +134,7 @@ impl Server {
         matches!(*self.state.borrow(), State::Ready(_))
     }
 
-    /// Notes addresses of resources that the server named.
+    /// Remembers addresses of resources that the server named.
     pub(crate) fn names(&self, addresses: impl IntoIterator<Item = String>) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         for address in addresses {
@@ -334,8 +334,8 @@ async fn connect(
     }
 }
 
-/// Watches a connection until it fails, and returns the failure. The list of tools is asked for again when
-/// the server reports a change, and from time to time to check that the server answers.
+/// Watches a connection until it fails, and returns the failure. Requests the list of tools again when the
+/// server reports a change, and from time to time to check that the server answers.
 async fn watch(server: &Server, connection: &Arc<Connection>, took: Took) -> McpError {
     let clock = &server.options.clock;
     let mut next_list = clock.now();

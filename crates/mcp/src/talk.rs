@@ -1,5 +1,5 @@
-//! Questions of a server during a call, as revisions before 2026-07-28 have them: the call is open while a person
-//! answers, so nothing of it survives this process.
+//! Questions of a server of a revision before 2026-07-28 during a call. The call stays open while a person
+//! answers, so neither the call nor the question survives this process.
 
 use std::{
     pin::pin,
@@ -110,7 +110,7 @@ impl Talk {
     }
 }
 
-/// A time in which a person is asked. The time ends when this value is dropped, also if the call is
+/// A period in which a person is asked. It ends when this value is dropped, for instance because the call is
 /// cancelled.
 struct Waits<'t> {
     time: &'t PersonTime,

@@ -80,8 +80,8 @@ mod account {
     }
 
     impl TokenStore {
-        /// Returns the account of a server at an authorization server. Secrets that are read are added to the
-        /// redactor.
+        /// Returns the stored account of an MCP server at an authorization server. Secrets that the account
+        /// reads are added to the redactor.
         pub(crate) fn account(&self, server: &str, issuer: &str, redactor: Redactor) -> Account {
             let key = CredentialKey::primary(self.tenant.clone(), Self::SERVICE);
             Account {

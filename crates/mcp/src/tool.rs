@@ -206,8 +206,8 @@ impl Tool for McpTool {
 
 archon_types::debug_fields!(McpTool: name = spec.name);
 
-/// Describes a tool for models and guards. The version is a part of the hash, so that an approval of one
-/// definition is not valid for another.
+/// Describes a tool for models and guards. The tool's version contains the beginning of the definition's hash,
+/// so that an approval of one definition is not valid for another.
 fn spec(server: &str, settings: &McpServer, definition: &Definition, hash: &str) -> ToolSpec {
     let description = format!("[MCP server {server}] {}", plain(definition.description.trim(), DESCRIPTION));
     let mut parameters = definition.input_schema.clone();

@@ -17,7 +17,8 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Maximum number of characters of the reason that a model reads.
 const REASON: usize = 300;
 
-/// The tools of a server that are not known yet: the source of a tool search.
+/// A tool that stands for all tools of a server while they are not known. It is a source for the search of
+/// tools, which finds them once the server has answered.
 pub(crate) struct UnknownTools {
     spec: ToolSpec,
     server: Arc<Server>,

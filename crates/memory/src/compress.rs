@@ -72,9 +72,10 @@ impl Compressor {
         self
     }
 
-    /// Summarizes the oldest turns until the history takes no more than its share of a context window of
-    /// `window` tokens, or only the latest turn is left. The key facts become values of the session's task
-    /// memory, with at most the trust level of their turns. Returns the number of new summaries.
+    /// Summarizes the oldest turns until the history fits into its share (see
+    /// [`with_trigger`](Self::with_trigger)) of a context window of `window` tokens, or until only the latest
+    /// turn is left. Stores the key facts as values of the task whose id is the session's id. A key fact never
+    /// has a higher trust level than the summarized turns. Returns the number of new summaries.
     ///
     /// # Errors
     /// Errors of the model and of the store. Summaries made before the error stay.
@@ -151,7 +152,7 @@ impl Compressor {
         }
     }
 
-    /// Returns the summaries, and the turns after them.
+    /// Returns the summaries of a session, and the turns that no summary covers.
     async fn parts(
         &self,
         conversation: &ConversationMemory,
@@ -168,7 +169,7 @@ impl Compressor {
     }
 
     /// Returns the history for a prompt: `[Earlier conversation summarized: …]` for each summary, then the
-    /// turns after them. Untrusted turns, and summaries of untrusted turns, have a mark.
+    /// turns that no summary covers. Untrusted turns, and summaries of untrusted turns, have a mark.
     ///
     /// # Errors
     /// Errors of the store.

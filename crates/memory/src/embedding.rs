@@ -2,8 +2,8 @@
 
 use archon_types::{Embedder, MemoryError};
 
-/// Embeds texts. Checks that each text has a vector, of the embedder's number of dimensions and finite
-/// values.
+/// Embeds texts. Checks that the embedder returned one vector for each text, and that each vector has the
+/// embedder's number of dimensions and only finite values.
 pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
     if texts.is_empty() {
         return Ok(Vec::new());
@@ -51,5 +51,5 @@ pub(crate) async fn vector_of_each(
     Ok(each)
 }
 
-/// A text that no embedder has a reason to refuse.
+/// A harmless text: an embedder that cannot embed this text is down.
 const PLAIN: &str = "word";

@@ -98,8 +98,8 @@ impl Fact {
         }
     }
 
-    /// Returns an id derived from the content of a fact with a source entry, so that learning the fact
-    /// again, in any process, overwrites it. `None` for a fact without a source entry.
+    /// Returns an id that is derived from the fact's content and its first source entry. If any process learns
+    /// the fact again, the new entry overwrites the old one. `None` for a fact without a source entry.
     pub(crate) fn content_id(&self, now: Timestamp) -> Option<String> {
         let source = self.sources.first()?;
         let since = self.since.unwrap_or(now);
@@ -130,7 +130,7 @@ impl Fact {
         Some(fact)
     }
 
-    /// Returns the end that the fact's own statement contains, regardless of later facts.
+    /// Returns the end time that the statement of the fact itself contains; later facts do not change it.
     pub(crate) fn own_end(entry: &MemoryEntry) -> Option<Timestamp> {
         // Without the fact's metadata only the entry's end is known.
         let Some(fact) = entry.metadata.get(FACT) else { return entry.valid_to };
@@ -159,7 +159,8 @@ pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
     Some((entry.collection.clone(), key.clone()))
 }
 
-/// Returns the key, or the prefix of keys, of facts with these names.
+/// Returns the key of facts from its parts: subject, relation and, for some facts, object. The first parts
+/// alone give a prefix of keys.
 pub(crate) fn key_of(names: &[&str]) -> String {
     names.iter().map(|name| normal(name)).collect::<Vec<_>>().join(SEPARATOR)
 }
@@ -182,9 +183,9 @@ pub(crate) fn was_said_again(entry: &MemoryEntry) -> bool {
     entry.metadata.get(FACT).is_some_and(|fact| fact.get(SAID_AGAIN).is_some())
 }
 
-/// Returns a known fact after it was stated again; `None` if neither its sources nor its times change. A
-/// statement without a source entry makes the fact independent of its sources. A statement with a lower
-/// trust level changes nothing.
+/// Returns the updated entry of a known fact that was stated again; `None` if neither its sources nor its times
+/// change. A statement without a source entry removes all sources, so that the fact is no longer forgotten with
+/// them. A statement with a lower trust level changes nothing.
 pub(crate) fn restated(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
     let before = Fact::of(known).filter(|_| again.trust >= known.trust)?;
     let mut fact = before.clone();

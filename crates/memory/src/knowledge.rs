@@ -30,16 +30,16 @@ pub(crate) use timeline::name;
 /// The first position of new facts until they are stored, so that they sort after all stored facts.
 const NOT_STORED_YET: u64 = 1 << 63;
 
-/// The timelines that new facts are compared with, by key, and the expectation that the timelines are
-/// unchanged when the facts are written.
+/// The timelines that new facts are compared with, by key. `expected` makes the write fail if another writer
+/// changed a timeline meanwhile.
 #[derive(Default)]
 struct Lines {
     all: BTreeMap<String, Timeline>,
     expected: Vec<MemoryChange>,
 }
 
-/// The result of comparing new facts with the stored ones: entries to write, on the condition that the
-/// entries that were read are unchanged.
+/// The result of comparing new facts with the stored facts. `entries` are written only if all entries in
+/// `expected` are still unchanged.
 struct Compared {
     learnt: Vec<Learnt>,
     entries: Vec<MemoryEntry>,

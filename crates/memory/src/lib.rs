@@ -26,9 +26,9 @@
 //! | embed without a model | [`HashEmbedder`] |
 //! | rank candidates by words and meaning | [`rank`] |
 //!
-//! Trust levels never rise: the trust level of a fact is at most that of its text, that of an imported line
-//! at most that of the import, and that of a summary and its key facts at most that of its turns. An entry
-//! with a lower trust level never ends, overwrites, hides or outranks an entry with a higher one.
+//! Trust levels never rise. A fact never has a higher trust level than its text, an imported line never a
+//! higher one than the import, and a summary and its key facts never a higher one than the summarized turns. An
+//! entry with a lower trust level never ends, overwrites, hides or outranks an entry with a higher one.
 //!
 //! # Example
 //!

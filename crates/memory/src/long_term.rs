@@ -66,7 +66,7 @@ impl LongTermMemory {
     }
 
     /// Runs queries in advance, for instance when a phase of work begins, so that their answers are cached.
-    /// Returns the number of successful queries; the others are run again when they are asked.
+    /// Returns the number of successful queries. A failed query is not cached and runs again when it is used.
     pub async fn prefetch(&self, queries: &[MemoryQuery]) -> usize {
         let mut ready = 0;
         for query in queries {
@@ -147,8 +147,8 @@ impl LongTermMemory {
         Ok((candidates, ranking))
     }
 
-    /// Returns facts that are not candidates, contradict a candidate that may be returned, and have a higher
-    /// trust level than that candidate.
+    /// Returns facts that the searches did not find, but that contradict a likely hit and have a higher trust
+    /// level than that hit.
     async fn contradicting(
         &self,
         candidates: &[Candidate],
@@ -232,7 +232,7 @@ fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
     }
 }
 
-/// The minimum number of candidates that the search by words requests, and also the search by vector.
+/// The minimum number of candidates that each of the two searches (by words and by vector) requests.
 const LEAST_POOL: usize = 50;
 
 /// Makes an item for the ranking. A role is not a speaker's name: a question about users does not refer to

@@ -251,11 +251,13 @@ impl Memory {
         }
     }
 
-    /// Deletes the entry with this id, in this collection and in nested ones, with its vector, cached
-    /// answers, and the facts that were learnt from it alone. A fact that a deleted fact had ended
-    /// holds again. Either all of this happens or nothing. Returns false if no such entry exists. For a turn or
-    /// summary that a run stored, a marker without content stays under the same id, so that no run of its
-    /// session stores the entry again.
+    /// Deletes the entry with this id in this collection and in nested collections. Also deletes the entry's
+    /// vector, all cached answers, and the facts that were learnt from this entry alone. A fact that a deleted
+    /// fact had ended holds again. The changes in the store are made all together or not at all. Returns false
+    /// if no such entry exists.
+    ///
+    /// A turn or summary that a run stored is replaced by a marker without content and with the same id, so
+    /// that no run of the session stores the entry again.
     ///
     /// # Errors
     /// Errors of the store.
@@ -309,13 +311,12 @@ impl Memory {
     }
 }
 
-/// The state of retrying a write that conflicts with other writes. At each conflict another writer made
-/// progress.
+/// The state of a write that is tried again after each conflict with another writer.
 #[derive(Default)]
 pub(crate) struct Tries {
     count: u32,
-    /// The vectors that were computed already, with their embedder, by text: computing them again would take
-    /// long enough for another conflict.
+    /// The vectors that were computed already, each with its embedder's id, by text. They are reused, because
+    /// computing them at each attempt would take so long that the next attempt would also conflict.
     vectors: HashMap<String, (String, Vec<f32>)>,
 }
 

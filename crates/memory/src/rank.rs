@@ -16,7 +16,7 @@
 //! |---|---|
 //! | coverage | the share of the question's stemmed words that the memory has, by BM25 over the candidates, 0 to 1 |
 //! | meaning | cosine of the two vectors, 0 to 1; 0 for all without an embedder |
-//! | session | coverage of the session as one text, and half the mean of its three best meanings; 1 for the best |
+//! | session | coverage of the session as one text, and with half the weight the mean of its three best meanings |
 //! | time | 1 for a time that the question names, halved for each four days of distance ([`TimeHint`]) |
 //! | speaker | 1 if the question contains the speaker's name |
 //! | asks | 1 if the memory is itself a question |

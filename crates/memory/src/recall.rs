@@ -260,9 +260,9 @@ impl Recall {
         }
     }
 
-    /// Searches in steps: above the threshold, above a lower threshold, by words alone. A failed step counts
-    /// as a step without hits. A hit with the words of the query is left out: it is the most relevant one, so
-    /// it would end the search before the step that finds an answer.
+    /// Searches in steps: above the threshold, above a lower threshold, by words alone. A failed step counts as
+    /// a step without hits. A hit that only repeats the query is left out: it would be the most relevant hit,
+    /// and the search would end before a step that finds an answer.
     async fn find(&self, query: &MemoryQuery, context: &str) -> (Vec<Recalled>, RecallStep) {
         let options = self.memory.options();
         let first = query.threshold.unwrap_or(options.threshold);
@@ -337,7 +337,7 @@ impl Recall {
     }
 }
 
-/// The time after a recorded use in which no further use is recorded.
+/// The minimum time between two recorded uses of the same memory.
 const NOTED_AGAIN: Duration = Duration::from_secs(3_600);
 
 /// The maximum number of turns of the history that are read.

@@ -1,7 +1,8 @@
 //! Working memory: the values of a task, by name.
 //!
-//! An entry is a value only if its id is derived from its task and key; its metadata alone are not enough. A
-//! task with the same name in a nested collection is another task.
+//! An entry counts as a value only if its id is derived from its task and its key. So an entry with the right
+//! metadata but another id is not a value. Tasks with the same name in different collections are different
+//! tasks.
 
 use archon_types::{
     BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, TaskId, Trust, Working,
@@ -32,9 +33,9 @@ impl Memory {
 }
 
 impl TaskMemory {
-    /// Sets values with this trust level, all of them or none, except those whose stored value has a higher
-    /// trust level. Returns the number of values that were set. [`update`](Working::update) sets trusted
-    /// values.
+    /// Sets values with this trust level in one write. A value is left as it is if the stored value has a
+    /// higher trust level. Returns the number of values that were set. [`update`](Working::update) does the
+    /// same with `Trust::Trusted`.
     ///
     /// # Errors
     /// Errors of the store.

@@ -46,15 +46,15 @@ impl Memory {
     /// - Values of tasks are imported only with `Trust::Trusted`.
     /// - Turns are refused for a session that already has turns with a higher trust level than `trust`.
     ///   Other sessions are imported; their untrusted turns are marked when they are shown.
-    /// - Vectors of another embedder than this memory's are left out.
+    /// - Vectors of other embedders than this memory's are computed again, or left out without an embedder.
     /// - A summary replaces no turns in this store, because it refers to turns by their positions in the
     ///   store of the export.
     ///
     /// `progress` is called with the number of lines done so far.
     ///
     /// # Errors
-    /// Errors of the store if it stores nothing of a batch, and [`MemoryError::OutOfScope`]. Earlier batches
-    /// stay stored.
+    /// Errors of the store that are not about a single line, and [`MemoryError::OutOfScope`]. Lines that were
+    /// stored before the error stay.
     pub async fn import(
         &self,
         bytes: &[u8],
@@ -104,9 +104,9 @@ impl Memory {
         Ok(entry)
     }
 
-    /// Refuses turns of sessions that have turns with a higher trust level than the import: the imported
-    /// turns, even if marked, would be among the latest turns and displace the real ones. Returns the
-    /// expectation that the other sessions stay without turns of a higher trust level.
+    /// Refuses turns of sessions that already have turns with a higher trust level than the import. The
+    /// imported turns would become the latest turns of such a session and displace its real turns, even if they
+    /// are marked. Returns expectations that make the write fail if another session gets such turns meanwhile.
     async fn without_trusted_turns(
         &self,
         entries: &mut Vec<(usize, MemoryEntry)>,

@@ -69,8 +69,8 @@ pub struct EvictionCounts {
 pub struct Embedded {
     /// The number of entries that got a vector.
     pub done: usize,
-    /// The number of texts that the embedder refused: they are found by words, and are tried again the next
-    /// time.
+    /// The number of texts that the embedder refused. Searches find them by words only; the next call tries
+    /// them again.
     pub refused: usize,
 }
 
@@ -135,9 +135,10 @@ impl Memory {
         self.forget_all(filter).await
     }
 
-    /// Merges notes of one collection with the same words in the same order and the same metadata. The note
-    /// with the highest trust level stays, among several the latest, with the greatest importance of all.
-    /// Summaries are not merged, since each replaces its own turns. Returns the number of removed notes.
+    /// Merges notes of one collection that have the same words in the same order and the same metadata. The
+    /// note with the highest trust level stays; if several have it, the latest of them. It gets the greatest
+    /// importance of the merged notes. Summaries are not merged, since each replaces its own turns. Returns the
+    /// number of removed notes.
     ///
     /// # Errors
     /// Errors of the store.
@@ -212,10 +213,10 @@ impl Memory {
         Ok((embedder, filter))
     }
 
-    /// Embeds all entries that have no vector of the memory's embedder, for instance because the embedder
-    /// failed before or was changed. A text that the embedder refuses is counted and skipped with a warning.
-    /// `progress` is called with the number of entries done so far. The work can be cancelled and continued
-    /// at any time.
+    /// Embeds all entries, except values of tasks, that have no vector of the memory's embedder, for instance
+    /// because the embedder failed before or was changed. A text that the embedder refuses is counted and
+    /// skipped with a warning. `progress` is called with the number of entries done so far. The work can be
+    /// cancelled and continued at any time.
     ///
     /// # Errors
     /// [`MemoryError::Embedding`] if the embedder cannot embed even a single plain word;
@@ -268,8 +269,8 @@ impl Memory {
     }
 }
 
-/// Groups notes with the same text, collection and metadata: the highest trust level first, among equal
-/// levels the latest.
+/// Groups notes with the same words, collection and metadata, and leaves out notes without a duplicate. In a
+/// group the note with the highest trust level is first; of several with this level, the latest.
 fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<MemoryEntry>> {
     notes.sort_by_key(|note| std::cmp::Reverse((note.trust, note.timestamp, note.position)));
     let mut groups: BTreeMap<_, Vec<MemoryEntry>> = BTreeMap::new();

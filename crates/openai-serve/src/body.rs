@@ -24,7 +24,7 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// The fields of a body.
 pub(crate) type Fields = Map<String, Json>;
 
-/// Returns the idempotency key, which may stand in quotes.
+/// Returns the idempotency key, without quotes around it.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let wrong = |detail: String| {
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_header", format!("Idempotency-Key: {detail}"))
@@ -91,7 +91,7 @@ pub(crate) fn text<'a>(fields: &'a Fields, name: &str) -> Result<Option<&'a str>
     }
 }
 
-/// Returns the text of a field that must be there.
+/// Returns the text of a required field.
 pub(crate) fn required_text<'a>(fields: &'a Fields, name: &str) -> Result<&'a str, ApiError> {
     text(fields, name)?.filter(|text| !text.is_empty()).ok_or_else(|| missing(name))
 }
@@ -105,7 +105,7 @@ pub(crate) fn flag(fields: &Fields, name: &str) -> Result<bool, ApiError> {
     }
 }
 
-/// Returns the error for a field that is not there.
+/// Returns the error for a required field that is absent.
 pub(crate) fn missing(param: &str) -> ApiError {
     ApiError::field("missing_required_parameter", param, format!("Missing required parameter: '{param}'."))
 }

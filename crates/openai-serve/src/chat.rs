@@ -1,4 +1,5 @@
-//! `POST /v1/chat/completions`: each request is a run in a session of its own, with its earlier messages restored.
+//! `POST /v1/chat/completions`: each request is a run in a new session. The earlier messages of the request are the
+//! restored conversation of the run.
 
 use std::sync::Arc;
 

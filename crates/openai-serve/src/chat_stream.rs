@@ -19,7 +19,7 @@ const DONE: &str = "data: [DONE]\n\n";
 pub(crate) struct ChatWriter {
     completion: Completion,
     with_usage: bool,
-    /// True if the next text begins a part behind another.
+    /// True if the next text begins a new part, so that a blank line must come before it.
     is_between: bool,
     has_text: bool,
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::ending::{Ending, Tokens};
 
-/// The parts that every object of a completion has.
+/// The fields that every object of a completion has.
 pub(crate) struct Completion {
     id: String,
     created: u64,

@@ -62,8 +62,8 @@ fn part_text(part: &Fields, name: &str, param: &str) -> Result<Content, ApiError
     Ok(Content::text(text))
 }
 
-/// Reads an image whose data URL is in the field `name`. Nothing is fetched: an address in a request would let a client
-/// reach whatever this process reaches.
+/// Reads an image from the data URL in the field `name`. Other addresses are refused and never fetched, because they
+/// would let a client reach whatever this process can reach.
 fn read_image(image: &Fields, name: &str, param: &str) -> Result<Content, ApiError> {
     if !matches!(image.get("detail").and_then(Json::as_str), None | Some("auto")) {
         return Err(unsupported(&format!("{param}.detail")));
@@ -80,7 +80,7 @@ fn read_image(image: &Fields, name: &str, param: &str) -> Result<Content, ApiErr
     Ok(Content::Image { data: data.to_owned(), mime_type: mime_type.to_owned() })
 }
 
-/// Returns the media type and the base64 of the data URL of an image.
+/// Returns the media type and the base64 data of an image's data URL; `None` for another URL.
 fn read_data_url(url: &str) -> Option<(&str, &str)> {
     let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
@@ -88,7 +88,8 @@ fn read_data_url(url: &str) -> Option<(&str, &str)> {
     is_image.then_some((mime_type, data))
 }
 
-/// Refuses fields that are not in `known`, unless they ask for nothing: null, or an empty list.
+/// Returns an error for a field that is not in `known`, unless its value is null or an empty list, which ask for
+/// nothing.
 pub(crate) fn refuse_others(fields: &Fields, known: &[&str], param: &str) -> Result<(), ApiError> {
     let asks = |value: &Json| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
     let other = fields.iter().find(|(name, value)| !known.contains(&name.as_str()) && asks(value));

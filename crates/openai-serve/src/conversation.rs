@@ -1,5 +1,5 @@
-//! The messages of a request: the last ones of the person start a run, and those before them are its restored
-//! conversation.
+//! The messages of a request: the last messages of the person start a run, and the messages before them are the
+//! restored conversation of the run.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{
     error::ApiError,
 };
 
-/// The role of a message of a request.
+/// The role of a message in a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Role {
-    /// The client's instructions: `system`, `developer`.
+    /// The client that gives instructions: `system` or `developer`.
     Client,
     Person,
     Agent,
@@ -28,7 +28,7 @@ struct Said {
     content: Vec<Content>,
 }
 
-/// The messages of a request, as a run gets them.
+/// The messages of a request, in the form in which a run takes them.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     /// The conversation before the prompts.
@@ -58,7 +58,8 @@ impl Conversation {
         Self::of(all, "input", now)
     }
 
-    /// Refuses, for a kind of run that takes one text, prompts of the client: they would be part of what the person asks.
+    /// Returns an error for a plan or a team if the prompts contain messages of the client. These kinds of run take
+    /// one text, so the messages would count as the person's text.
     pub(crate) fn for_kind(self, kind: RunKind, param: &str) -> Result<Self, ApiError> {
         let takes_one_text = matches!(kind, RunKind::Plan | RunKind::Team);
         if !(takes_one_text && self.prompts.iter().any(|prompt| prompt.speaker().is_some())) {
@@ -71,8 +72,8 @@ impl Conversation {
         Err(ApiError::field("unsupported_value", param, message))
     }
 
-    /// Returns true if a run began with the text of these prompts, to which a filter may have added lines. Images are
-    /// not compared.
+    /// Returns true if a run began with the text of these prompts. A filter may have added lines before or after it.
+    /// Images are not compared.
     pub(crate) fn began(&self, records: &[Arc<Record>]) -> bool {
         let mut said = Vec::new();
         for record in records {
@@ -106,7 +107,7 @@ impl Conversation {
 }
 
 impl Said {
-    /// Returns the message as one of a conversation that no run of this program had.
+    /// Returns the message for a restored conversation, with `now` as its time.
     fn into_restored(self, now: Timestamp) -> Message {
         match self.role {
             Role::Agent => Message::Assistant(AssistantMessage {
@@ -118,7 +119,7 @@ impl Said {
         }
     }
 
-    /// Returns the message as a prompt, which gets the time of the start.
+    /// Returns the message as a prompt. Its time is set when the run starts.
     fn into_prompt(self) -> AgentMessage {
         let message = AgentMessage::from(Message::User(UserMessage::new(self.content, Timestamp::default())));
         match self.role {

@@ -1,12 +1,13 @@
-//! The end of a run, in the words of both protocols.
+//! The end of a run, and its names in both protocols.
 
 use archon_types::{Outcome, OutcomeStatus, RunError, RunId, RunService, StopReason, pending_approvals};
 
-/// The end of a run: it has ended, or it waits for a person or a timer.
+/// The end of a run: the run has ended, or it waits for a person or a timer.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
-    /// A text for the client about a run that waits, or that ended without an answer; names the run.
+    /// A text for the client if the run waits, or if it reached a limit or was cancelled without an answer. The text
+    /// contains the id of the run.
     pub(crate) notice: Option<String>,
 }
 
@@ -41,7 +42,8 @@ impl Ending {
         format!("{error} ({})", error.advice())
     }
 
-    /// Returns the `finish_reason` of a chat completion. Clients take `length` for an answer that is not whole.
+    /// Returns the `finish_reason` of a chat completion. Clients read `length` as an incomplete answer, so it stands
+    /// for all ends that the protocol does not know.
     pub(crate) fn finish_reason(&self) -> &'static str {
         match (self.outcome.status, self.outcome.stop_reason) {
             (OutcomeStatus::Finished, StopReason::Length) => "length",
@@ -62,7 +64,8 @@ impl Ending {
         }
     }
 
-    /// Returns the reason of an incomplete response; `None` for a run that waits, which the protocol has no reason for.
+    /// Returns the reason of an incomplete response; `None` for a run that waits, because the protocol has no reason
+    /// for this.
     pub(crate) fn incomplete_reason(&self) -> Option<&'static str> {
         match (self.outcome.status, self.outcome.stop_reason) {
             (OutcomeStatus::Limit(_), _) | (OutcomeStatus::Finished, StopReason::Length) => {
@@ -74,7 +77,7 @@ impl Ending {
     }
 }
 
-/// Returns the text about a run that waits: its questions, and how it goes on.
+/// Returns the notice about a run that waits: its questions, and how a person or a client continues the run.
 async fn notice_of_wait(runs: &dyn RunService, run: &RunId) -> Result<String, RunError> {
     let records = runs.records(run, None).await?.records;
     let mut lines = vec![format!("[Run {run} waits.")];
@@ -90,10 +93,11 @@ async fn notice_of_wait(runs: &dyn RunService, run: &RunId) -> Result<String, Ru
     Ok(lines.join("\n"))
 }
 
-/// The tokens of a run, as both endpoints tell them.
+/// The tokens of a run, as both endpoints report them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tokens {
-    /// All tokens but those of the answers. Of child runs and of lost calls only the sum is known; it is part of this.
+    /// All tokens except those of the run's own answers. They include all tokens of child runs and of lost calls,
+    /// because only their sum is known.
     pub(crate) prompt: u64,
     pub(crate) cached: u64,
     pub(crate) completion: u64,

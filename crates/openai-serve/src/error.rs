@@ -19,7 +19,7 @@ use crate::headers;
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    /// The rule that refused the request. It is stable.
+    /// The name of the rule that refused the request. It does not change between versions.
     pub(crate) code: &'static str,
     /// The field of the request, as in `messages[0].content`.
     pub(crate) param: Option<String>,
@@ -34,12 +34,12 @@ impl ApiError {
         Self { status, code, param: None, message: message.into(), run: None, retry_after: None }
     }
 
-    /// Creates the error for a field of a request that must be changed.
+    /// Creates the error for a field of a request that the client must change.
     pub(crate) fn field(code: &'static str, param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..Self::new(StatusCode::BAD_REQUEST, code, message) }
     }
 
-    /// Adds the run of the request.
+    /// Adds the run of the request, unless the error already names a run.
     pub(crate) fn of_run(mut self, run: &RunId) -> Self {
         self.run.get_or_insert_with(|| run.clone());
         self

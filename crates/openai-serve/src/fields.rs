@@ -1,18 +1,21 @@
-//! The fields of requests, in one table for each endpoint: which are read, which are accepted, which are refused.
+//! The fields of requests, in one table for each endpoint: fields that are read, that are accepted and not used, or
+//! that are accepted with certain values.
 
 use archon_types::Json;
 
 use crate::{body::Fields, error::ApiError};
 
-/// The treatment of a field. A field that a table does not have is refused, and null is the same as no field.
+/// The treatment of a field. A field that is not in the table is refused. A field with the value null counts as
+/// absent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Treatment {
     /// The field is read.
     Read,
-    /// The field is for the client's own books, or concerns tools of the client, which there are none of. It would not
-    /// change an answer, so it is accepted and not used.
+    /// The field is accepted and not used, because it does not change an answer: it is for the records of the client,
+    /// or about tools of the client, which are not supported.
     Unused,
-    /// The field is accepted with a value that asks for nothing: one of these, written as JSON.
+    /// The field is accepted only with one of these values, written as JSON. They ask for nothing that differs from
+    /// the usual.
     Only(&'static [&'static str]),
 }
 
@@ -95,7 +98,7 @@ pub(crate) const RESPONSES: &[(&str, Treatment)] = &[
     ("truncation", Only(&["\"disabled\"", "\"auto\""])),
 ];
 
-/// Refuses a request with a field that cannot be honoured.
+/// Returns an error if a request has a field that is not supported.
 pub(crate) fn check_fields(fields: &Fields, table: &[(&str, Treatment)]) -> Result<(), ApiError> {
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         match table.iter().find(|(known, _)| known == name) {
@@ -107,7 +110,7 @@ pub(crate) fn check_fields(fields: &Fields, table: &[(&str, Treatment)]) -> Resu
     Ok(())
 }
 
-/// Refuses a value that asks for something.
+/// Returns an error if the value of a field is not one of the accepted values.
 fn check_value(name: &str, value: &Json, values: &[&str]) -> Result<(), ApiError> {
     let is_value = |text: &&str| serde_json::from_str::<Json>(text).is_ok_and(|known| known == *value);
     if values.iter().any(is_value) {
@@ -124,7 +127,7 @@ fn check_value(name: &str, value: &Json, values: &[&str]) -> Result<(), ApiError
     Err(ApiError::field("unsupported_value", name, message))
 }
 
-/// Returns the error for a field that cannot be honoured.
+/// Returns the error for a field that is not supported.
 pub(crate) fn unsupported(param: &str) -> ApiError {
     let message = format!(
         "Unsupported parameter: '{param}'. An agent has the tools and the settings of its program; leave the \
@@ -133,7 +136,8 @@ pub(crate) fn unsupported(param: &str) -> ApiError {
     ApiError::field("unsupported_parameter", param, message)
 }
 
-/// Returns true if the stream is to end with the usage, and refuses other options of streams.
+/// Returns true if the request asks for the usage at the end of the stream. Returns an error for unknown options
+/// of streams.
 pub(crate) fn wants_usage(fields: &Fields) -> Result<bool, ApiError> {
     let options = match fields.get("stream_options") {
         None | Some(Json::Null) => return Ok(false),

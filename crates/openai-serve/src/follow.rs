@@ -19,7 +19,7 @@ pub(crate) struct Followed {
     pub(crate) shared: Arc<Shared>,
     pub(crate) run: RunId,
     pub(crate) transcript: Transcript,
-    /// `None` once the run has ended or waits.
+    /// The events of the run; `None` once the run has ended or waits.
     events: Option<Watch>,
     guard: Guard,
     is_over: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Followed {
 /// The next thing to send.
 pub(crate) enum Step {
     Said(Vec<Piece>),
-    /// The last pieces, and the end.
+    /// The last pieces, and the end of the run.
     Ended(Vec<Piece>, Box<Ending>),
 }
 
@@ -43,7 +43,7 @@ impl Followed {
         Self { shared, run, transcript, events: Some(events), guard, is_over: false }
     }
 
-    /// Returns the next step; `None` after the end or an error. The future may be dropped and called again.
+    /// Returns the next step; `None` after the end or an error. It is cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Result<Step, ApiError>> {
         if self.is_over {
             return None;
@@ -71,7 +71,7 @@ impl Followed {
         }
     }
 
-    /// Sends nothing more, and leaves the run at work.
+    /// Stops following the run. The run continues.
     pub(crate) fn leave(&mut self) {
         self.guard.disarm();
         self.is_over = true;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use archon_types::{CancellationToken, RunId, RunService};
 
-/// The reason in the log of a run that is cancelled.
+/// The reason for the cancel, for the log of the run.
 const GONE: &str = "the client closed the connection";
 
-/// Cancels a run when it is dropped, unless it was disarmed or the server ends.
+/// Cancels a run when the guard is dropped, unless the guard was disarmed or the server ends.
 pub(crate) struct Guard {
     runs: Arc<dyn RunService>,
     run: RunId,
@@ -20,7 +20,7 @@ impl Guard {
         Self { runs, run, end, is_armed }
     }
 
-    /// Leaves the run as it is from here on.
+    /// Disarms the guard: the run continues when the guard is dropped.
     pub(crate) fn disarm(&mut self) {
         self.is_armed = false;
     }

@@ -10,17 +10,17 @@ use axum::{
     response::Response,
 };
 
-/// The header that names the run of a response.
+/// The name of the response header with the id of the run.
 const RUN: &str = "x-archon-run";
 
-/// Names the run of a response.
+/// Adds the header with the id of the run.
 pub(crate) fn name_run(headers: &mut HeaderMap, run: &RunId) {
     if let Ok(run) = HeaderValue::try_from(run.as_str()) {
         headers.insert(RUN, run);
     }
 }
 
-/// Returns a response with a JSON body, of a run if there is one.
+/// Returns a response with a JSON body, and with the id of the run in a header if there is a run.
 pub(crate) fn json_response(body: &Json, run: Option<&RunId>) -> Response {
     let mut response = Response::new(Body::from(body.to_string()));
     let headers = response.headers_mut();

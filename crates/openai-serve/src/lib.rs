@@ -1,8 +1,8 @@
-//! Agents of a program as models of the OpenAI Responses and Chat Completions endpoints, over a
+//! Offers agents as models at the OpenAI endpoints Responses and Chat Completions, over a
 //! [`RunService`](archon_types::RunService).
 //!
-//! A [`ModelServer`] gives an axum `Router`. The name of a model is the id of an agent, and every request is a run: it is in the
-//! same journal, passes the same guards and asks the same questions as every other run.
+//! A [`ModelServer`] makes an axum `Router`. The name of a model is the id of an agent. Every request is a run: it is
+//! in the same journal, passes the same guards and asks the same questions as every other run.
 //!
 //! Use this crate without the facade to offer the agents of a service of your own to OpenAI clients.
 //!
@@ -19,30 +19,32 @@
 //! | `GET /v1/responses/{id}` | the response of a run, also while it works |
 //! | `POST /v1/responses/{id}/cancel` | cancels the run |
 //!
-//! The id of a response is `resp_` and the id of its run. The header `x-archon-run` of every response names the run. With
-//! an `Idempotency-Key`, a request that is sent again gets the answer of the run that it started before.
+//! The id of a response is `resp_` followed by the id of its run. The header `x-archon-run` of every response
+//! contains the id of the run. If a request with an `Idempotency-Key` is sent again, it gets the answer of the run
+//! that it started the first time.
 //!
 //! # Messages
 //!
-//! The last `user` messages, after the last one of the assistant, are the prompts of the run. Earlier messages are its
-//! restored conversation ([`RunSettings::restored`](archon_types::RunSettings::restored)): the model reads them, but they are
-//! untrusted whatever their roles are, because the client may have written them itself. `system`, `developer` and
-//! `instructions` do not replace the agent's own instructions: the model reads them as messages of the client, at their
-//! places. They stay in the session. A plan and a team take one text, so they have no restored conversation, and refuse
-//! messages of the client after those of the role `user`.
+//! The last `user` messages, after the last message of the assistant, are the prompts of the run. Earlier messages
+//! are its restored conversation ([`RunSettings::restored`](archon_types::RunSettings::restored)): the model reads
+//! them, but they are untrusted in every role, because the client may have written them itself. `system`, `developer`
+//! and `instructions` do not replace the agent's own instructions: the model reads them as messages of the client, in
+//! their places in the conversation. They stay in the session. A plan and a team take one text, so they have no
+//! restored conversation, and refuse messages of the client after the first prompt.
 //!
-//! `previous_response_id` continues the session of a response, which must be its last, for the tenant of that response.
-//! `conversation` is the id of a session of the service's own tenant (`local` if it has none), and begins it if there is
-//! none. Images are data URLs. No address is fetched.
+//! `previous_response_id` continues the session of that response, with the tenant of that response. The response must
+//! be the last one of its session. `conversation` is the id of a session of the service's own tenant (`local` if it
+//! has none); if there is no such session, it begins. Images must be data URLs: no address is fetched.
 //!
-//! A request with an `Idempotency-Key` and a `previous_response_id` can be sent again, although its own run is now the last
-//! of the session. No log has the key, so the run is known by its prompts. A second request with the same prompts and another
-//! key may therefore continue the run of the first, or get `session_busy` while that run works.
+//! A request with an `Idempotency-Key` and a `previous_response_id` can be sent again, although its own run is now
+//! the last one of the session. The log does not contain the key, so that run is recognized by its prompts. A second
+//! request with the same prompts but another key may therefore continue the run of the first request, or get the
+//! error `session_busy` while that run works.
 //!
 //! # Fields
 //!
-//! One rule: a field that would change an answer of OpenAI's models is honoured or refused by its name
-//! (`unsupported_parameter`, `unsupported_value`), and null is the same as no field.
+//! If a field would change an answer of OpenAI's models, it is either supported, or refused by its name
+//! (`unsupported_parameter`, `unsupported_value`). A field with the value null counts as absent.
 //!
 //! | fields | treatment |
 //! |---|---|
@@ -62,15 +64,18 @@
 //!
 //! # Answers
 //!
-//! An answer has the text of each turn of the run; the last one is the final answer. The texts are messages of a response, with the phases `commentary` and `final_answer`; in a chat completion a blank line is between them, except
-//! after a turn that the service of the model paused, which is commentary in the middle of a sentence.
-//! [`AgentModel::with_final_answer_only`] returns the final answer alone. A run whose answer is checked (a schema, a goal), in text
-//! mode, or of a plan, a team or a parallel loop always has its final answer alone, at the end of the stream.
+//! An answer contains the text of each turn of the run; the last text is the final answer. In a response, each text
+//! is a message with the phase `commentary` or `final_answer`. In a chat completion, a blank line is between two
+//! texts, except after a turn that the model service paused: such a turn may end in the middle of a sentence, and
+//! counts as commentary. [`AgentModel::with_final_answer_only`] returns the final answer alone. Some runs always
+//! return the final answer alone, at the end of the stream: runs with a check of the answer (a schema, a goal), runs
+//! in text mode, and runs of a plan, a team or a parallel loop.
 //!
-//! A stream passes on deltas as they come. If a model's answer breaks off and is asked for again, the second answer goes on
-//! where the first ended as long as it has the same words. If its words differ, nothing takes back what was sent: a stream
-//! of a response ends that item as `incomplete`, which its `output` leaves out, and begins another item; a stream of a chat
-//! completion ends with the error `answer_begun_again`, while the run goes on.
+//! A stream passes on deltas as they arrive. If an answer of the model breaks off and the request is repeated, the
+//! stream continues where the first answer ended, as long as the second answer has the same words. If its words
+//! differ, the text that was sent cannot be taken back. Then a response stream ends the item as `incomplete`, leaves
+//! it out of `output`, and begins another item. A chat completion stream ends with the error `answer_begun_again`,
+//! while the run continues.
 //!
 //! | the run | chat completion | response |
 //! |---|---|---|
@@ -81,21 +86,23 @@
 //! | was cancelled | `length` | `cancelled`; the event is `response.incomplete` |
 //! | failed | status 502, `run_failed` | `failed`, with the error |
 //!
-//! Once a question is answered, the run goes on, and `GET /v1/responses/resp_RUN` has the rest. The usage is that of the run
-//! so far: `total_tokens` is its whole bill, and tokens of child runs count as tokens of the prompt.
+//! Once a question is answered, the run continues, and `GET /v1/responses/resp_RUN` has the rest. The usage covers
+//! the run so far: `total_tokens` is the total of the run and its child runs, and the tokens of child runs count as
+//! prompt tokens.
 //!
 //! # Closed connections
 //!
-//! If a client closes its connection, its run is cancelled. The run goes on if the request has `background: true` or an
-//! `Idempotency-Key`, because the client can ask again, and if the server ends ([`ModelServerOptions::end`]). Official clients
-//! repeat a request after most errors; the header `x-should-retry: false` of the server prevents this, because a run has
-//! effects. They still repeat it after a broken connection, so send an `Idempotency-Key` if an effect must not happen twice.
+//! If a client closes its connection, its run is cancelled. There are two exceptions. If the request has
+//! `background: true` or an `Idempotency-Key`, the run continues, because the client can ask again. If the server
+//! ends ([`ModelServerOptions::end`]), the run continues, too. Official clients repeat a request after most errors. The
+//! server prevents this with the header `x-should-retry: false`, because a run has effects. But after a broken
+//! connection they still repeat the request, so send an `Idempotency-Key` if an effect must not happen twice.
 //!
 //! *Invariants*
 //!
-//! - A request changes no instructions, tools or limits of an agent.
+//! - A request cannot change the instructions, tools or limits of an agent.
 //! - A whole answer and a stream have the same text.
-//! - Only the last messages of the role `user` count as text of a person.
+//! - Only the last `user` messages count as text of a person.
 //! - Text that a failed attempt streamed is never repeated in the same part, and never part of the final answer.
 //!
 //! ```
@@ -145,7 +152,7 @@ mod start;
 mod stream;
 mod transcript;
 
-/// The library of the router, in the version that fits.
+/// The crate `axum`, in the version that the router uses.
 pub use axum;
 pub use model::AgentModel;
 pub use options::ModelServerOptions;

@@ -3,7 +3,7 @@
 use archon_types::{AgentId, Json, RunKind};
 use serde_json::json;
 
-/// An agent that clients name as a model: the name of the model is the id of the agent.
+/// An agent that clients use as a model. The name of the model is the id of the agent.
 ///
 /// ```
 /// use archon_openai_serve::AgentModel;
@@ -18,20 +18,20 @@ use serde_json::json;
 pub struct AgentModel {
     /// The id under which the agent is registered at the run service.
     pub agent: AgentId,
-    /// The kind of its runs. Default [`RunKind::Loop`].
+    /// The kind of the agent's runs. Default [`RunKind::Loop`].
     pub kind: RunKind,
-    /// True to send the final answer alone, once it is there, and not what the agent says before and between its calls.
-    /// Default false.
+    /// True to send only the final answer, at the end, without the texts that the agent writes before and between its
+    /// tool calls. Default false.
     pub final_answer_only: bool,
 }
 
 impl AgentModel {
-    /// Creates a model of an agent whose runs are loops.
+    /// Creates a model for an agent whose runs are loops.
     pub fn new(agent: impl Into<AgentId>) -> Self {
         Self { agent: agent.into(), kind: RunKind::Loop, final_answer_only: false }
     }
 
-    /// Sends the final answer alone, for clients that read nothing else.
+    /// Makes the server send only the final answer, for clients that cannot use other texts.
     ///
     /// ```
     /// let writer = archon_openai_serve::AgentModel::new("writer").with_final_answer_only();
@@ -41,7 +41,7 @@ impl AgentModel {
         self
     }
 
-    /// Returns the model as clients list it; `created` is in Unix seconds.
+    /// Returns the model as the list of models contains it. `created` is in Unix seconds.
     pub(crate) fn json(&self, created: u64) -> Json {
         json!({ "id": self.agent, "object": "model", "created": created, "owned_by": "archon" })
     }

@@ -20,12 +20,14 @@ use archon_types::CancellationToken;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ModelServerOptions {
-    /// Maximum size of the body of a request in bytes; images are part of it. It has 30 s to arrive. Default 8 MiB.
+    /// Maximum size of the body of a request in bytes, including images. The body must arrive within 30 s. Default 8
+    /// MiB.
     pub max_body: usize,
-    /// The pause after which a stream without an event sends a comment, so that nothing between takes the connection
-    /// for dead. Default 15 s.
+    /// The time without an event after which a stream sends a comment, so that no proxy or client takes the
+    /// connection for dead. Default 15 s.
     pub heartbeat: Duration,
-    /// Ends all requests that wait for a run when it is cancelled; the runs go on. Default: a token that nothing else holds.
+    /// The token that says that the server ends: when it is cancelled, all requests that wait for a run end, and the
+    /// runs go on. Default: a token that is never cancelled.
     pub end: CancellationToken,
 }
 
@@ -40,7 +42,7 @@ impl ModelServerOptions {
     /// Sets the maximum size of the body of a request in bytes.
     pub fn with_max_body(self, bytes: usize) -> Self { self.max_body = bytes }
 
-    /// Sets the pause after which a stream without an event sends a comment.
+    /// Sets the time without an event after which a stream sends a comment.
     pub fn with_heartbeat(self, pause: Duration) -> Self { self.heartbeat = pause }
 
     /// Sets the token that ends all requests that wait for a run.

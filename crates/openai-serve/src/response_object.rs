@@ -16,24 +16,24 @@ pub(crate) fn response_id(run: &RunId) -> String {
     format!("{PREFIX}{run}")
 }
 
-/// Returns the run of a response; `None` if this is no id of a response.
+/// Returns the id of the run from the id of a response; `None` if the text is not the id of a response.
 pub(crate) fn run_of_id(id: &str) -> Option<RunId> {
     id.strip_prefix(PREFIX).filter(|run| !run.is_empty()).map(RunId::new)
 }
 
-/// The parts of a response that are known from its beginning.
+/// The fields of a response that are known when its run starts.
 pub(crate) struct ResponseHead {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
     pub(crate) model: String,
     pub(crate) created: Timestamp,
-    /// The run that this one continues.
+    /// The run that the run of this response continues.
     pub(crate) previous: Option<RunId>,
 }
 
 impl ResponseHead {
-    /// Returns the response with these parts; without an end it is in progress. It has no `background`, which a log
-    /// does not tell: a response that is read later is the same.
+    /// Returns the response with these parts. Without `ending`, its status is `in_progress`. The field `background`
+    /// is left out: it is not in the log, so a later read of the response could not repeat it.
     pub(crate) fn json(&self, parts: &[Part], ending: Option<&Ending>) -> Json {
         let status = ending.map_or("in_progress", Ending::response_status);
         let failure = ending.filter(|ending| ending.has_failed());

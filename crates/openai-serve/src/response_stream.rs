@@ -14,14 +14,14 @@ use crate::{
 /// Writes the events of a response.
 pub(crate) struct ResponseWriter {
     head: ResponseHead,
-    /// The number of the next event.
+    /// The sequence number of the next event.
     sequence: u64,
-    /// The number of items that were begun.
+    /// The number of items so far.
     items: usize,
     open: Option<OpenItem>,
 }
 
-/// An item whose text still comes.
+/// An item that is not complete yet.
 struct OpenItem {
     id: String,
     index: usize,
@@ -33,7 +33,7 @@ impl ResponseWriter {
         Self { head, sequence: 0, items: 0, open: None }
     }
 
-    /// Writes an event: its type and its number come first.
+    /// Writes an event. Its type and its sequence number come before the other fields.
     fn event(&mut self, kind: &str, fields: Json) -> String {
         let mut event = json!({ "type": kind, "sequence_number": self.sequence });
         self.sequence += 1;
@@ -83,7 +83,7 @@ impl ResponseWriter {
 }
 
 impl OpenItem {
-    /// Returns the fields that name the content of the item, and others.
+    /// Returns the fields that identify the content of this item, and the fields in `others`.
     fn fields<const N: usize>(&self, others: [(&str, Json); N]) -> Json {
         let mut fields = json!({ "item_id": self.id, "output_index": self.index, "content_index": 0 });
         for (name, value) in others {

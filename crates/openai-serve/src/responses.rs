@@ -25,7 +25,7 @@ use crate::{
     transcript::{Phase, Transcript},
 };
 
-/// The reason in the log of a run that is cancelled.
+/// The reason for the cancel, for the log of the run.
 const CANCELLED: &str = "a client cancelled the response";
 
 pub(crate) async fn create(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -72,8 +72,8 @@ async fn respond_to(shared: &Arc<Shared>, request: Request) -> Result<Response, 
     Ok(json_response(&head.json(followed.transcript.parts(), Some(&ending)), Some(&head.run)))
 }
 
-/// Returns the session that a request continues, with its tenant. `repeated` is the conversation of a request with a
-/// key, which may have started its run before.
+/// Returns the session that a request continues, and its tenant if it is known. `repeated` is the conversation of a
+/// request with an idempotency key, which may have started its run already.
 async fn session(
     shared: &Shared,
     fields: &Fields,
@@ -114,11 +114,12 @@ async fn check_offered(shared: &Shared, session: &SessionId) -> Result<(), ApiEr
     Err(ApiError::field("conversation_not_found", "conversation", message))
 }
 
-/// Returns the session of a response, which must be the last of its session, with the tenant. A run of an agent that is
-/// not offered is as one that does not exist.
+/// Returns the session of a response, and its tenant. The response must be the last one of its session. If the run's
+/// agent is not offered, the run counts as not found.
 ///
-/// The last may also be the run that a request with a key started before: no log has the key, so it is known by its
-/// prompts. The service then compares the rest.
+/// There is one exception: the last run may be the run that this request started when it was sent before. The log
+/// does not contain the idempotency key, so that run is recognized by its prompts. The run service then compares the
+/// rest of the request.
 async fn session_after(
     shared: &Shared,
     previous: &str,
@@ -155,7 +156,7 @@ async fn session_after(
     Err(ApiError::field("previous_response_not_last", param, message))
 }
 
-/// Returns the run of a response.
+/// Returns the id of a response's run.
 fn find(id: &str) -> Result<RunId, ApiError> {
     run_of_id(id).ok_or_else(|| not_found(id))
 }
@@ -165,7 +166,7 @@ fn not_found(id: &str) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "response_not_found", message)
 }
 
-/// Reads a response. A query is refused: a response is always read whole.
+/// Returns a response. A request with a query is refused, because a response is always returned whole.
 async fn show(shared: &Shared, id: &str, query: Option<&str>) -> Result<Response, ApiError> {
     if let Some(query) = query.filter(|query| !query.is_empty()) {
         return Err(unsupported(query.split(['=', '&']).next().unwrap_or(query)));
@@ -173,7 +174,7 @@ async fn show(shared: &Shared, id: &str, query: Option<&str>) -> Result<Response
     read(shared, &find(id)?).await
 }
 
-/// Reads the response of a run. A run of an agent that is not offered is as one that does not exist.
+/// Returns the response of a run. If the run's agent is not offered, the run counts as not found.
 async fn read(shared: &Shared, run: &RunId) -> Result<Response, ApiError> {
     let id = response_id(run);
     let status = match shared.runs.get(run).await {
@@ -207,7 +208,7 @@ async fn read(shared: &Shared, run: &RunId) -> Result<Response, ApiError> {
     Ok(json_response(&head.json(transcript.parts(), ending.as_ref()), Some(run)))
 }
 
-/// Cancels the run of a response, and returns the response. A run that has ended stays as it is.
+/// Cancels the run of a response, and returns the response. A run that has already ended is not changed.
 async fn stop(shared: &Shared, id: &str) -> Result<Response, ApiError> {
     let run = find(id)?;
     let head = match shared.runs.get(&run).await {

@@ -18,10 +18,10 @@ use crate::{
     path_id::PathId, responses, shared::Shared,
 };
 
-/// Agents of a program as models of the OpenAI endpoints. Cloning is cheap, and clones share everything.
+/// Offers agents as models at the OpenAI endpoints. Cloning is cheap, and clones share all state.
 ///
-/// The server checks no token, no host and no origin: mount its router behind checks. One server works with one run
-/// service; for customers that have runs of their own, create one for each, over the service of that customer.
+/// The server checks no token, no host and no origin: mount its router behind checks. One server uses one run
+/// service. If each customer has a run service, create one server for each customer.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,7 +39,8 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// The paths of the router, for a program that chooses a server for each request; see [`answer`](Self::answer).
+    /// The paths of the router, for a program that routes these paths to [`answer`](Self::answer) of a server that it
+    /// chooses for each request.
     pub const PATHS: [&'static str; 6] = [
         "/v1/models",
         "/v1/models/{id}",
@@ -49,7 +50,7 @@ impl ModelServer {
         "/v1/responses/{id}/cancel",
     ];
 
-    /// Creates a server of these models. A request starts runs of these agents only.
+    /// Creates a server for these models. Requests can start runs of these agents only.
     pub fn new(
         runs: Arc<dyn RunService>,
         models: impl IntoIterator<Item = AgentModel>,
@@ -60,7 +61,8 @@ impl ModelServer {
         Self { shared: Arc::new(Shared { runs, models, clock, options, created }) }
     }
 
-    /// Returns the router. It has no fallback, so it can be merged with others; all of its paths begin with `/v1/`.
+    /// Returns the router. It has no fallback, so you can merge it with other routers. All of its paths begin with
+    /// `/v1/`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -85,8 +87,8 @@ impl ModelServer {
             .with_state(self.shared.clone())
     }
 
-    /// Answers a request as [`router`](Self::router) does. For a program whose tokens reach the
-    /// runs of different customers: create a server for each customer, and let the token decide which one answers.
+    /// Answers a request as [`router`](Self::router) does. Use it if different access tokens reach the runs of
+    /// different customers: create a server for each customer, and choose the server by the token.
     pub async fn answer(&self, mut request: Request) -> Response {
         // The router of the program left its parameters of the path there, and this one would add its own to them.
         request.extensions_mut().clear();

@@ -18,24 +18,24 @@ pub(crate) struct Order<'a> {
     pub(crate) conversation: Conversation,
     /// The session to continue.
     pub(crate) session: Option<SessionId>,
-    /// The tenant of this session, if it is known; otherwise the run is for that of the service.
+    /// The tenant of this session if it is known; otherwise the run service uses its own tenant.
     pub(crate) tenant: Option<TenantId>,
     /// The idempotency key.
     pub(crate) key: Option<String>,
-    /// True if the run goes on without its client.
+    /// True if the run continues when the client closes its connection.
     pub(crate) is_background: bool,
 }
 
-/// A run that was started, or found by its key.
+/// A run that was started by this request, or found by the idempotency key.
 pub(crate) struct Begun {
     pub(crate) followed: Followed,
     pub(crate) session: SessionId,
     pub(crate) created: Timestamp,
-    /// The run that this one continues.
+    /// The earlier run that this run continues.
     pub(crate) previous: Option<RunId>,
 }
 
-/// Returns the run that a run continues.
+/// Returns the earlier run that a run continues; `None` if it continues no run.
 pub(crate) fn previous_run(records: &[Arc<Record>]) -> Option<RunId> {
     match &RunStarted::of(records)?.origin {
         Origin::Continues { run, .. } => Some(run.clone()),
@@ -43,8 +43,8 @@ pub(crate) fn previous_run(records: &[Arc<Record>]) -> Option<RunId> {
     }
 }
 
-/// Starts a run and watches it. If its client goes away, the run is cancelled, unless it is a background run or has a
-/// key, with which the client may ask again.
+/// Starts a run and watches it. If the client closes its connection, the run is cancelled, unless it is a background
+/// run or has an idempotency key: with the key, the client may ask again.
 pub(crate) async fn start(shared: &Arc<Shared>, order: Order<'_>) -> Result<Begun, ApiError> {
     let Order { model, conversation, session, tenant, key, is_background } = order;
     let mut request = StartRun::with_messages(conversation.prompts)

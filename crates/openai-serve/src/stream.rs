@@ -1,4 +1,4 @@
-//! Streams: server-sent events of a run, which one of the two endpoints writes.
+//! Streams a run as server-sent events, in the form of one of the two endpoints.
 
 use std::convert::Infallible;
 
@@ -21,7 +21,7 @@ use crate::{
     transcript::{Part, Piece},
 };
 
-/// A comment, which tells everything between that the connection is alive.
+/// A comment, which shows the client and all proxies that the connection is alive.
 const HEARTBEAT: &str = ": alive\n\n";
 
 /// Writes the events of an endpoint.
@@ -32,13 +32,13 @@ pub(crate) trait Writer: Send + 'static {
     /// Writes pieces of the answer.
     ///
     /// # Errors
-    /// The protocol cannot say this.
+    /// The protocol cannot express a piece.
     fn pieces(&mut self, pieces: &[Piece]) -> Result<String, ApiError>;
 
-    /// Writes the last pieces and the end; `parts` are those of the whole answer.
+    /// Writes the last pieces and the end. `parts` are all parts of the answer.
     ///
     /// # Errors
-    /// The run failed, and the protocol says so by an error.
+    /// The run failed, and the protocol reports this by an error.
     fn end(&mut self, pieces: &[Piece], parts: &[Part], ending: &Ending) -> Result<String, ApiError>;
 
     /// Writes an error, which is the last event.

@@ -1,32 +1,33 @@
-//! The text of a run as a client gets it, computed from the run's events: the same for a stream and for a
-//! whole response.
+//! The text of a run for a client, computed from the run's events. It is the same for a stream and for a whole
+//! response.
 //!
-//! An answer that streams can break off and begin again with other words, and what was sent cannot be taken back. The
-//! records decide: the fold passes on a delta only while it continues what was sent, and says so if the record of the
-//! answer does not.
+//! An answer that streams can break off and begin again with other words, but text that was sent cannot be taken
+//! back. The records decide: a delta is passed on only if it continues the text that was sent. If the record of the
+//! answer does not continue this text, [`Piece::BrokenOff`] says so.
 
 use archon_types::{
     AssistantMessage, CommandId, Content, Delta, DeltaKind, Event, Outcome, OutcomeStatus, RecordBody, RunId,
     RunKind, RunStarted, StopReason, ToolMode,
 };
 
-/// The part of an answer that a client gets next.
+/// A step in the text that a client gets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
-    /// More text of the part that is open; begins a part if none is open.
+    /// More text of the open part. If no part is open, this begins one.
     Text(String),
-    /// The open part is complete.
+    /// The open part is complete, and has this phase.
     Complete(Phase),
-    /// The open part broke off. If its text begins again, it is in the next part.
+    /// The open part broke off. If its text comes again, it comes in a new part.
     BrokenOff,
 }
 
-/// The phase of a part, in the words of the protocol.
+/// The phase of a part, named as in the Responses protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Phase {
-    /// Text of the agent before or between its calls, and the notice about a run that has no answer yet.
+    /// Text that the agent writes before or between its tool calls, or the notice about a run that has no answer yet.
     Commentary,
-    /// Commentary that the service paused, perhaps in the middle of a sentence; the next part goes on with it.
+    /// Commentary that ends where the model service paused, perhaps in the middle of a sentence. The next part
+    /// continues it.
     Paused,
     FinalAnswer,
 }
@@ -39,7 +40,7 @@ impl Phase {
         }
     }
 
-    /// Returns true if a blank line is between the text of this phase and the next one.
+    /// Returns true if a blank line comes between a part of this phase and the next part.
     pub(crate) fn ends_paragraph(self) -> bool {
         self != Self::Paused
     }
@@ -59,15 +60,16 @@ pub(crate) struct Transcript {
     /// True if each turn is sent as it streams; false if only the answer is sent, at the end.
     is_live: bool,
     parts: Vec<Part>,
-    /// The answers so far, as an outcome has them.
+    /// The texts of the answers so far, in the form that the answer of an outcome has.
     answers: Vec<String>,
-    /// The command and the attempt of the deltas that come now.
+    /// The model call and the attempt of the latest delta.
     place: Option<(CommandId, u32)>,
-    /// The text of this attempt, as far as its deltas tell it.
+    /// The text of this attempt that was received as deltas.
     heard: String,
-    /// The text of the open part that was sent.
+    /// The text of the open part that was sent to the client.
     sent: String,
-    /// The last model call whose answer is in the log. Its deltas may still come to a watcher that came late.
+    /// The last model call whose answer is in the log. Deltas of this call may still arrive if the watcher began
+    /// late; they are ignored.
     finished: Option<CommandId>,
 }
 
@@ -90,7 +92,7 @@ impl Transcript {
         &self.parts
     }
 
-    /// Returns the whole text, with a blank line between two parts, but not after a pause.
+    /// Returns the whole text, with a blank line between two parts, except after a paused part.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let mut is_between = false;
@@ -102,7 +104,7 @@ impl Transcript {
         text
     }
 
-    /// Takes an event of the run, or of one of its child runs, which say nothing here.
+    /// Applies an event, and returns the pieces to send. Events of child runs are ignored.
     pub(crate) fn apply(&mut self, event: &Event) -> Vec<Piece> {
         if *event.run() != self.run {
             return Vec::new();
@@ -114,7 +116,7 @@ impl Transcript {
         }
     }
 
-    /// Takes a record of the run.
+    /// Applies a record of the run, and returns the pieces to send.
     pub(crate) fn apply_record(&mut self, body: &RecordBody) -> Vec<Piece> {
         match body {
             RecordBody::RunStarted(started) => self.is_live &= says_its_answer(started),
@@ -126,7 +128,8 @@ impl Transcript {
         Vec::new()
     }
 
-    /// Takes the outcome: an answer that was not sent, as of a plan, is sent now.
+    /// Applies the outcome, and returns the pieces to send: the answer, if it was not sent before, such as the answer
+    /// of a plan.
     pub(crate) fn finish(&mut self, outcome: &Outcome) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if !std::mem::take(&mut self.sent).is_empty() {
@@ -144,7 +147,7 @@ impl Transcript {
         pieces
     }
 
-    /// Adds a part.
+    /// Adds a complete part, and returns its pieces.
     pub(crate) fn say(&mut self, text: &str, phase: Phase) -> Vec<Piece> {
         self.parts.push(Part { text: text.to_owned(), phase });
         vec![Piece::Text(text.to_owned()), Piece::Complete(phase)]
@@ -212,8 +215,9 @@ impl Transcript {
     }
 }
 
-/// Returns true if the texts of a run's model calls are what the run says. In text mode they are also its calls, and an
-/// answer that is checked may be refused and asked for again. A plan and a team have no calls of their own.
+/// Returns true if the texts of the run's model calls are the text for the client. In text mode they also contain
+/// tool calls. An answer that is checked may be refused and requested again. A plan and a team make no model calls of
+/// their own.
 fn says_its_answer(started: &RunStarted) -> bool {
     let config = &started.config;
     started.kind == RunKind::Loop

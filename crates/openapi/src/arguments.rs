@@ -19,7 +19,8 @@ pub(crate) struct Arguments<'d> {
 }
 
 impl Arguments<'_> {
-    /// Adds an argument with the schema of a part of the document. Returns the name of the argument.
+    /// Adds an argument: `schema` is its lowered schema, and `text` its description. Returns the name of the
+    /// argument.
     pub(crate) fn add(&mut self, name: &str, mut schema: Json, text: &Json, is_required: bool) -> String {
         let key = self.names.argument(name);
         if let Some(text) = text.as_str() {
@@ -37,7 +38,10 @@ impl Arguments<'_> {
         key
     }
 
-    /// Returns the schema of all arguments, and checks it.
+    /// Returns the schema of all arguments.
+    ///
+    /// # Errors
+    /// The schema is too large, has invisible characters, or is not a JSON Schema.
     pub(crate) fn schema(self, at: &str) -> Result<Json, Problem> {
         let mut schema =
             json!({ "type": "object", "properties": self.properties, "additionalProperties": false });
@@ -56,7 +60,8 @@ impl Arguments<'_> {
                 format!("the schema of its arguments has {} KiB, of at most {most}", text.len() >> 10),
             ));
         }
-        // Descriptions have none any more. Elsewhere they cannot be removed: values and names must arrive as they are.
+        // Descriptions have no invisible characters any more. Elsewhere they are not removed, because values and names
+        // must arrive unchanged.
         if has_tags(&text) {
             let problem =
                 "the schema of its arguments has invisible characters, which can hide words from a person";

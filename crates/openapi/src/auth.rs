@@ -8,7 +8,7 @@ use archon_types::{BoxFuture, Json, Secret, ToolContext, ToolError};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum OpenApiAuth {
-    /// None.
+    /// No credentials.
     #[default]
     None,
     /// The header `Authorization: Bearer TOKEN`.
@@ -20,7 +20,7 @@ pub enum OpenApiAuth {
         /// The key.
         value: Secret,
     },
-    /// A key in the query. No result, message or log has it.
+    /// A key in the query. Results, messages and logs never contain it.
     QueryKey {
         /// The name of the parameter, such as `api_key`.
         name: String,
@@ -34,7 +34,8 @@ pub enum OpenApiAuth {
         /// The password.
         password: Secret,
     },
-    /// A token for the header `Authorization: Bearer TOKEN` that is fetched for each call, such as one of OAuth 2.
+    /// A token for the header `Authorization: Bearer TOKEN`, which a source provides for each call, such as a token
+    /// of OAuth 2.
     Token(Arc<dyn ApiTokens>),
 }
 
@@ -57,7 +58,7 @@ pub trait ApiTokens: Send + Sync {
     /// Returns the token for a call. `context` has the clock, the tenant and the credentials of the call's run.
     ///
     /// # Errors
-    /// There is no token, with a text that tells the model and the person what to do.
+    /// There is no token. The error text must tell the model and the person what to do.
     fn token<'a>(&'a self, context: &'a ToolContext) -> BoxFuture<'a, Result<Secret, ToolError>>;
 
     /// Forgets a token that the server refused (status 401), so that the next call gets another one. Default: nothing.
@@ -72,8 +73,9 @@ impl fmt::Debug for dyn ApiTokens {
     }
 }
 
-/// The token of the tenant's account in the credential store of the run: the field `access_token`, else `token`, else
-/// `api_key`. Another part of the program signs in and renews it, for instance with an authorization code.
+/// Reads the token from the tenant's account in the credential store of the run: from the field `access_token`,
+/// otherwise `token`, otherwise `api_key`. Another part of the program must sign in and renew the token, for instance
+/// with an authorization code.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -88,7 +90,7 @@ pub struct StoredToken {
 }
 
 impl StoredToken {
-    /// Creates the source of the token of the account `primary` at a service.
+    /// Creates a source that reads the token of the account `primary` at this service.
     pub fn new(service: impl Into<String>) -> Self {
         Self { service: service.into() }
     }

@@ -14,7 +14,7 @@ use crate::{
     text::one_line,
 };
 
-/// The argument of a body, and its name if a parameter is called like that.
+/// The name of the argument for a body, and the other name, for an operation with a parameter called `body`.
 const KEYS: [&str; 2] = ["body", "_request_body"];
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -29,25 +29,26 @@ pub(crate) struct Body {
 /// The arguments that a body is made of.
 #[derive(Debug)]
 pub(crate) enum BodyFrom {
-    /// One argument is the body.
+    /// The argument with this name is the whole body.
     Argument(String),
-    /// The arguments of these names are its fields.
+    /// The arguments with these names are the fields of the body.
     Fields(Vec<String>),
 }
 
-/// The form of a body, with its media type.
+/// The format of a body. The text in a variant is the media type.
 #[derive(Debug)]
 pub(crate) enum Media {
     Json(String),
-    /// The style of each field that has one of its own.
+    /// A form, with the style and `explode` of each field that declares one of them.
     Form(BTreeMap<String, (Style, bool)>),
     Text(String),
 }
 
-/// Reads the body of an operation, and adds its arguments; `None` if the operation has no body.
+/// Reads the description of an operation's body, and adds the arguments for it. Returns `None` if the operation has
+/// no body.
 ///
 /// # Errors
-/// Its media type is not supported, or its schema cannot be used.
+/// The media type of the body is not supported, or its schema cannot be used.
 pub(crate) fn read(
     document: &Document,
     config: &OpenApiConfig,
@@ -71,7 +72,7 @@ pub(crate) fn read(
     };
     let at = below(&at, name);
     let (schema, at) = (&media["schema"], below(&at, "schema"));
-    // The fields of a schema that is referred to can be arguments only if it is at hand.
+    // If the fields become arguments, the target of a `$ref` is needed now.
     let is_reference =
         schema.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key("$ref"));
     let (schema, at) = match config.hoist_body && is_reference {
@@ -79,7 +80,7 @@ pub(crate) fn read(
         false => (schema, at),
     };
     let schema = match schema {
-        // The writer of another format is the model itself.
+        // The model itself writes a body of another media type.
         _ if !is_json(name) && !is_form(name) => json!({ "type": "string" }),
         Json::Null => Json::Bool(true),
         schema => arguments.lowering.lower(schema, &at)?,
@@ -105,8 +106,8 @@ pub(crate) fn read(
     Ok(Some(Body { from, is_required, media: kind }))
 }
 
-/// Makes the fields of a body arguments. Returns their names, or `None` if the body is not one plain object, or if its
-/// fields have names of parameters.
+/// Adds an argument for each field of a body, and returns the names. Adds nothing and returns `None` if the body is
+/// not one plain object, if a field has the name of a parameter, or if an optional body has required fields.
 fn hoist(schema: &Json, is_required: bool, arguments: &mut Arguments<'_>) -> Option<Vec<String>> {
     const PLAIN: &[&str] =
         &["type", "properties", "required", "title", "description", "examples", "deprecated", "default"];
@@ -148,7 +149,7 @@ fn encodings(media: &Json) -> BTreeMap<String, (Style, bool)> {
 }
 
 impl Body {
-    /// Takes the body out of the arguments; `None` if they have none.
+    /// Returns the value of the body from the arguments of a call; `None` if they contain no body.
     pub(crate) fn value(&self, arguments: &serde_json::Map<String, Json>) -> Option<Json> {
         match &self.from {
             BodyFrom::Argument(key) => arguments.get(key).cloned(),
@@ -184,7 +185,7 @@ impl Body {
     }
 }
 
-/// Returns the pairs of a field. Without a style of its own, an object is written as JSON.
+/// Returns the pairs `name=value` of a form's field. An object is written as JSON, unless the field has a style.
 fn form_field(name: &str, value: &Json, style: Option<&(Style, bool)>) -> Vec<String> {
     match style {
         Some((style, explode)) => in_query(name, value, *style, *explode, Escape::Strict),

@@ -1,4 +1,4 @@
-//! Tokens of OAuth 2 for a program itself: the grant `client_credentials`.
+//! OAuth 2 tokens for a program that acts for itself, not for a person: the grant `client_credentials`.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::{
 
 /// Time limit of a request for a token.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Time before its end at which a token is replaced.
+/// Time before its expiry at which a token is replaced.
 const MARGIN: Duration = Duration::from_secs(30);
-/// The validity of a token whose server does not name one.
+/// The validity of a token if the server does not state it.
 const USUAL: Duration = Duration::from_secs(300);
 /// Maximum size of an answer in bytes.
 const LARGEST: usize = 64 << 10;
 
-/// A source of tokens that signs the program in with its own id and secret (OAuth 2, RFC 6749, section 4.4). A token is
-/// kept in memory until shortly before its end.
+/// A source of tokens that signs the program in with its own id and secret (OAuth 2, RFC 6749, section 4.4). A token
+/// is kept in memory until shortly before it expires.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,8 +48,8 @@ pub struct ClientCredentials {
 }
 
 impl ClientCredentials {
-    /// Creates a source of tokens from the address of the token endpoint, and the program's id and secret there. The
-    /// address comes from a person, never from a document.
+    /// Creates a source of tokens from the address of the token endpoint, and the program's id and secret at that
+    /// endpoint. The address must come from a person, never from an OpenAPI document, because it receives the secret.
     ///
     /// # Errors
     /// [`OpenApiError::Setting`] if the address is neither `https` nor one of this machine, or if no client can be made.
@@ -71,7 +71,7 @@ impl ClientCredentials {
         Ok(Self { address: url, id: id.into(), secret: secret.into(), scope: None, client, kept })
     }
 
-    /// Sets the scope that is requested: names with blanks between them. Default: none, so the server chooses.
+    /// Sets the scope that is requested: names with spaces between them. Default: none, so the server chooses.
     #[must_use]
     pub fn with_scope(mut self, scope: impl Into<String>) -> Self {
         self.scope = Some(scope.into());

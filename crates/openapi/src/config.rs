@@ -6,7 +6,7 @@ use archon_types::Secret;
 
 use crate::{OpenApiAuth, OpenApiError};
 
-/// Longest prefix of names, so that there is room for the names themselves.
+/// Maximum length of a name prefix. It leaves room for the rest of a tool's name.
 const LONGEST_PREFIX: usize = 32;
 
 /// Settings of the tools that are made of an OpenAPI document.
@@ -35,14 +35,15 @@ pub struct OpenApiConfig {
     pub max_response_bytes: usize,
     /// Time limit of a request in seconds. Default 30.
     pub timeout_secs: u64,
-    /// The part of each tool's name before `__`, by which a search for tools names them. Letters, digits, `_` and `-`, at
-    /// most 32. Default: none, and the name of a tool is the `operationId` alone.
+    /// The prefix of each tool's name: with `shop`, a tool is called `shop__operationId`. The search for tools uses
+    /// the prefix to name all tools of the document at once. At most 32 letters, digits, `_` and `-`, beginning with
+    /// a letter and without `__`. Default: none, so the name of a tool is the `operationId` alone.
     pub name_prefix: Option<String>,
     /// True if an operation without an `operationId` is named by its method and its path, such as `get_pets_petId`.
     /// Default false: such an operation is left out with a warning.
     pub name_by_path: bool,
-    /// True if the fields of an object in a request's body are arguments beside the parameters. A body whose fields
-    /// have the names of parameters, or that is not one plain object, is still the one argument `body`. Default false.
+    /// True if each field of a body that is an object becomes an argument of its own. A body stays the one argument
+    /// `body` if it is not one plain object, or if one of its fields has the name of a parameter. Default false.
     pub hoist_body: bool,
 }
 
@@ -69,7 +70,7 @@ impl OpenApiConfig {
     /// Sets the credentials that calls send.
     pub fn with_auth(self, auth: OpenApiAuth) -> Self { self.auth = auth }
 
-    /// Sets the part of each tool's name before `__`.
+    /// Sets the prefix of each tool's name.
     pub fn with_name_prefix(self, prefix: impl Into<String>) -> Self { self.name_prefix = Some(prefix.into()) }
 }
 }

@@ -12,10 +12,11 @@ use crate::{
     text::one_line,
 };
 
-/// The most references that lead from one to the next.
+/// Maximum number of references that are followed one after the other.
 const LONGEST_CHAIN: usize = 32;
 
-/// Lines that begin with the key of a path or of a method, each with its key, and the first place of each key among them.
+/// The lines of a text that begin with a path or a method as a key: the line number and the key of each. Then, for
+/// each key, the index of its first entry in this list.
 type Keys = (Vec<(usize, String)>, HashMap<String, usize>);
 
 /// A document with its origin.
@@ -28,21 +29,21 @@ pub(crate) struct Document {
     pub(crate) url: Option<Url>,
     /// The text, to find lines in it.
     text: String,
-    /// Lines of the text that begin with a key, once a line was looked for.
+    /// The lines of the text that begin with a path or a method; computed when the first line is looked up.
     keys: OnceLock<Keys>,
-    /// True for version 3.0, whose schemas are not those of JSON Schema.
+    /// True for version 3.0, whose schemas differ from JSON Schema.
     pub(crate) is_3_0: bool,
 }
 
 impl Document {
-    /// Reads a text: JSON if its first character that is no blank is `{` or `[`, else YAML.
+    /// Parses a text: as JSON if its first character that is not white space is `{` or `[`, otherwise as YAML.
     pub(crate) fn read(text: String, place: &str, url: Option<Url>) -> Result<Self, OpenApiError> {
         let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
         let root = if is_json { json(&text, place)? } else { yaml(&text, place)? };
         Self::new(root, place, url, text)
     }
 
-    /// Takes a document that was read already.
+    /// Creates a document from parsed JSON. Checks the version, and converts version 2.0.
     pub(crate) fn new(root: Json, place: &str, url: Option<Url>, text: String) -> Result<Self, OpenApiError> {
         let wrong = |problem: String| OpenApiError::NotOpenApi { place: place.to_owned(), problem };
         if !root.is_object() {
@@ -71,7 +72,8 @@ impl Document {
         &self.text
     }
 
-    /// Follows the `$ref` of an object, and those that it leads to. Returns the target and its pointer.
+    /// Follows the `$ref` of an object, and the `$ref` of each target in turn. Returns the last target and its
+    /// pointer.
     ///
     /// # Errors
     /// A reference leads out of the document, to nothing, or in a circle.
@@ -95,8 +97,9 @@ impl Document {
         })
     }
 
-    /// Returns the line of an operation, counted from 1: that of its method below its path. Found by the look of the
-    /// lines, since neither reader keeps places; `None` if no line looks like that.
+    /// Returns the line of an operation, counted from 1: the line of the method below the path, or of the path if the
+    /// method is not found; `None` if the path is not found. The parsers keep no line numbers, so the text is
+    /// searched.
     pub(crate) fn line(&self, path: &str, method: &str) -> Option<usize> {
         let (keys, places) = self.keys.get_or_init(|| keys(&self.text));
         let at = *places.get(path)?;
@@ -141,7 +144,7 @@ pub(crate) fn local(reference: &str, at: &str) -> Result<String, Problem> {
     Ok(format!("#{pointer}"))
 }
 
-/// Returns a pointer with one more step.
+/// Returns the pointer to the entry `key` of the value at `pointer`.
 pub(crate) fn below(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

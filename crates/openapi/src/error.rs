@@ -36,7 +36,7 @@ pub enum OpenApiError {
         /// The cause.
         problem: String,
     },
-    /// The credentials would go to several servers, of which a person may know only one.
+    /// The credentials would go to several servers, although a person may know only one of them.
     #[error(
         "the operations of {place} would send the credentials to several servers, {}; set the base address \
          (`OpenApiConfig::with_base_url`), or choose the operations of one server",
@@ -53,7 +53,7 @@ pub enum OpenApiError {
     Setting(String),
 }
 
-/// A part of a document that became no tool, or only in part. The other operations work.
+/// A warning about a part of a document that did not become a tool, or only partly. The other operations work.
 ///
 /// It is shown as `petstore.yaml:12: #/paths/~1pets/get: …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl fmt::Display for OpenApiWarning {
     }
 }
 
-/// A problem with a part of a document: the pointer to the part, and a sentence without its subject.
+/// A problem with a part of a document: the pointer to the part, and a text about the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) pointer: String,

@@ -1,5 +1,5 @@
-//! The servers that calls go to. A document may name any address, so a server that only the document names must have a
-//! public one; a server that a person names may be anywhere.
+//! The servers that calls go to. A document may name any address, so a server that only the document names must have
+//! a public address. A server that a person names may have any address.
 
 use std::{
     error::Error as StdError,
@@ -32,7 +32,7 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Returns the address of the settings.
+    /// Creates the base from the address in the settings.
     pub(crate) fn of_setting(address: &str) -> Result<Self, OpenApiError> {
         let checked = checked(address).map_err(|why| {
             OpenApiError::Setting(format!(
@@ -43,7 +43,7 @@ impl Base {
         Ok(Self { address: trimmed(&checked), is_named: true })
     }
 
-    /// Returns the first of a document's servers.
+    /// Creates the base from the first of a document's servers.
     ///
     /// # Errors
     /// The reason why the server cannot be used.
@@ -89,8 +89,8 @@ impl Base {
     }
 }
 
-/// Replaces the variables of a server's address by their default values, which are not read again. Returns `None` if the
-/// address is too long.
+/// Replaces the variables of a server's address by their default values. Variables in a default value are not
+/// replaced. Returns `None` if the result is too long.
 fn with_variables(address: &str, variables: &Json) -> Option<String> {
     let (mut whole, mut rest) = (String::new(), address);
     while let Some((before, (name, after))) =
@@ -131,7 +131,7 @@ fn trimmed(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
 
-/// Returns whether a host is an address that is not public, or this machine by its name.
+/// Returns whether a host is a non-public address, or a name of this machine such as `localhost`.
 fn is_private(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
     match host.parse::<IpAddr>() {
@@ -140,7 +140,8 @@ fn is_private(host: &str) -> bool {
     }
 }
 
-/// Creates the client for servers that a person named, or for those that only a document names.
+/// Creates an HTTP client: if `is_named` is true, for servers that a person named; otherwise for servers that only a
+/// document names, which must have public addresses.
 pub(crate) fn client(is_named: bool, timeout: Duration) -> Result<Client, OpenApiError> {
     let same_server = redirect::Policy::custom(|attempt| {
         let is_same = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());

@@ -1,23 +1,26 @@
-//! OpenAPI: each operation of an HTTP API, as a tool of an agent.
+//! Makes tools of the operations of an HTTP API that an OpenAPI document describes.
 //!
 //! Use this crate without the facade to give the operations of an API to a toolbox of your own.
 //!
-//! An OpenAPI document describes an HTTP API: its operations, their parameters and their bodies. [`OpenApiTools`] reads a
-//! document of version 3, or 2.0, and makes an [`OpenApiTool`] of each operation, which passes the guards like any other tool.
+//! An OpenAPI document describes an HTTP API: its operations, their parameters and their bodies. [`OpenApiTools`]
+//! reads a document of version 3 or 2.0, and makes an [`OpenApiTool`] of each operation. Guards check its calls like
+//! those of any other tool.
 //!
 //! *What becomes what*
 //!
-//! - The name of a tool is its `operationId` with the prefix before it, `prefix__operationId`. An operation without one is
-//!   left out with a warning, unless [`OpenApiConfig::name_by_path`] is set. Illegal characters become `_`, a name has at
-//!   most 64 characters, and the second tool of a name ends with `_2`.
-//! - Parameters in the path, the query and headers are arguments. Cookies are left out.
-//! - The body is the argument `body`, or `_request_body` if a parameter has that name; with
-//!   [`OpenApiConfig::hoist_body`], the fields of an object are arguments themselves. A body is JSON, a form
-//!   (`application/x-www-form-urlencoded`), or a text that the model writes in the format of the document. An operation that
-//!   takes only `multipart` is left out with a warning.
-//! - A `$ref` of a schema stays one, to the `$defs` of the tool, so a schema may contain itself.
+//! - The name of a tool is the `operationId`, with the prefix before it if one is set: `prefix__operationId`. An
+//!   operation without an `operationId` is left out with a warning, unless [`OpenApiConfig::name_by_path`] is set.
+//!   Illegal characters become `_`, and a name has at most 64 characters. If two tools would have the same name, the
+//!   second name ends with `_2`.
+//! - Parameters in the path, the query and headers become arguments. Cookie parameters are left out.
+//! - The body becomes the argument `body`, or `_request_body` if a parameter is called `body`. With
+//!   [`OpenApiConfig::hoist_body`], each field of the body becomes an argument. A body is JSON, a form
+//!   (`application/x-www-form-urlencoded`), or a text of another media type, which the model writes itself. An
+//!   operation that takes only `multipart` is left out with a warning.
+//! - A `$ref` in a schema stays a `$ref`, to the `$defs` of the tool's schema. So a schema may contain itself.
 //! - GET and HEAD read; a person is asked before each call of another method, unless a rule allows it.
-//! - All tools are deferrable. Those of a prefix are deferred together, and a tag is a group of the search for tools.
+//! - All tools are deferrable. Tools with the same prefix are deferred together. Each tag is a group of tools in
+//!   the search for tools.
 //! - If a response has a `Link` with the relation `next`, or a field such as `next_cursor`, the result ends with the
 //!   arguments for the next page.
 //!
@@ -25,14 +28,16 @@
 //!
 //! - A broken operation is left out with a warning that names its place, and the others work.
 //! - A `$ref` to a file or an address is never followed.
-//! - Credentials go to the server of the document, or to the configured address, and never over an unencrypted connection
-//!   that only the document names. A document whose operations would send them to several servers is refused
-//!   ([`OpenApiError::SeveralServers`]). A redirect to another server is not followed. They are in no result, error or log.
-//! - A server that only the document names is on the internet: addresses of this machine and of private networks are
-//!   refused, also when a name leads to them. A server that a person names may be anywhere.
-//! - A person who is asked about a call sees its method and its address.
-//! - No text of an argument changes the path, and none adds a parameter or a header, except the keys of an object that the
-//!   document spreads over the query (`form` with `explode`).
+//! - Credentials go to the server of the document, or to the configured address, and never over an unencrypted
+//!   connection that only the document names. A document whose operations would send them to several servers is
+//!   refused ([`OpenApiError::SeveralServers`]). A redirect to another server is not followed. Results, errors and
+//!   logs never contain credentials.
+//! - A server that only the document names must be on the internet: addresses of this machine and of private
+//!   networks are refused, also if a host name resolves to one of them. A server that a person names may be anywhere.
+//! - A person who is asked about a call sees its HTTP method and its URL.
+//! - The value of an argument cannot lead to another path than that of the operation, and cannot add a parameter or
+//!   a header. The only exception: the keys of an object that the document spreads over the query (`form` with
+//!   `explode`).
 //! - Texts of a document and of responses are untrusted. Descriptions are bounded, cleared of invisible characters, and
 //!   marked with the document's title.
 //!

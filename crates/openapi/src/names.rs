@@ -21,13 +21,14 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the taken names of an agent without tools.
+    /// Creates the set of tool names in which only the reserved names are taken: those of the tools that search and
+    /// call deferred tools.
     pub(crate) fn of_tools() -> Self {
         Self { names: [TOOL_SEARCH, CALL_TOOL].map(str::to_owned).into(), ..Self::default() }
     }
 
-    /// Returns the name of a tool, `prefix__id`, which is taken from now on. Illegal characters become `_`. The second
-    /// tool of a name gets the suffix `_2`, and so on.
+    /// Reserves and returns a free name for a tool: `prefix__id`. Illegal characters become `_`. If the name is
+    /// taken, it gets the suffix `_2`, and so on.
     pub(crate) fn tool(&mut self, prefix: Option<&str>, id: &str) -> String {
         let mut name = clean(id, |c| matches!(c, '_' | '-'));
         if let Some(prefix) = prefix {
@@ -45,18 +46,18 @@ impl Names {
         self.unique(&name)
     }
 
-    /// Returns the name of an argument or of a schema, which is taken from now on.
+    /// Reserves and returns a free name for an argument or a schema.
     pub(crate) fn argument(&mut self, name: &str) -> String {
         let name = clean(name, |c| matches!(c, '_' | '-' | '.'));
         self.unique(if name.is_empty() { "argument" } else { &name })
     }
 
-    /// Returns whether an argument can have this very name.
+    /// Returns whether an argument can have exactly this name: the name is legal and free.
     pub(crate) fn is_free(&self, name: &str) -> bool {
         !self.names.contains(name) && name.len() <= LONGEST && !name.is_empty() && argument_name(name) == name
     }
 
-    /// Returns the name, shortened and with a number if need be. Any name is short, because it has ASCII only.
+    /// Reserves and returns a free name: `name`, if necessary shortened and with a number. `name` must be ASCII.
     fn unique(&mut self, name: &str) -> String {
         self.find_free(name).0
     }
@@ -79,12 +80,13 @@ impl Names {
     }
 }
 
-/// Returns the name of an argument as [`Names::argument`] does, but maybe taken.
+/// Returns the legal name of an argument like [`Names::argument`], but does not check that the name is free.
 pub(crate) fn argument_name(name: &str) -> String {
     clean(name, |c| matches!(c, '_' | '-' | '.'))
 }
 
-/// Returns the name of the group that a tag is in a search for tools, in ASCII; empty if the tag has no such characters.
+/// Returns the name of the group of tools for a tag; empty if the tag has no characters that the name of a group may
+/// have.
 pub(crate) fn group(tag: &str) -> String {
     let name = clean(tag, |c| matches!(c, '_' | '-'));
     name[..name.len().min(LONGEST_GROUP)].trim_matches('_').to_owned()
@@ -96,7 +98,8 @@ pub(crate) fn by_path(method: &str, path: &str) -> String {
     words.fold(method.to_ascii_lowercase(), |name, word| format!("{name}_{word}"))
 }
 
-/// Returns ASCII letters, digits and the other `allowed` characters of a name; each run of others becomes one `_`.
+/// Returns a name with only ASCII letters, digits and the other `allowed` characters. Each run of other characters
+/// becomes one `_`.
 fn clean(name: &str, allowed: fn(char) -> bool) -> String {
     let mut clean = String::with_capacity(name.len());
     for c in name.chars() {

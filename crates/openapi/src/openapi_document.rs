@@ -42,8 +42,8 @@ use crate::{
 pub struct OpenApiDocument(Document);
 
 impl OpenApiDocument {
-    /// Reads a text that came from a file or from an address, `origin`. Servers without a host are those of the address,
-    /// which counts as named by a person.
+    /// Parses the text of a document. `origin` is the file or the address that the text came from. If a server in the
+    /// document has no host, it is the server of that address, which counts as named by a person.
     ///
     /// # Errors
     /// The text is not an OpenAPI document of version 3 or 2.0.

@@ -19,11 +19,11 @@ use crate::{
 
 /// Maximum number of characters of a description that a model reads.
 const DESCRIPTION: usize = 4_000;
-/// The most parameters of an operation.
+/// Maximum number of parameters of an operation.
 const MOST_PARAMETERS: usize = 1_000;
 
-/// Headers that OpenAPI describes elsewhere, those that belong to the connection, and those that make the server take the
-/// request for another one.
+/// Headers that do not become arguments: OpenAPI describes them elsewhere, they belong to the connection, or they
+/// could make the server treat the request as another one.
 const NOT_CHOSEN: &[&str] = &[
     "accept",
     "authorization",
@@ -64,16 +64,16 @@ pub(crate) struct Operation {
     /// The summary, on one line; empty if there is none.
     pub(crate) summary: String,
     pub(crate) description: String,
-    /// JSON Schema of the arguments; the tool's description takes it out.
+    /// JSON Schema of the arguments. It is moved into the tool's spec, and is null afterwards.
     pub(crate) schema: Json,
 }
 
 /// A parameter in the path, in the query or in a header.
 #[derive(Debug)]
 pub(crate) struct Parameter {
-    /// The name of the argument.
+    /// The name of the argument of the tool.
     pub(crate) key: String,
-    /// The name in the request.
+    /// The name of the parameter in the request.
     pub(crate) name: String,
     pub(crate) place: Place,
     pub(crate) is_required: bool,
@@ -82,7 +82,7 @@ pub(crate) struct Parameter {
     pub(crate) escape: Escape,
     /// True if the value is written as JSON.
     pub(crate) is_json: bool,
-    /// True if the schema takes numbers, and no texts.
+    /// True if the schema allows only numbers.
     pub(crate) is_number: bool,
 }
 
@@ -93,14 +93,14 @@ pub(crate) enum Place {
     Header,
 }
 
-/// The place of an operation in its document.
+/// An operation in its document, before it is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'d> {
     pub(crate) document: &'d Document,
     pub(crate) config: &'d OpenApiConfig,
     pub(crate) method: &'d Method,
     pub(crate) path: &'d str,
-    /// The path item, for its parameters and servers.
+    /// The path item: the object with the operations of one path. Its parameters and servers apply to all of them.
     pub(crate) item: &'d Json,
     pub(crate) item_at: &'d str,
     pub(crate) operation: &'d Json,
@@ -144,7 +144,7 @@ impl Operation {
     }
 }
 
-/// Reads the parameters of an operation, and those of its path that it does not replace.
+/// Reads the parameters of an operation, and the parameters of its path that the operation does not override.
 fn parameters(
     source: Source<'_>,
     arguments: &mut Arguments<'_>,
@@ -198,7 +198,8 @@ fn parameters(
     Ok(parameters)
 }
 
-/// Returns whether the model chooses a parameter: not some headers, not the place of the credentials, and not what is in no place of the path.
+/// Returns whether a parameter becomes an argument. It does not if it is a header in `NOT_CHOSEN`, if it carries the
+/// credentials, or if it is a path parameter that the path does not contain.
 fn is_argument(name: &str, place: Place, source: Source<'_>) -> bool {
     match (place, &source.config.auth) {
         (Place::Header, _) if NOT_CHOSEN.contains(&&*name.to_ascii_lowercase()) => false,
@@ -260,7 +261,7 @@ fn read_parameter(
     })
 }
 
-/// Checks that each place of the path has its parameter.
+/// Checks that each `{name}` in the path has a path parameter with this name.
 fn check_path(path: &str, parameters: &[Parameter], at: &str) -> Result<(), Problem> {
     let mut rest = path;
     while let Some((_, place)) = rest.split_once('{') {

@@ -1,5 +1,5 @@
-//! The hint that a result is one page of several, with the arguments of the call for the next one. The next page is
-//! never requested by itself.
+//! Makes the hint that there is a next page of results, with the arguments for the call that reads it. The next page
+//! is requested only if the model makes this call.
 
 use archon_types::Json;
 use reqwest::{
@@ -12,15 +12,16 @@ use crate::operation::{Operation, Parameter, Place};
 
 /// Maximum size of the arguments in a hint, in bytes of JSON.
 const LARGEST: usize = 2_000;
-/// Fields of a response that hold the place of the next page, without underscores and in lower case.
+/// Fields of a response that contain the cursor of the next page, as [`folded`] names.
 const FIELDS: &[&str] = &["nextcursor", "nexttoken", "nextpagetoken", "nextpagecursor", "continuationtoken"];
-/// Objects of a response that such fields are in.
+/// Objects of a response that may contain these fields.
 const AROUND: &[&str] = &["meta", "metadata", "pagination", "paging", "page_info", "response_metadata"];
-/// Parameters that take the place of a page, likewise.
+/// Parameters that take the cursor of a page, as [`folded`] names.
 const PARAMETERS: &[&str] =
     &["cursor", "pagetoken", "nexttoken", "pagecursor", "continuationtoken", "token", "after"];
 
-/// Returns the arguments of the call for the next page; `None` if there is none, or no argument that leads there.
+/// Returns the arguments of the call that reads the next page; `None` if there is no next page, or if no argument can
+/// select it.
 pub(crate) fn next_arguments(
     operation: &Operation,
     arguments: &Map<String, Json>,
@@ -67,7 +68,7 @@ fn next_link(headers: &HeaderMap) -> Option<String> {
     parts.find(|(_, parameters)| is_next(parameters)).map(|(address, _)| address.to_owned())
 }
 
-/// Returns the name of the field with the place of the next page, folded, and its value.
+/// Returns the folded name and the value of the field that contains the cursor of the next page.
 fn next_field(body: &Json) -> Option<(String, String)> {
     let objects = std::iter::once(body).chain(AROUND.iter().map(|name| &body[*name]));
     let mut fields = objects.filter_map(Json::as_object).flatten().map(|(name, value)| (folded(name), value));

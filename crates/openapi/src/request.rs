@@ -35,10 +35,10 @@ pub(crate) struct Prepared {
     pub(crate) body: Option<String>,
 }
 
-/// Returns the arguments of a call; null means none.
+/// Returns the arguments of a call as a map, which is empty for null.
 ///
 /// # Errors
-/// They are neither an object nor null.
+/// The arguments are neither an object nor null.
 pub(crate) fn fields(arguments: Json) -> Result<Map<String, Json>, ToolError> {
     match arguments {
         Json::Null => Ok(Map::new()),
@@ -48,7 +48,7 @@ pub(crate) fn fields(arguments: Json) -> Result<Map<String, Json>, ToolError> {
 }
 
 impl Operation {
-    /// Makes the request of these arguments.
+    /// Makes the request for a call with these arguments.
     ///
     /// # Errors
     /// A required argument is missing, or a value would lead to another path or cannot be a header.
@@ -133,14 +133,15 @@ impl Operation {
 }
 
 impl Parameter {
-    /// Returns the value of the argument as it is written; `None` if it is absent or null.
+    /// Returns the value of the argument: as a JSON text if the parameter is written as JSON; `None` if it is absent
+    /// or null.
     fn value(&self, arguments: &Map<String, Json>) -> Option<Json> {
         let value = arguments.get(&self.key).filter(|value| !value.is_null())?;
         Some(if self.is_json { value.to_string().into() } else { value.clone() })
     }
 }
 
-/// Returns a header.
+/// Returns the name and the value of a header.
 ///
 /// # Errors
 /// The name or the value has characters that a header cannot have.

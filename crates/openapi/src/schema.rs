@@ -1,4 +1,5 @@
-//! Lowers schemas of OpenAPI to JSON Schema 2020-12. A `$ref` stays one: its target is put under `$defs`.
+//! Converts ("lowers") OpenAPI schemas to JSON Schema 2020-12. A `$ref` stays a `$ref`: its target is put under
+//! `$defs`.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +15,10 @@ use crate::{
 
 /// Maximum number of characters of a text in a schema.
 const TEXT: usize = 1_000;
-/// The most levels of schemas inside of schemas.
+/// Maximum depth of nested schemas.
 const DEEPEST: usize = 100;
-/// Maximum number of schemas of one tool. More do not fit into its largest size, and lowering them all takes long.
+/// Maximum number of schemas of one tool. More of them would exceed [`LARGEST_SCHEMA`], and lowering them would take
+/// long.
 const MOST: usize = LARGEST_SCHEMA / 2;
 /// Maximum size of the schema of a tool's arguments, in bytes of JSON.
 pub(crate) const LARGEST_SCHEMA: usize = 256 << 10;
@@ -53,13 +55,13 @@ const COUNTS: &[&str] = &[
 ];
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// The schemas of one tool, with those that they refer to.
+/// Lowers the schemas of one tool, and the schemas that they refer to.
 pub(crate) struct Lowering<'d> {
     document: &'d Document,
-    /// The name under `$defs` of each schema that was referred to, by its pointer.
+    /// The name under `$defs` of each schema that was referred to, by the pointer to the schema in the document.
     references: BTreeMap<String, String>,
     names: Names,
-    /// Pointers of schemas that are not lowered yet.
+    /// Pointers to the schemas that were referred to and are not lowered yet.
     open: Vec<String>,
     /// The number of schemas so far.
     count: usize,
@@ -78,8 +80,8 @@ impl<'d> Lowering<'d> {
         self.schema(schema, at, 0)
     }
 
-    /// Returns the `$defs`: everything that can be reached from the lowered schemas. Each is lowered once, so circles
-    /// of references stay circles.
+    /// Lowers all schemas that were referred to, directly or indirectly, and returns them as the `$defs`. Each schema
+    /// is lowered once, so circular references are possible.
     pub(crate) fn finish(mut self) -> Result<Map<String, Json>, Problem> {
         let mut defs = Map::new();
         while let Some(pointer) = self.open.pop() {
@@ -131,8 +133,8 @@ impl<'d> Lowering<'d> {
         Ok(Json::Object(lowered))
     }
 
-    /// Adds a keyword to a lowered schema, unless it has no meaning for arguments or its value is not one that
-    /// JSON Schema allows: then it is left out.
+    /// Adds a keyword to a lowered schema. The keyword is left out if it has no meaning for arguments, or if JSON
+    /// Schema does not allow its value.
     fn keyword(
         &mut self,
         key: &str,
@@ -206,7 +208,7 @@ impl<'d> Lowering<'d> {
         Ok(Json::Object(map))
     }
 
-    /// Returns the reference within the tool's schema. Its target is lowered later, once.
+    /// Returns the `$ref` for the schema of the tool, `#/$defs/NAME`. The target is lowered later, and only once.
     fn reference(&mut self, reference: &str, at: &str) -> Result<String, Problem> {
         let pointer = local(reference, at)?;
         self.document.target(&pointer, at)?;
@@ -227,7 +229,8 @@ fn copy_text(from: &Map<String, Json>, key: &str, to: &mut Map<String, Json>) {
     }
 }
 
-/// Returns the types that JSON Schema has.
+/// Returns the value of the keyword `type` with only the types that JSON Schema knows; `None` if none of them is
+/// left.
 fn types(value: &Json) -> Option<Json> {
     let known = |name: &&str| TYPES.contains(name);
     match value {
@@ -251,7 +254,7 @@ fn distinct<'v>(values: impl Iterator<Item = &'v Json>) -> Json {
     distinct.into()
 }
 
-/// Removes the properties that only responses have.
+/// Removes the properties with `readOnly`, which only responses have.
 fn drop_read_only(schema: &Map<String, Json>, lowered: &mut Map<String, Json>) {
     let Some(properties) = schema.get("properties").and_then(Json::as_object) else { return };
     let is_read_only = |schema: &Json| schema.get("readOnly") == Some(&Json::Bool(true));

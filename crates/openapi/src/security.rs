@@ -33,7 +33,7 @@ pub enum SecurityKind {
         /// The scopes that the document names.
         scopes: Vec<String>,
     },
-    /// Another form, in words.
+    /// Another form of credentials, described in words.
     Other(String),
 }
 
@@ -76,7 +76,8 @@ fn kind(scheme: &Json) -> SecurityKind {
     }
 }
 
-/// Returns the flow for programs if there is one.
+/// Returns the form of an OAuth 2 scheme: client credentials if the scheme has that flow, otherwise
+/// [`SecurityKind::Other`].
 fn oauth2(scheme: &Json) -> SecurityKind {
     // Version 2.0 has one flow, in the scheme itself.
     let of_2 = (scheme["flow"] == "application").then_some(scheme);

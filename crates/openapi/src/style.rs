@@ -6,19 +6,20 @@
 //! | query | `form`, `spaceDelimited`, `pipeDelimited`, `deepObject` |
 //! | header | `simple` |
 //!
-//! Forms that the specification leaves open: a null is left out; an object or an array inside of another value is
-//! written as JSON, except in `deepObject`, which goes on with brackets (`a[b][c]=1`) and repeats the name for each item
-//! of an array; `spaceDelimited` and `pipeDelimited` with `explode` are as `form` with `explode`; `deepObject` of a value
-//! that is not an object is as `form`.
+//! Where the specification leaves the form open: a null is left out. An object or an array inside of another value is
+//! written as JSON, except in `deepObject`, which adds further brackets (`a[b][c]=1`) and repeats the name for each
+//! item of an array. `spaceDelimited` and `pipeDelimited` with `explode` are written like `form` with `explode`. A
+//! value that is not an object is written with `deepObject` like with `form`.
 
 use archon_types::Json;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but the unreserved characters of RFC 3986.
+/// The characters that are percent-encoded: all but the unreserved characters of RFC 3986.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// As [`STRICT`], without the reserved characters that mean nothing in a query. `#` would end it, `&` and `+` would
-/// change other parameters and blanks, and brackets are not allowed in it.
+/// Like [`STRICT`], but without the reserved characters that mean nothing in a query. `#`, `&`, `+` and brackets stay
+/// in the set: `#` would end the query, `&` and `+` would change other parameters and spaces, and brackets are not
+/// allowed in a query.
 const RESERVED: &AsciiSet = &STRICT
     .remove(b':')
     .remove(b'/')
@@ -62,14 +63,14 @@ impl Style {
     }
 }
 
-/// The encoding of one text.
+/// The percent-encoding of one text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escape {
-    /// Only unreserved characters stay.
+    /// All characters but the unreserved ones are encoded.
     Strict,
-    /// Reserved characters stay, too, and so do percent-encoded bytes (`allowReserved`).
+    /// Reserved characters and bytes that are already percent-encoded are not encoded (`allowReserved`).
     Reserved,
-    /// Everything stays: in a header.
+    /// Nothing is encoded: for headers.
     Nothing,
 }
 
@@ -92,7 +93,7 @@ impl Escape {
     }
 }
 
-/// Returns the value for a place in a path, without a slash before it.
+/// Returns a value as it is written in a path, without a slash before it.
 pub(crate) fn in_path(name: &str, value: &Json, style: Style, explode: bool) -> String {
     let escape = Escape::Strict;
     let name = escape.text(name);
@@ -122,7 +123,7 @@ pub(crate) fn in_header(value: &Json, explode: bool) -> String {
     joined(value, Escape::Nothing, explode, ",")
 }
 
-/// Returns the pairs of a query, or of a form, that a parameter becomes, each as `name=value`.
+/// Returns the pairs `name=value` that a parameter becomes in a query or in a form.
 pub(crate) fn in_query(name: &str, value: &Json, style: Style, explode: bool, escape: Escape) -> Vec<String> {
     let own = Escape::Strict.text(name);
     let between = match style {
@@ -183,7 +184,7 @@ fn pairs(value: &Json, escape: Escape) -> impl Iterator<Item = (String, String)>
     fields.filter_map(move |(key, value)| Some((name(key), scalar(value, escape)?)))
 }
 
-/// Returns the text of a value that has no parts; `None` for null.
+/// Returns the text of a value, with an array or an object as JSON; `None` for null.
 fn scalar(value: &Json, escape: Escape) -> Option<String> {
     Some(match value {
         Json::Null => return None,

@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 pub(crate) const METHODS: &[&str] =
     &["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 
-/// Keywords of a parameter that are its schema in version 3.0.
+/// Keywords of a parameter that belong to its schema in version 3.0.
 const SCHEMA: &[&str] = &[
     "type",
     "format",
@@ -29,7 +29,7 @@ const SCHEMA: &[&str] = &[
 ];
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Returns a document of version 2.0 as one of version 3.0.
+/// Converts a document of version 2.0 to version 3.0.
 pub(crate) fn converted(mut root: Json) -> Json {
     let server = server(&root);
     if let Json::Object(paths) = root["paths"].take() {
@@ -42,7 +42,8 @@ pub(crate) fn converted(mut root: Json) -> Json {
     root
 }
 
-/// Returns the servers: the host with `https` if it has that, else with its first scheme; without a host, the path alone.
+/// Returns the list of servers, with one entry: the host, with `https` if the document names that scheme or none,
+/// otherwise with its first scheme. Without a host, the entry is the path alone.
 fn server(root: &Json) -> Json {
     let path = root["basePath"].as_str().unwrap_or("/");
     let Some(host) = root["host"].as_str() else { return json!([{ "url": path }]) };
@@ -69,7 +70,8 @@ fn path_item(root: &Json, mut item: Json) -> Json {
     item
 }
 
-/// Returns the parameters of version 3.0, and the body that the others are.
+/// Splits the parameters of version 2.0: returns the parameters of version 3.0, and the body that the other
+/// parameters describe.
 fn split(root: &Json, all: Vec<Json>, consumes: &[&str]) -> (Vec<Json>, Option<Json>) {
     let (mut parameters, mut body) = (Vec::new(), None);
     let (mut properties, mut required, mut has_file) = (Map::new(), Vec::new(), false);
@@ -123,7 +125,7 @@ fn schema(parameter: &Json) -> Json {
     Json::Object(fields.collect())
 }
 
-/// Returns a parameter of version 3.0. A reference that leads to nothing stays, and is a problem later.
+/// Converts a parameter to version 3.0. A `$ref` without a target is kept, and causes a problem when it is read.
 fn with_schema(mut parameter: Json) -> Json {
     let schema = schema(&parameter);
     let is_in_query = parameter["in"] == "query";

@@ -2,8 +2,8 @@
 
 use archon_types::is_hidden;
 
-/// Returns the text without control characters and invisible ones, which can hide from a person words that a
-/// model reads. A text of more than `most` characters is cut, and ends with `…`.
+/// Returns the text without control characters and invisible characters, because a model could read words
+/// in them that a person does not see. A text of more than `most` characters is cut, and ends with `…`.
 pub(crate) fn plain(text: &str, most: usize) -> String {
     let is_unseen =
         |c: char| !matches!(c, '\n' | '\t') && (is_hidden(c) || ('\u{fe00}'..='\u{fe0f}').contains(&c));
@@ -21,8 +21,8 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     plain(text, most).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the text without tag characters and controls of the direction of writing. Other invisible characters stay,
-/// because the data of a response may contain them.
+/// Returns the text without Unicode tag characters and characters that control the direction of writing. Other
+/// invisible characters stay, because the data of a response may contain them.
 pub(crate) fn without_tags(text: &str) -> String {
     text.replace(is_tag, "")
 }
@@ -36,7 +36,7 @@ fn is_tag(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns the text of an error with its causes, at most four.
+/// Returns the text of an error, and the texts of at most four causes.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     let causes: String = causes.take(4).map(|cause| format!(": {cause}")).collect();

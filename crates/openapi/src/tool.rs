@@ -26,18 +26,18 @@ use crate::{
     text::{one_line, plain, with_causes, without_tags},
 };
 
-/// Time by which a tool's time limit exceeds that of its request: for a token, and for the answer's way.
+/// Additional time that a tool call may take beyond its request, for instance to fetch a token.
 const MARGIN: Duration = Duration::from_secs(35);
-/// The most groups of a tool.
+/// Maximum number of groups of a tool.
 const MOST_GROUPS: usize = 8;
 
-/// The parts that the tools of one document share.
+/// The state that all tools of one document share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: OpenApiConfig,
     /// The title of the document, on one line.
     pub(crate) title: String,
-    /// The client for servers that only the document names, and the one for servers that a person named.
+    /// Two HTTP clients: one for servers that only the document names, and one for servers that a person named.
     pub(crate) clients: [OnceLock<Result<Client, OpenApiError>>; 2],
 }
 
@@ -79,7 +79,7 @@ impl OpenApiTool {
         self.operation.base.server()
     }
 
-    /// Returns whether requests have credentials or headers of the settings.
+    /// Returns whether requests contain the credentials or the headers of the settings.
     pub(crate) fn sends_secrets(&self) -> bool {
         let config = &self.shared.config;
         let has_auth = !self.operation.is_open && !matches!(config.auth, OpenApiAuth::None);
@@ -133,7 +133,7 @@ impl OpenApiTool {
         Content::text(format!("There is a next page. To read it, call {} with {next}", self.spec.name))
     }
 
-    /// Returns the request with the credentials, and the token that it has, if any.
+    /// Returns the request with its credentials, and the bearer token in it, if there is one.
     async fn request(
         &self,
         mut prepared: Prepared,
@@ -188,7 +188,7 @@ impl OpenApiTool {
         Ok((request, token))
     }
 
-    /// Reads the body up to the limit. Returns whether there is more.
+    /// Reads the body up to its maximum size. Returns true if the rest was cut off.
     async fn read(&self, mut response: Response, shown: &str) -> Result<(Vec<u8>, bool), ToolError> {
         let most = self.shared.config.max_response_bytes;
         let mut body = Vec::new();
@@ -228,7 +228,8 @@ impl Tool for OpenApiTool {
         Box::pin(self.run(arguments, context))
     }
 
-    /// Shows the method and the address: the name of a tool and its texts are those of a stranger.
+    /// Shows the HTTP method and the URL, because the name and the texts of the tool come from the document, which a
+    /// person cannot rely on.
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let prepared = self.operation.request(&fields(arguments.clone())?)?;
         let Operation { method, .. } = &self.operation;
@@ -244,8 +245,8 @@ impl Tool for OpenApiTool {
     }
 }
 
-/// Describes an operation for models and guards. The version is a hash of the request's form, so that an approval of one
-/// version of the document is not valid for another.
+/// Returns the spec of a tool for an operation. Its version is a hash of everything that determines the request, so
+/// that an approval of one version of the document is not valid for another.
 fn spec(name: String, operation: &Operation, schema: Json, shared: &Shared) -> ToolSpec {
     let Operation { method, path, summary, description, tags, .. } = operation;
     let mut text = format!("[OpenAPI document '{}'] {summary}", shared.title);
@@ -277,7 +278,8 @@ fn spec(name: String, operation: &Operation, schema: Json, shared: &Shared) -> T
     spec
 }
 
-/// Returns the groups of a tool: its tags as short names, since the description of the search for tools has them.
+/// Returns the groups of a tool: its tags, shortened, because the search for tools lists the groups in its
+/// description.
 fn groups(tags: &[String]) -> Vec<String> {
     let mut groups: Vec<String> = Vec::new();
     for group in tags.iter().map(|tag| group(tag)).filter(|group| !group.is_empty()) {
@@ -288,7 +290,7 @@ fn groups(tags: &[String]) -> Vec<String> {
     groups
 }
 
-/// Returns a header whose value logs do not show.
+/// Returns a header that is marked as sensitive, so that logs do not show its value.
 fn secret_header(
     name: &str,
     value: &str,
@@ -304,7 +306,8 @@ fn secret_header(
     Ok((name, value))
 }
 
-/// Returns the number of bytes up to the last character that is whole. Bytes that are no text count as whole.
+/// Returns the number of bytes up to the end of the last complete character. Bytes that are not UTF-8 count as
+/// complete.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -312,7 +315,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns a body as text. Data that are no text are described.
+/// Returns a body as text. For binary data, returns a note with the media type and the size.
 fn readable(body: &[u8], media: &str) -> String {
     match std::str::from_utf8(body) {
         Ok(text) if !text.contains('\0') => without_tags(text),

@@ -1,4 +1,4 @@
-//! From a document to its tools.
+//! Makes the tools of a document.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The tools of an OpenAPI document, and the warnings about its other operations.
 ///
-/// It is a list of tools for `archon::ArchonBuilder::tools`.
+/// Pass the value to `archon::ArchonBuilder::tools`, which takes all of its tools.
 ///
 /// ```
 /// use archon_openapi::{OpenApiConfig, OpenApiTools, OperationFilter};
@@ -61,12 +61,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct OpenApiTools {
     /// The tools, in the order of the document.
     pub tools: Vec<Arc<OpenApiTool>>,
-    /// The operations that became no tool, and other parts that were left out.
+    /// Warnings about operations that did not become tools, and about other parts that were left out.
     pub warnings: Vec<OpenApiWarning>,
 }
 
 impl OpenApiTools {
-    /// Makes tools of a text: JSON if its first character that is no blank is `{` or `[`, else YAML.
+    /// Makes tools of a text: JSON if its first character that is not white space is `{` or `[`, otherwise YAML.
     ///
     /// # Errors
     /// The text is not an OpenAPI document of version 3 or 2.0, a setting cannot be used, or the operations would send the
@@ -79,7 +79,7 @@ impl OpenApiTools {
         Self::read(&Document::read(text.to_owned(), "the text", None)?, config, &filter)
     }
 
-    /// Makes tools of a document that was read already.
+    /// Makes tools of a document that is already parsed.
     ///
     /// # Errors
     /// As [`from_str`](Self::from_str).
@@ -114,8 +114,8 @@ impl OpenApiTools {
         Self::read(&Document::read(text, &place, None)?, config, &filter)
     }
 
-    /// Fetches a document of at most 64 MiB, and makes its tools. The settings' credentials are not sent for it. Servers
-    /// without a host are those of the address.
+    /// Fetches a document of at most 64 MiB, and makes its tools. The request for the document contains no
+    /// credentials. If a server in the document has no host, it is the server of the address.
     ///
     /// ```no_run
     /// use archon_openapi::{OpenApiConfig, OpenApiTools, OperationFilter};
@@ -139,8 +139,8 @@ impl OpenApiTools {
         Self::read(&Document::read(text, &place, Some(url))?, config, &filter)
     }
 
-    /// Returns the servers that requests go to, each with its scheme, host and port, as in `https://api.example.com`: those
-    /// of the operations that became tools, in the order of their names. A redirect never leads to another one.
+    /// Returns the servers that the tools send requests to, in the order of their names: each with scheme, host and
+    /// port, such as `https://api.example.com`. A redirect never leads to another server.
     pub fn servers(&self) -> Vec<String> {
         servers(self.tools.iter())
     }
@@ -198,7 +198,7 @@ struct Reader<'d> {
     document: &'d Document,
     shared: Arc<Shared>,
     filter: &'d OperationFilter,
-    /// The address of the settings.
+    /// The base address from the settings; `None` if it is not set.
     base: Option<Base>,
     names: Names,
     tools: Vec<Arc<OpenApiTool>>,
@@ -294,7 +294,7 @@ impl Reader<'_> {
         Ok(base)
     }
 
-    /// Warns if an id of the filter is that of no operation.
+    /// Adds a warning for each `operationId` of the filter that no operation has.
     fn check_filter(&mut self) {
         let OperationFilter::ByOperationId(ids) = self.filter else { return };
         let paths = self.document.root["paths"].as_object().into_iter().flatten();

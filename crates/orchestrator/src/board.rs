@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Board(BTreeMap<String, SharedItem>);
 
-/// An entry has another version than the writer expected, because another write came first.
+/// The error of a write to an entry that has another version than the writer expected, because another write came
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shared entry {key:?} has version {found} now, not {expected}: read it again")]
 pub struct Stale {

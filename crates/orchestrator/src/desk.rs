@@ -10,7 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{board::Stale, heartbeat::HeartbeatState};
 
-/// Registry of the handles of working members, by run. Clones share one registry.
+/// A registry in which the run of a working member finds its [`TeamHandle`], by the id of the run. Clones share one
+/// registry.
 ///
 /// Give a clone to the agents, or to their tools, before they join the team.
 ///
@@ -160,9 +161,10 @@ impl TeamHandle {
     /// Asks a role, or a member by its id, to do a task, and returns the answer. If one delegation asks
     /// the same question twice, the team starts only one request.
     ///
-    /// Do nothing else concurrently with this wait: while the asked members wait for a person, the team may
-    /// drop this run, and resume it from its log after the answer. An agent without a log then starts again
-    /// and finds its earlier request. The same holds for [`wait`](Self::wait) while the team is suspended.
+    /// Do nothing else while you wait for the answer. If the asked members wait for a person, the team may drop the
+    /// run that asks, and resume it from its log after the person's answer. An agent without a log then starts again
+    /// from the beginning, and its repeated request finds the earlier one. The same holds for [`wait`](Self::wait)
+    /// while the team is suspended.
     ///
     /// # Errors
     /// [`TeamHandleError::Refused`] with the chain of delegations or the failure, [`TeamHandleError::Over`],

@@ -46,7 +46,7 @@ pub(crate) struct Working<'a> {
     requests: mpsc::Receiver<DeskRequest>,
     asks: Vec<Ask>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
-    /// Delegations whose question a person has answered since the last wait.
+    /// The calls whose questions people have answered since the driver last waited.
     answered: Vec<CallId>,
     outbox: Outbox,
 }
@@ -122,9 +122,9 @@ impl Executor<TeamMachine> for Working<'_> {
 
     const GRACE: Option<Duration> = Some(Duration::from_millis(200));
 
-    /// Reads the inbox first, because a cancel or an answer in it may end a delegation, whose member then
-    /// does not start. On a resume a member that still waits for a person starts, too, and asks the person
-    /// again.
+    /// Restarts the members that were at work. Reads the inbox first, because a cancel or an answer may end a
+    /// delegation, and then its member is not restarted. A member that still waits for a person is restarted too, and
+    /// asks the person again.
     async fn attach(&mut self, run: &mut Run) -> Recorded {
         run.receive(self).await?;
         self.answered.clear();

@@ -83,7 +83,7 @@ pub(crate) struct Attended<T> {
 }
 
 impl<T> Attended<T> {
-    /// With `every`, a timer sends a heartbeat in that interval as long as the run lives.
+    /// Wraps a member's run. With `every`, a timer sends a heartbeat in that interval as long as the run lives.
     pub(crate) fn new(
         run: BoxFuture<'static, T>,
         heartbeat: HeartbeatState,

@@ -353,7 +353,7 @@ impl TeamMachine {
         self.budget.deadline()
     }
 
-    /// Returns a lease of the whole unspent budget, for a planner, which works while no member does.
+    /// Returns the whole unspent budget as a lease for the planner. No member works while the planner does.
     pub fn remaining_budget(&self) -> archon_types::Lease {
         self.budget.lease(1)
     }
@@ -378,7 +378,8 @@ impl TeamMachine {
         self.index.get_or_init(|| Index::of(self))
     }
 
-    /// Returns the difference between the lookup tables and newly made ones, if there is one. For tests.
+    /// Returns a description of the difference between the lookup tables and newly made ones; `None` if they are
+    /// equal. For tests.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<String> {
         let (updated, new) = (self.index(), Index::of(self));

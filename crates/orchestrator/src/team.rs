@@ -124,8 +124,8 @@ impl Team {
         self.resume_run(None, Vec::new(), more, context).await
     }
 
-    /// Answers a question of a suspended run and resumes the run. If a member asked, the member gets the
-    /// answer, for its oldest open question.
+    /// Answers the question of the team about `call`, or the question of the member that works on `call`, and resumes
+    /// the run. If the member has several open questions, the answer is for the oldest one.
     ///
     /// # Errors
     /// There is no such open question, or the errors of [`resume`](Self::resume).

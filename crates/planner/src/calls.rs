@@ -166,9 +166,9 @@ async fn run_tool(
     Ok(())
 }
 
-/// Returns three values: the arguments of the call, the same arguments again if a person changed them, and
-/// the binding of the approval. With changed arguments the binding is missing if the tool is not the approved
-/// one.
+/// Returns three values: the arguments for the call; these arguments again if a person changed them, otherwise
+/// `None`; and the binding of a person's approval, if there is one. With changed arguments, the binding is `None` if
+/// the approval was for another tool.
 fn agreed(
     run: &Run,
     call: CallId,
@@ -255,7 +255,8 @@ fn child_context(plan: &Following, run: &Run, call: CallId) -> Context {
     child.with_caller_log(run.reporter())
 }
 
-/// Returns the run's context with the "always allow" rules of this run.
+/// Returns the run's context, to which the permission rules are added that people trusted in this run ("always
+/// allow").
 fn trusting(run: &Run) -> Context {
     let mut own = run.context().clone();
     let above = run.context().trusted.iter().filter(|rule| !run.machine.trusted().contains(rule));

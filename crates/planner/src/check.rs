@@ -18,8 +18,8 @@ use crate::{
 pub struct CheckOptions {
     /// The tools that a subtask may name.
     pub tools: Vec<ToolDefinition>,
-    /// Known tools that are not available, by name, each with the way to get it. If a plan names such a tool,
-    /// this way is the remedy of the problem. Default: none.
+    /// Known tools that are not available. The key is the name; the value tells how to get the tool, and is the remedy
+    /// of the problem if a plan names this tool. Default: none.
     pub missing_tools: BTreeMap<String, String>,
     /// The settings with which the plan will be followed.
     pub settings: PlanSettings,

@@ -159,8 +159,8 @@ impl Conclude for LastResults {
     }
 }
 
-/// The conclusion by a model, which writes the answer and cites subtasks by their ids in square brackets.
-/// If an agent executed the only subtask, its answer is used unchanged. If the model is small, the
+/// The conclusion by a model, which writes the answer and cites subtasks by their ids in square brackets. If the plan
+/// has only one subtask, and an agent executed it, that agent's answer is used unchanged. If the model is small, the
 /// results are used unchanged, because the model would make them worse.
 ///
 /// An answer that must fit a schema is JSON without citations, and counts as based on all results.
@@ -217,7 +217,7 @@ impl LlmConclusion {
         self
     }
 
-    /// Returns the results, if they are the answer without asking the model.
+    /// Returns the results as the answer, if the model need not be asked; otherwise `None`.
     fn without_model(&self, question: &ConclusionQuestion<'_>) -> Option<Conclusion> {
         let task = question.task;
         let conclusion = match self.is_only_for_schemas {
@@ -312,7 +312,7 @@ impl Conclude for LlmConclusion {
     }
 }
 
-/// Returns the answer of the agent that executed the only subtask.
+/// Returns the answer of the agent that executed the plan's only subtask; `None` for any other plan.
 fn whole_answer(task: &Task) -> Option<Conclusion> {
     let [only] = task.subtasks.as_slice() else { return None };
     let result = only.result().filter(|result| result.child_run.is_some() && has_result(only))?;

@@ -17,13 +17,13 @@ pub(crate) struct Following {
     pub(crate) context: Context,
     /// Questions that were asked. The machine knows which of them are still open.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
-    /// Questions that an approver of this process was given and may answer at once.
+    /// Questions for which an approver of this process is deciding. It may answer at once.
     pub(crate) deciding: Vec<Deciding>,
 }
 
 pub(crate) type Run = RunDriver<PlanMachine, Happened>;
 
-/// A question that an approver of this process was given.
+/// A question for which an approver of this process is deciding.
 pub(crate) struct Deciding {
     pub(crate) call: CallId,
     /// Id and binding of the question.

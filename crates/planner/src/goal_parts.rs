@@ -36,8 +36,9 @@ pub(crate) fn tells(instruction: &str) -> bool {
     starts_with_one(instruction, TELLING)
 }
 
-/// Replaces each phrase for an earlier result by the result's name: `Add both results.` becomes `Add A
-/// and B.` Returns `None` if there is no such phrase. `names` are the names of the earlier results.
+/// Replaces each phrase that refers to earlier results by the names of these results, and also returns the results'
+/// indexes in `names`: `Add both results.` becomes `Add A and B.` Returns `None` if there is no such phrase. `names`
+/// are the names of all earlier results.
 pub(crate) fn with_names(text: &str, names: &[&str]) -> Option<(String, Vec<usize>)> {
     let last = names.len().checked_sub(1)?;
     let mut found: Vec<usize> = Vec::new();
@@ -68,7 +69,7 @@ enum Means {
     Number(usize),
 }
 
-/// Phrases for earlier results. A longer phrase comes before the phrases that it contains.
+/// Phrases that refer to earlier results. A longer phrase comes before the phrases that it contains.
 #[rustfmt::skip]
 const PHRASES: &[(&str, Means)] = &[
     ("the first result", Means::Number(0)), ("the second result", Means::Number(1)),
@@ -86,7 +87,7 @@ const PHRASES: &[(&str, Means)] = &[
     ("that number", Means::Last), ("it", Means::Last),
 ];
 
-/// Words that may follow a phrase for an earlier result. Before any other word, the phrase means something
+/// Words that may follow a phrase that refers to an earlier result. Before any other word, the phrase means something
 /// else.
 const FOLLOWING: &[&str] = &[
     "and", "as", "by", "from", "in", "into", "is", "on", "or", "then", "through", "to", "together", "up",

@@ -73,11 +73,12 @@ pub struct LlmPlannerOptions {
     pub shape: Shape,
 }
 
-/// The source of a plan's shape: its subtasks and their dependencies.
+/// The source of a plan's shape. The shape is the subtasks and their dependencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shape {
-    /// The model, unless its provider declares it as small.
+    /// `StepByStep` if the provider declares the model as small and the options set no outline and no roles;
+    /// otherwise `Model`.
     #[default]
     Auto,
     /// The model chooses the shape.
@@ -275,9 +276,9 @@ fn has_failed(subtask: &SubTask) -> bool {
     subtask.status() == SubTaskStatus::Failed && !is_done(subtask)
 }
 
-/// Returns a filter for the subtasks that stay although the new plan does not name them: subtasks that are
-/// done or running, and subtasks that have not failed, are no targets, and depend on no failed subtask and no
-/// target.
+/// Returns a filter for the subtasks that stay in the plan although the new plan does not name them. These are the
+/// subtasks that are done or running, and those that a replan does not affect: they have not failed, are not a
+/// target, and do not depend on a failed subtask or a target.
 fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     let graph = PlanGraph::new(&task.subtasks);
     let failed = task.subtasks.iter().filter(|s| has_failed(s)).map(|s| &s.id);
@@ -289,8 +290,9 @@ fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     move |subtask| is_done(subtask) || !lost.contains(&subtask.id)
 }
 
-/// Copies the rules of the replaced subtask to the new one, unless the planner's answer sets rules. Even then
-/// the questions to people before and after the subtask stay, unless the answer sets others.
+/// Copies the rules of the replaced subtask to the new one if the planner's answer sets no rules. If it does, still
+/// copies the gate and the review (the questions to a person before and after the subtask), unless the answer sets
+/// them too.
 fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
     let Some(old) = old else { return new };
     if new.rules == SubTaskRules::default() {

@@ -105,7 +105,7 @@ pub struct PlanMachine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proposed: Option<Proposed>,
     replans: u32,
-    /// Permission rules of "always allow" answers.
+    /// Permission rules that people trusted for this run with an "always allow" answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     trusted: Vec<String>,
     /// The subtasks that failed since the last success, each once.

@@ -12,7 +12,7 @@ use crate::{Briefing, PlanSize};
 pub struct PlanningAgentOptions {
     /// Name of the agent, for people and for delegation. Default `planner`.
     pub name: String,
-    /// Id of the agent, which must stay the same for its whole life. Default `planner`.
+    /// Id of the agent. The logs of its runs contain this id, so it must never change. Default `planner`.
     pub agent_id: AgentId,
     /// Configuration of the agent that executes subtasks. The run records it, so that a process that
     /// resumes the run can build the same agent. Limits and tools come from the run itself.
@@ -30,8 +30,8 @@ pub struct PlanningAgentOptions {
     /// A fixed plan. The run records the plan, asks no planner, and makes no replan when a subtask fails.
     /// Default: none.
     pub plan: Option<Vec<SubTask>>,
-    /// Known tools that are not available, by name, each with the way to get it. If a plan names such a tool,
-    /// this way is the remedy of the problem; planners do not see these tools. Default: none.
+    /// Known tools that are not available. The key is the name; the value tells how to get the tool, and is the remedy
+    /// of the problem if a plan names this tool. Planners do not see these tools. Default: none.
     pub missing_tools: BTreeMap<String, String>,
 }
 

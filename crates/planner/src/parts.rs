@@ -1,4 +1,4 @@
-//! The components of a planning agent, and the checks that follow from them.
+//! The components of a planning agent, and the checks of plans and answers that use them.
 
 use std::sync::Arc;
 

@@ -32,8 +32,8 @@ use crate::{PlanFormat, ask::Asked, render};
 /// }
 /// ```
 pub trait PlanCheck: Send + Sync {
-    /// Returns the parts that a plan lacks to answer `query`; `None` if the plan fits, or if the check
-    /// cannot decide. A replan contains the subtasks that are done.
+    /// Returns a description of the parts that a plan lacks to answer `query`; `None` if the plan fits, or if the
+    /// check cannot decide. In a replan, `plan` also contains the subtasks that are already done.
     ///
     /// # Errors
     /// Planning was cancelled, or the remaining budget does not cover the check.
@@ -45,8 +45,8 @@ pub trait PlanCheck: Send + Sync {
     ) -> impl Future<Output = Result<Option<String>, PlanError>> + Send;
 }
 
-/// A planner whose plans are checked. A plan that does not fit is [`PlanError::Unfit`]. The driver then
-/// asks the planner again, with the missing parts, up to
+/// A planner that checks the plans of another planner. For a plan that does not fit, it returns [`PlanError::Unfit`].
+/// The driver then asks the planner again and tells it the missing parts, up to
 /// [`PlanSettings::planning_attempts`](archon_types::PlanSettings) times.
 #[derive(Clone, Debug)]
 pub struct CheckedPlanner<P, C> {
@@ -55,7 +55,7 @@ pub struct CheckedPlanner<P, C> {
 }
 
 impl<P: Planner, C: PlanCheck> CheckedPlanner<P, C> {
-    /// Creates a planner that returns the plans of `planner` in which `check` finds nothing missing.
+    /// Creates a planner that returns only those plans of `planner` in which `check` finds nothing missing.
     pub fn new(planner: P, check: C) -> Self {
         Self { planner, check }
     }

@@ -110,8 +110,9 @@ impl PlanningAgent {
         self.with(|parts| parts.memory = Some(memory))
     }
 
-    /// Sets an approver, which is asked about a tool call that needs an approval. If the approver does
-    /// not answer at once, the run is suspended, as for all other questions of a plan.
+    /// Sets an approver, which is asked about tool calls that need an approval, and about calls in doubt. If the
+    /// approver does not answer at once, the run is suspended. All other questions of a plan do not go to the
+    /// approver; they always suspend the run.
     pub fn with_approver(self, approver: impl Approver + 'static) -> Self {
         self.with(|parts| parts.approver = Some(Arc::new(approver)))
     }

@@ -252,7 +252,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reports unknown fields, and the fields of subtasks that have started.
+    /// Reports unknown fields. Also reports a status or a result that only a started subtask can have.
     fn unknown(&mut self) {
         let fields = self.fields;
         for field in fields.keys().filter(|field| FIELDS.split(' ').all(|known| known != *field)) {

@@ -1,11 +1,11 @@
 //! Makes plans with a model that is too small to write one: splits the goal by its words, and asks the
 //! model for one tool call at a time.
 //!
-//! Each instruction of the goal becomes a subtask. The model is asked to make the tool call now, which a
-//! small model can do, and this gives the tool and its arguments. A mention of an earlier result becomes
-//! a dependency and a reference in the arguments. Thus a subtask only depends on earlier ones, whatever
-//! the model writes. A goal that is one instruction to make something new becomes an outline of three
-//! subtasks.
+//! Each instruction of the goal becomes a subtask. The model is asked to make a tool call for the instruction at
+//! once, because a small model can do that. The call gives the tool and the arguments of the subtask. A mention of an
+//! earlier result becomes a dependency and a reference in the arguments. Thus a subtask only depends on earlier ones,
+//! whatever the model writes. If the whole goal is one instruction to make something new, it becomes an outline of
+//! three subtasks.
 
 use std::sync::Arc;
 
@@ -20,8 +20,9 @@ use crate::{
     goal_parts::{composes, parts, tells, with_names},
 };
 
-/// First of the numbers that stand for earlier results, which are not known yet, in the question to the
-/// model. In the arguments of the call that the model makes, references replace these numbers.
+/// The first number that stands for an earlier result. The results are not known yet, so the question to the model
+/// contains such numbers in their place. In the arguments of the model's call, references to the results then replace
+/// these numbers.
 const STAND_INS: u32 = 7001;
 
 /// Maximum number of tokens of a call, and of an outline.

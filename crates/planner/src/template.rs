@@ -15,9 +15,9 @@
 //! }
 //! ```
 //!
-//! Each step follows the one above unless `after` names other steps. `{{name}}` stands for a parameter,
-//! the item of a loop, the result of a step (`step1` is the first) or its `save_as`. A text that is only
-//! such a name keeps the type of the value.
+//! Each step follows the one above unless `after` names other steps. `{{name}}` stands for a parameter, for the item
+//! of a loop, or for the result of a step, by the step's name (`step1` is the first step) or by its `save_as` name. A
+//! text that is only such a name keeps the type of the value.
 
 mod expand;
 mod in_place;
@@ -79,7 +79,7 @@ pub struct Parameter {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TemplateStep {
-    /// Name of the step. Default: from its position, as in `step1`.
+    /// Name of the step. Default: a name made from its position, such as `step1`.
     pub id: Option<String>,
     /// Description of the step.
     pub description: Option<String>,
@@ -94,9 +94,9 @@ pub struct TemplateStep {
     /// The condition of a choice.
     #[serde(rename = "if")]
     pub condition: Option<String>,
-    /// The steps of a choice whose condition holds.
+    /// The steps that are executed if the condition of a choice holds.
     pub then: Vec<TemplateStep>,
-    /// The steps of a choice whose condition does not hold.
+    /// The steps that are executed if the condition of a choice does not hold.
     #[serde(rename = "else")]
     pub otherwise: Vec<TemplateStep>,
     /// The list of a loop, or the name of a parameter or an earlier result that is a list.
@@ -106,7 +106,7 @@ pub struct TemplateStep {
     /// The name of the item in a loop. Default `item`.
     #[serde(rename = "as")]
     pub item: Option<String>,
-    /// The steps of a loop for each item. Items are processed concurrently.
+    /// The steps that a loop executes for each item. Items are processed concurrently.
     #[serde(rename = "do")]
     pub body: Vec<TemplateStep>,
     /// Reaction to a failure of the step. Default: a replan.

@@ -92,9 +92,9 @@ impl TemplatePlanner {
         self
     }
 
-    /// Replaces every subtask that names a template by the template's steps. The subtask's rules apply to
-    /// the steps: its gate to the first steps, its second name to the result, its maximum number of
-    /// attempts to each step.
+    /// Replaces every subtask that names a template by the template's steps. The subtask's rules apply to the steps:
+    /// the first steps get its gate (the question to a person before the start), the result gets its `save_as` name,
+    /// and each step gets its maximum number of attempts.
     ///
     /// # Errors
     /// The values of a subtask do not fit its template, or the subtask has rules that several steps

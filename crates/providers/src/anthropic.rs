@@ -32,7 +32,8 @@ pub const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 
 /// The header that turns on beta features of the protocol.
 const BETA: &str = "anthropic-beta";
-/// The beta feature that lets a request set the treatment of thinking after the conversation was changed.
+/// The beta feature with which a request chooses the treatment of earlier thinking blocks after the conversation was
+/// changed; see [`ChangedHistory`].
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 /// Options of [`Anthropic`].
@@ -57,11 +58,13 @@ pub struct AnthropicOptions {
     /// The maximum number of output tokens for a request that sets no limit; the protocol requires one.
     /// Default 8,192.
     pub max_tokens: u32,
-    /// The thinking budget in tokens for each thinking level, on models that take a number.
+    /// The thinking budget in tokens for each thinking level. Used only for models whose thinking is limited by a
+    /// budget.
     pub thinking_budgets: ThinkingBudgets,
-    /// The abilities of the models; by default they are derived from the models' names.
+    /// The abilities of all models. `None`, the default, derives the abilities of each model from its name.
     pub traits: Option<AnthropicTraits>,
-    /// The treatment of earlier thinking blocks after an earlier message was changed.
+    /// The treatment of earlier thinking blocks after an earlier message was changed. Default
+    /// [`ChangedHistory::DropThinking`].
     pub changed_history: ChangedHistory,
 }
 
@@ -87,8 +90,8 @@ impl Default for ThinkingBudgets {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangedHistory {
-    /// The service drops the thinking blocks. This needs a beta header, which is sent for the models that
-    /// need it.
+    /// The service drops the thinking blocks. For this, a request with thinking has a beta header if the model binds
+    /// thinking blocks.
     #[default]
     DropThinking,
     /// The service refuses the request.

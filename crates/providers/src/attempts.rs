@@ -38,7 +38,7 @@ pub(crate) struct Attempts {
     /// True if a delta was passed on, which cannot be taken back.
     spoke: bool,
     cancelled: BoxFuture<'static, ()>,
-    /// The message of a call that is cancelled before its attempt begins.
+    /// The message that is returned if the call is cancelled before an attempt begins.
     aborted: AssistantMessage,
 }
 

@@ -58,10 +58,10 @@ pub struct AzureOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AzureApi {
-    /// Responses.
+    /// OpenAI's Responses API.
     #[default]
     Responses,
-    /// Chat completions.
+    /// OpenAI's chat completions.
     ChatCompletions,
 }
 

@@ -61,9 +61,11 @@ pub struct BedrockOptions {
     pub family: ModelFamily,
     /// The way to request structured output. Default [`StructuredOutput::Tool`].
     pub structured: StructuredOutput,
-    /// The thinking budget in tokens for each thinking level, on models that take a number.
+    /// The thinking budget in tokens for each thinking level. Used only for Anthropic's models whose thinking is
+    /// limited by a budget.
     pub thinking_budgets: ThinkingBudgets,
-    /// Additional members of `additionalModelRequestFields`, an object: parameters of one vendor's models.
+    /// Additional fields for `additionalModelRequestFields` in requests: parameters that only one vendor's models
+    /// know. Must be a JSON object; any other value is ignored.
     pub additional_fields: Option<Json>,
 }
 

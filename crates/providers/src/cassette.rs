@@ -7,8 +7,8 @@
 //! {"request":{"model":"…","system":"…","messages":[…],"tools":[…],"options":{…}},"events":[…]}
 //! ```
 //!
-//! A call of a model with abilities other than the default has a third field `can`: an object with those of
-//! `native_tools`, `is_small`, `context_window` and `price` that differ from the default.
+//! If the abilities of the model differ from the default, the call has a third field, `can`. It is an object with
+//! the abilities that differ: `native_tools`, `is_small`, `context_window` or `price`.
 //!
 //! `request` is everything that was sent to the model. Times, usage, and the provider and model of a message
 //! are left out, because they are not sent. `events` is the stream in order, each event an object with one
@@ -37,7 +37,7 @@ use crate::{scrub::Scrubber, tap::Heard};
 /// The version of the format that is written and read.
 pub(crate) const VERSION: u64 = 1;
 
-/// The ways to record a cassette, for advice after "record the cassette: ".
+/// The two ways to record a cassette. Error texts show them after "record the cassette: ".
 pub(crate) const HOW_TO_RECORD: &str =
     "with `RecordingProvider` in a program, with `--record FILE` on the command line";
 
@@ -121,7 +121,7 @@ fn call(line: &str) -> Result<Call, String> {
     Ok(Call { request, events: events.iter().map(event).collect::<Result<_, _>>()?, can })
 }
 
-/// Returns everything that a model is sent, without secrets.
+/// Returns the part of the request that is sent to the model, without secrets.
 pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
     let messages: Vec<Json> = request.messages.iter().map(|message| model_part(value(&**message))).collect();
     let mut told =
@@ -185,7 +185,7 @@ fn short_text(value: &Json) -> String {
     around(&value.to_string(), 0)
 }
 
-/// Returns at most 120 characters of a text: those around the character with this number.
+/// Returns at most 120 characters of a text, around the character at index `place`.
 fn around(text: &str, place: usize) -> String {
     const LONGEST: usize = 120;
     const BEFORE: usize = 40;
@@ -327,7 +327,7 @@ fn error(json: &Json) -> Option<ProviderError> {
     })
 }
 
-/// Converts a value to JSON. The values here are texts, numbers, lists and objects, which cannot fail.
+/// Converts a value to JSON. Only texts, numbers, lists and objects are converted, so this cannot fail.
 fn value(value: &impl serde::Serialize) -> Json {
     serde_json::to_value(value).unwrap_or_default()
 }

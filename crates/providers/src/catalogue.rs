@@ -127,7 +127,7 @@ fn micros(dollars: f64) -> u64 {
 
 /// Returns the facts about a provider's model; `provider` is its [id](archon_types::Provider::id).
 ///
-/// A service at another address, for instance a gateway's, has another id and is not in the catalogue.
+/// The lookup uses only the id, not the address: a gateway with other models or prices needs an id of its own.
 pub fn model_info(provider: &str, model: &str) -> Option<ModelInfo> {
     let line = line_of(&format!("{}:{model}", listed(provider)))?;
     serde_json::from_slice::<Line>(line).ok().map(ModelInfo::from)
@@ -202,8 +202,8 @@ fn source_of(text: &str) -> Option<CatalogueSource> {
     serde_json::from_str(text.lines().next()?).ok()
 }
 
-/// Returns the provider's name in the catalogue: a service with several protocols or names has the same
-/// models.
+/// Returns the name under which the catalogue lists a provider. A service with several protocols or names is listed
+/// once.
 fn listed(provider: &str) -> &str {
     match provider {
         "openai-responses" => "openai",

@@ -30,8 +30,8 @@ use crate::{
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// The provider's id in messages and records. Default: the protocol's name; with
-    /// [`resolve`](crate::resolve), what stands before the model in the model string.
+    /// The provider's id in messages and records. Default: the name of the profile if [`resolve`](crate::resolve)
+    /// found one, else an id for the protocol, such as `google`.
     pub id: Option<String>,
     /// The key, sent as the protocol requires; local servers need none. With [`resolve`](crate::resolve)
     /// the default is the key in the service's environment variable.

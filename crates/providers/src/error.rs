@@ -9,8 +9,8 @@ use crate::cassette::HOW_TO_RECORD;
 
 /// An error that prevents the creation of a provider.
 ///
-/// If `main` or a test returns this error, the program prints its [`Debug`](fmt::Debug) form: the same sentence,
-/// and for a cassette the advice in brackets.
+/// The [`Debug`](fmt::Debug) form, which a program prints if `main` or a test returns this error, is the same
+/// sentence as the `Display` form. For a cassette, it also has advice in brackets.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {

@@ -77,7 +77,7 @@ impl GeminiOptions {
 #[derive(Clone, Debug)]
 pub struct Gemini(Arc<Contents>);
 
-/// The state of a provider with Gemini's protocol: of [`Gemini`], and of the provider for Vertex AI.
+/// The state of a provider with Gemini's protocol. [`Gemini`] and the provider for Vertex AI use this type.
 #[derive(Debug)]
 pub(crate) struct Contents {
     /// The service, with an address that ends before the model.

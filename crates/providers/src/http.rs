@@ -287,7 +287,8 @@ impl Transport {
         Ok(Box::pin(client.execute(request)))
     }
 
-    /// Returns the error for a failed exchange. The address is left out, since its query may be secret.
+    /// Returns the error for a failed exchange. The text does not contain the query of the address, which may be
+    /// secret.
     pub(crate) fn failure(&self, error: reqwest::Error) -> ProviderError {
         let (timeout, connect) = (error.is_timeout(), error.is_connect());
         let is_refused = connect && is_this_machine(&self.url) && is_connection_refused(&error);

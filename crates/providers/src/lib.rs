@@ -33,7 +33,7 @@
 //! | [`KeyRotationProvider`] | switches to the next key when one is refused |
 //! | [`RateLimitProvider`] | delays calls to keep a rate limit |
 //! | [`CachingProvider`] | gives the cached answer to a repeated request |
-//! | [`CatalogueProvider`] | uses context windows and prices of a catalogue's own lines |
+//! | [`CatalogueProvider`] | uses the context windows and prices that a person added to a catalogue |
 //! | [`ThinkingTagsProvider`] | separates thinking between tags from the text |
 //!
 //! ```

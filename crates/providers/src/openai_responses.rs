@@ -1,9 +1,10 @@
 //! OpenAI's Responses API, streamed: `POST {base}/responses`.
 //!
-//! The service is asked to store nothing. The model's reasoning comes back encrypted and is kept in the
-//! [`signature`](archon_types::Content::Thinking) of its thinking. The next request to the provider with the
-//! same id contains it, so that a model continues its thinking after a tool call. Therefore providers of
-//! different organisations or resources need different ids.
+//! The service is asked to store nothing. The model's reasoning comes back encrypted, and is kept as the
+//! [`signature`](archon_types::Content::Thinking) of a thinking block. The next request to the provider with the
+//! same id sends the reasoning back, so that the model continues its thinking after a tool call. Only the same
+//! organisation or resource may send it back. Therefore providers of different organisations or resources need
+//! different ids.
 
 mod decode;
 mod encode;

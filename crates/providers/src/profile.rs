@@ -1,5 +1,5 @@
-//! Profiles of the services with chat completions: addresses, the variables of their keys, and their
-//! differences.
+//! Profiles of the services with chat completions: the address of each service, the environment variable of its key,
+//! and its differences from OpenAI's protocol.
 //!
 //! The facts about DeepSeek, Mistral, Groq, xAI, OpenRouter, Moonshot, Z.ai and Cerebras come from stored
 //! copies of the services' documentation and from reports of refused requests, read in November 2026; no
@@ -152,7 +152,7 @@ pub enum ReasoningField {
 pub enum ToolChoiceSupport {
     /// All choices.
     Any,
-    /// `none`, `auto` and `required`: `required` is also sent for a named tool.
+    /// `none`, `auto` and `required`. For a named tool, `required` is sent.
     Words,
     /// `none` and `auto`.
     AutoOrNone,

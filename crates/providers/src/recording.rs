@@ -52,7 +52,7 @@ pub struct RecordingProvider {
     scrubber: Scrubber,
 }
 
-/// A cassette that is not finished. The last provider that records to it removes its file.
+/// The file of a cassette that is not finished. It is removed when the last provider that records to it is dropped.
 struct Draft {
     path: PathBuf,
     /// `None` if the recording was finished.
@@ -60,8 +60,8 @@ struct Draft {
 }
 
 impl RecordingProvider {
-    /// Records the calls of `inner` in a new cassette. [`finish`](Self::finish) puts it in the place of this
-    /// file.
+    /// Creates a provider that records the calls of `inner` in a new cassette. [`finish`](Self::finish) moves the
+    /// cassette to `path`.
     ///
     /// # Errors
     /// [`SetupError::Cassette`] if the file cannot be written.
@@ -71,8 +71,8 @@ impl RecordingProvider {
         Ok(Self { inner, path, draft: Arc::new(draft), scrubber: Scrubber::default() })
     }
 
-    /// Puts the recorded calls in the place of the cassette, which replaces an existing one. Calls of the
-    /// model that end later fail. To finish again does nothing.
+    /// Moves the recorded calls to the path of the cassette, where they replace an existing cassette. A call of the
+    /// model that ends later fails. A second call of `finish` does nothing.
     ///
     /// # Errors
     /// [`SetupError::Cassette`] if the file cannot be written.
@@ -99,7 +99,7 @@ impl RecordingProvider {
         self
     }
 
-    /// Creates a provider that records the calls of `inner` in the same cassette.
+    /// Creates a provider that records the calls of another model, `inner`, in the same cassette.
     pub fn also_record(&self, inner: Arc<dyn Provider>) -> Self {
         Self { inner, ..self.clone() }
     }

@@ -74,8 +74,8 @@ impl std::str::FromStr for ModelRef {
     }
 }
 
-/// Returns the position of the host in an address with a user name or a password, which end in an `@` before
-/// the path. A later `@` belongs to the path or to the model.
+/// Returns the position after the user name and the password of an address, that is after the last `@` before the
+/// path; `None` without such an `@`. A later `@` is a part of the path or of the model.
 fn password_end(text: &str) -> Option<usize> {
     let start = text.find("://").map_or(0, |at| at + 3);
     let end = text[start..].find('/').map_or(text.len(), |at| start + at);

@@ -42,7 +42,7 @@ pub struct CachingProvider {
 #[derive(Default)]
 struct Kept {
     answers: HashMap<String, Answer>,
-    /// The number of requests so far; it dates the last use of each answer.
+    /// The number of requests so far. It serves as the time of the last use of an answer.
     turn: u64,
 }
 

@@ -394,9 +394,9 @@ fn prompt(request: &Request) -> String {
     text
 }
 
-/// Formats steps as the output of an agent in text mode: `{thought, action, action_input}`, and `{thought,
-/// action: "final", answer}` for a step with the action `final`. The input may be named `args`; plain
-/// strings are not changed.
+/// Formats each step as an answer of a model in text mode: JSON with `thought`, `action` and `action_input`. For the
+/// action `final`, it has `answer` in place of `action_input`. A step may name its input `args`; a plain string is
+/// not changed.
 pub fn response_chain<S: Into<Json>>(steps: impl IntoIterator<Item = S>) -> Vec<String> {
     steps.into_iter().map(|step| spell(&step.into())).collect()
 }

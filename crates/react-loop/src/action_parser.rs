@@ -287,7 +287,7 @@ impl Reader<'_> {
         next.starts_with('{').then_some(self.text.len() - next.len())
     }
 
-    /// Returns the index at which the section ends that the marker before `from` starts.
+    /// Returns the index of the end of the section that starts with the marker before `from`.
     fn section_end(&self, from: usize) -> usize {
         let lower = &self.lower[from..];
         // A thought or an observation may continue in the same line, and objects in it are no calls.
@@ -337,8 +337,8 @@ const MOST_CALLS: usize = 128;
 /// Maximum number of markers without an object that the parser skips in one answer; see [`MOST_TRIES`].
 const MOST_PROSE: usize = 10;
 
-/// Tells if a marker comes before an object. Without a marker, an object with a `name` is a call only if it
-/// has arguments.
+/// The presence of a marker before an object. Without a marker, an object with a `name` is a call only if it has
+/// arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marks {
     Marked,

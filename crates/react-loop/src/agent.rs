@@ -138,7 +138,8 @@ impl ReactAgent {
         drive(&driver, machine, log).await
     }
 
-    /// Creates the log of a new run with its first records. After a failure see [`OnStorageFailure`].
+    /// Creates the log of a new run with its first records. If the journal cannot store them, [`OnStorageFailure`]
+    /// determines if the run works without a log.
     async fn open_log(
         &self,
         mut bodies: Vec<RecordBody>,
@@ -258,8 +259,9 @@ impl ReactAgent {
         drive(&driver, machine, log).await
     }
 
-    /// Stores in the memory the conversation of a run that has ended, because the process may have died
-    /// before it did so. Returns the outcome, or the error `refused` if there is no memory.
+    /// Gives the conversation of a run that has ended to the memory, because the process may have died before the
+    /// memory stored it. Returns the outcome. Returns the error `refused` if there is no memory, or if a limit ended
+    /// the run.
     async fn keep_ended(
         &self,
         machine: &ReactMachine,
@@ -274,14 +276,15 @@ impl ReactAgent {
         }
     }
 
-    /// Tells the tools what they knew when the run with these records stopped.
+    /// Restores the state of the tools for a resumed run, from the results of the earlier runs (`history`) and of
+    /// the run itself (`records`).
     fn recall_for_resume(&self, history: &History, records: &[Arc<Record>], context: &Context) {
         self.recall(&history.seen, context);
         self.recall(&seen_by_fork(&context.run, records, &history.seen), context);
         self.recall(&seen_results(&context.run, records), context);
     }
 
-    /// Gives the tools what the messages of a run are marked with.
+    /// Gives each mark of the run's messages to the tool that it is for.
     fn recall_marks(&self, bodies: &[RecordBody], context: &Context) {
         let marks: Vec<_> = bodies.iter().filter_map(|body| marked(&context.run, body)).collect();
         self.recall(&marks, context);
@@ -295,8 +298,9 @@ impl ReactAgent {
         }
     }
 
-    /// Returns the context of a run of this agent: with a cancellation token of its own, the secrets to redact and,
-    /// unless another run called it, a mode of its own. If the agent has an approver, the run can ask people.
+    /// Returns the context of a run of this agent. The context has a cancellation token of its own, the secrets to
+    /// redact, and, unless another run called this run, a mode of its own. If the agent has an approver, the run can
+    /// ask people.
     fn own(&self, context: &Context) -> Context {
         let mut own = cancelled_alone(context);
         if own.depth == 0 {
@@ -320,7 +324,7 @@ impl ReactAgent {
         if context.called_by().is_some() {
             driver.instructions = None;
             driver.memory = None;
-            // Those of the caller are around the whole call.
+            // The snapshots of the caller are taken before and after the whole call.
             driver.snapshots = None;
         }
         driver
@@ -335,7 +339,7 @@ impl ReactAgent {
         context: &Context,
     ) -> Vec<RecordBody> {
         let Some(opening) = opening else { return Vec::new() };
-        // A filter is code of the program, and a hook a program of its own: none of them needs the keys.
+        // Filters and hooks do not need the keys, so the input is redacted first.
         match opening.redacted(&context.redactor).filtered(&self.filters).await {
             Ok(opening) => {
                 let memory = self.driver.memory.as_deref().filter(|_| context.called_by().is_none());

@@ -25,14 +25,15 @@ pub struct CallState {
     /// A person's consent to the call; `None` if no person was asked or has agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<Consent>,
-    /// True if the call's child run had a log, and no person allowed the child run to start again.
+    /// True if the child run of the call was created. False again once a person allows a lost child run to start
+    /// again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_begun: bool,
     /// The part of the budget granted to the child run, and the spending of the child run.
     #[serde(default, skip_serializing_if = "GrantedLease::is_none")]
     pub(crate) lease: GrantedLease,
-    /// Position of the answer about this call among the answers that people gave about the calls of the turn,
-    /// from 1; 0 if no person answered. Calls run in this order.
+    /// Position of this call's answer among the answers that people gave about the calls of the turn, from 1; 0 if
+    /// no person answered. Calls run in this order.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub answer_place: u32,
     /// The last question that the tool asked during the call, with the answer.

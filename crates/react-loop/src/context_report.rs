@@ -10,7 +10,8 @@ use crate::{LoopError, ReactMachine, fold, fold_before, token_counter};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ContextReport {
-    /// The standing instructions, with those of the project. In text mode they also describe the tools.
+    /// The system prompt: the instructions of the agent and of the project. In text mode, it also describes the
+    /// tools.
     pub system: u64,
     /// The definitions of the tools.
     pub tools: u64,
@@ -20,7 +21,8 @@ pub struct ContextReport {
     pub messages: u64,
     /// Results of tool calls.
     pub tool_results: u64,
-    /// The size of the model's context window; `None` if the run has no limit for it.
+    /// The size of the model's context window in tokens; `None` if the run has no
+    /// [`ContextConfig`](archon_types::ContextConfig).
     pub window: Option<u64>,
 }
 
@@ -32,7 +34,7 @@ impl ContextReport {
             .fold(0, u64::saturating_add)
     }
 
-    /// Returns the tokens that are left in the window; `None` if the run has no limit for it.
+    /// Returns the tokens that are left in the window; `None` if the size of the window is not configured.
     pub fn free(&self) -> Option<u64> {
         self.window.map(|window| window.saturating_sub(self.used()))
     }

@@ -26,8 +26,8 @@ pub(crate) fn context(
     Some(own)
 }
 
-/// Returns true if the caller's log has the child run of the call, but the journal has no log of the child
-/// run.
+/// Returns true if the log of the call's child run is lost: the caller's log has the child run, but the journal does
+/// not have its log.
 pub(crate) async fn is_log_lost(
     driver: &Driver,
     run: &RunId,

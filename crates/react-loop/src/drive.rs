@@ -60,9 +60,9 @@ pub(crate) struct ReactExecutor<'a> {
     turns: Turns<'a>,
     /// The latest request for which the project's instructions were read.
     read_for: Option<CommandId>,
-    /// The calls of the current batch, which the hook after each call gets.
+    /// The calls of the current batch, for the hook that runs after each call.
     pub(crate) calls: Calls,
-    /// For each call of the batch that is retried: its latest error.
+    /// The latest error of each call of the batch that is retried.
     pub(crate) failed: BTreeMap<CallId, String>,
     /// A notice about the usage of the context window, which is shown with the next call that starts.
     pub(crate) notice: Option<String>,
@@ -85,7 +85,7 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
         Ok(())
     }
 
-    /// Reads the inbox where a message can change the next step, and after a cancel.
+    /// Reads the inbox if a message can change the next step, or after a cancel.
     async fn before_step(&mut self, run: &mut Run) -> Recorded {
         // A message after the last record waits until the run is resumed.
         let is_open = run.machine.ended().is_none()
@@ -177,13 +177,13 @@ impl Executor<ReactMachine> for ReactExecutor<'_> {
                 self.share_mode(mode);
                 RecordBody::ModeChanged { mode, source: ModeSource::Person }
             }
-            // It stays in the inbox for the next run of the session.
+            // The request stays in the inbox for the next run of the session.
             InboxRequest::Compact { .. } if !machine.can_compact() => return InboxEffect::NotMeant,
             InboxRequest::Compact { instructions } => RecordBody::CompactionRequested { instructions },
             // A request of a newer version is acknowledged and has no effect.
             _ => RecordBody::ClockRead,
         };
-        // What a message is marked with holds from now on, although the model may read the message later.
+        // The mark of a message holds from now on, even if the model reads the message later.
         if let Some(SnapshotResult { tool, result }) = marked(&self.context.run, &body) {
             self.driver.toolbox.recall(&self.context.session, &tool, &result);
         }

@@ -60,8 +60,8 @@ impl Driver {
         }
     }
 
-    /// Asks the hooks whether a run that continues `history` may start. `earlier` is the number of runs
-    /// before it.
+    /// Asks the hooks whether a run that continues `history` may start. `earlier` is the number of earlier runs in
+    /// its conversation.
     pub(crate) async fn may_begin(&self, history: &History, earlier: usize) -> bool {
         match &self.hooks {
             Some(hooks) => {

@@ -61,7 +61,7 @@ pub struct EarlierRuns {
     snapshot_bytes: u64,
 }
 
-/// The part of the conversation that one run's snapshot has.
+/// The part of the conversation that the snapshot of one run stores.
 #[derive(Clone, Debug)]
 struct Part {
     run: RunId,

@@ -1,7 +1,7 @@
 //! Fallbacks after failures that retries do not solve: the next key, less thinking, then the next model.
 //!
-//! The kind of the failure determines which of these may help ([`REMEDIES`]); each is a function of its
-//! own. The choice remains for the rest of the run.
+//! The kind of the failure determines which of these may help, and in which order ([`REMEDIES`]). A fallback remains
+//! in force for the rest of the run.
 
 use std::{fmt, sync::Arc};
 
@@ -116,9 +116,8 @@ enum Remedy {
     Model,
 }
 
-/// The remedies for each kind of failure, in this order, for failures that retries do not solve. A
-/// failure that is not listed is final: a cancel, a filter, or a conversation that compaction cannot make
-/// short enough.
+/// The remedies for each kind of failure that retries do not solve, in the order in which they are tried. A failure
+/// that is not listed is final: a cancel, a filter, or a conversation that compaction cannot make short enough.
 const REMEDIES: &[(ModelErrorCode, &[Remedy])] = &[
     (ModelErrorCode::RateLimited, &[Remedy::Key, Remedy::Model]),
     (ModelErrorCode::Auth, &[Remedy::Key, Remedy::Model]),
@@ -157,7 +156,7 @@ pub(crate) struct Chain {
     /// Number of these failures that came after a part of the answer.
     #[serde(default)]
     broken: u32,
-    /// The fallback step that follows, until the step is recorded.
+    /// The next fallback step, until its record is applied.
     due: Option<Due>,
 }
 

@@ -1,14 +1,14 @@
 //! Fork: starts a new run from an earlier point of a run.
 //!
 //! A fork is a run of the same session that continues the first part of another run, cut between two turns. The
-//! log of the fork has none of the records of this part: its first record names the run and their number, and a
-//! fold or a replay reads them there. So the results of the tools come from the log, and no effect before the cut
-//! is repeated. Calls without a result and a person's consents are not kept; the spending so far counts. Effects
-//! of tools remain: files are not restored.
+//! records of this part are not copied: the first record of the fork names the other run and the number of records,
+//! and a fold or a replay reads them from the log of that run. So the results of the tools come from the log, and no
+//! effect before the cut is repeated. Calls without a result and the consents of people are not kept; the spending
+//! so far counts. Effects of tools remain: files are not restored.
 //!
-//! A fork with a message is cut before the messages that came after the last turn that is kept, and its log has
-//! the message in their place. A fork by another agent has the configuration of this agent in its first record. So
-//! replay checks both kinds like any other run.
+//! If a fork has a message, it is cut after the last turn that it keeps, and before the messages that followed this
+//! turn. The new message takes their place in the log of the fork. If another agent makes the fork, the first record
+//! has the configuration of that agent. So a replay checks both kinds of forks like any other run.
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ pub async fn whole_turns(journal: &dyn Journal, run: &RunId) -> Result<u32, Loop
 
 /// The point of a run at which a fork leaves it.
 pub(crate) struct ForkPoint {
-    /// The first record of the run.
+    /// The first record of the forked run.
     pub(crate) forked: RunStarted,
-    /// The number of runs before the run in its conversation.
+    /// The number of earlier runs in the conversation of the forked run.
     pub(crate) earlier: usize,
     /// The conversation up to the point.
     pub(crate) history: History,
-    /// The mode of the session at the request of the next turn.
+    /// The mode of the session just before the request of the next turn.
     pub(crate) mode: SessionMode,
     run: RunId,
     records: usize,
@@ -51,8 +51,9 @@ pub(crate) struct ForkPoint {
 }
 
 impl ForkPoint {
-    /// Finds the point. With `leaves_messages` it is before the messages that the next turn answers. A run with a
-    /// damaged log can be forked at a turn before the damage; calls whose records are lost may have had effects.
+    /// Finds the point. With `leaves_messages`, the point is before the messages that the next turn answers. A run
+    /// with a damaged log can be forked at a turn before the damage; calls whose records are lost may have had
+    /// effects.
     ///
     /// # Errors
     /// The run has no such place or its records are damaged, or the run or a run that it continues cannot be read.
@@ -136,9 +137,10 @@ impl ForkPoint {
 /// The turns of a log, and the records between them.
 struct Turns<'a> {
     log: &'a [Arc<Record>],
-    /// The number of records up to the end of each number of turns. Before the first turn it is the first record.
+    /// `ends[n]` is the number of records up to the end of the first `n` turns. `ends[0]` is 1, for the first record
+    /// of the run.
     ends: Vec<usize>,
-    /// The number of turns, with one that is still open.
+    /// The number of turns, including a turn that is still open.
     count: u32,
     /// True if calls of the last turn have no result.
     has_open_calls: bool,
@@ -168,8 +170,8 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Returns the number of turns before the turn that has a record, or with this turn, if a tool of it had
-    /// started by then.
+    /// Returns the number of turns before the turn with the record at index `at`. If a tool of this turn had started
+    /// by then, the turn is counted too. `None` if there is no such record.
     fn before_record(&self, at: usize) -> Option<u32> {
         self.log.get(at)?;
         let mut turn = self.ends.partition_point(|end| *end <= at).saturating_sub(1);
@@ -183,7 +185,8 @@ impl<'a> Turns<'a> {
         Some(number(turn + usize::from(has_effects)))
     }
 
-    /// Returns the number of records up to the request of the turn that follows `turns` turns.
+    /// Returns the number of records before the request that follows the first `turns` turns, or before the record
+    /// that ends the run there.
     fn end(&self, turns: u32) -> usize {
         // Without an end, the last turn is still open: its results are kept, and its open calls are closed.
         let Some(end) = self.ends.get(turns as usize) else { return self.log.len() };
@@ -201,8 +204,8 @@ impl<'a> Turns<'a> {
         between.map_or(self.log.len(), |between| end + between)
     }
 
-    /// Returns the number of records before the messages that came between `turns` turns and the request of the
-    /// next turn; the same as [`end`](Self::end) without such messages.
+    /// Returns the number of records before the messages that came between the first `turns` turns and the next
+    /// request. Without such messages, the number is the same as [`end`](Self::end).
     fn before_messages(&self, turns: u32) -> usize {
         let end = self.end(turns);
         let begin = self.ends.get(turns as usize).copied().unwrap_or(end);

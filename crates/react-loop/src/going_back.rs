@@ -110,11 +110,11 @@ fn is_opening(log: &[Arc<Record>], at: usize) -> bool {
     !log.iter().take(at).any(is_message)
 }
 
-/// Returns the origin of a run in place of this one; `None` for a run that another run called.
+/// Returns the origin of a run that replaces this one; `None` if another run called this one.
 fn before_run(started: &RunStarted) -> Option<Origin> {
     match &started.origin {
         Origin::CalledBy { .. } => None,
-        // In place of the message of a fork, the new run is no fork: it has a budget of its own.
+        // A run that replaces a fork is no fork: it has a budget of its own.
         Origin::Continues { run, records, continuation: ContinuationKind::Branch { .. } } => {
             let (run, records) = (run.clone(), *records);
             Some(Origin::Continues { run, records, continuation: ContinuationKind::Default })
@@ -123,7 +123,8 @@ fn before_run(started: &RunStarted) -> Option<Origin> {
     }
 }
 
-/// Returns the number of records before a message and the record of its way through the inbox.
+/// Returns the number of records before the message at index `at`. If the message came through the inbox, the record
+/// of its arrival is not counted either.
 pub(crate) fn beginning(log: &[Arc<Record>], at: usize) -> usize {
     let before = at.saturating_sub(1);
     let is_inbox =

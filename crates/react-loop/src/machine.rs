@@ -135,11 +135,11 @@ pub struct ReactMachine {
     /// True if a person agreed to the plan, and the change of the mode is not recorded yet.
     #[serde(default, skip_serializing_if = "is_default")]
     is_plan_agreed: bool,
-    /// The instructions for the summary of a compaction that a person requested and that is still to come; may be
-    /// empty.
+    /// The instructions of a person for the summary of a requested compaction; may be empty. `None` if no compaction
+    /// is to come.
     #[serde(default, skip_serializing_if = "is_default")]
     compaction_request: Option<String>,
-    /// True if the run began with the request of a person for a compaction, and ends after it.
+    /// True if the run began with a person's request for a compaction; the run then ends after the compaction.
     #[serde(default, skip_serializing_if = "is_default")]
     only_compacts: bool,
     #[serde(default)]
@@ -565,7 +565,7 @@ impl ReactMachine {
                 self.chain.reset_counts();
             }
             self.auxiliary_call = None;
-            // What cannot be made smaller stays.
+            // A requested compaction that did not make the conversation smaller is given up.
             self.compaction_request = None;
             self.reserve_cost(self.cost_estimate());
             self.window.note_request();

@@ -12,7 +12,8 @@ use std::sync::Arc;
 pub struct Opening {
     /// A conversation from outside the journal, which comes before all other input.
     pub restored: Vec<Message>,
-    /// True to apply the input filters to the restored conversation, too: it is not one that runs of this program had.
+    /// True if the input filters check the restored conversation, too, because it does not come from runs of this
+    /// program.
     pub checks_restored: bool,
     /// Prompts of the run.
     pub prompts: Vec<AgentMessage>,

@@ -345,7 +345,7 @@ struct Work {
     /// True if the parallel loop has ended before and is resumed: its branches without an answer then
     /// continue.
     again: bool,
-    /// The amount reserved for earlier model calls that chose a branch and whose answers were lost.
+    /// The reserved cost of earlier model calls that should choose a branch and whose answers were lost.
     lost: u64,
 }
 

@@ -61,8 +61,7 @@ fn arguments(mut text: &str) -> Option<(Map<String, Json>, &str)> {
     }
 }
 
-/// Returns the index at which a value ends: of the next comma or closing bracket that is not a part of the
-/// value.
+/// Returns the index of the end of a value: of the next comma or closing bracket that is not a part of the value.
 fn end_of_value(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut is_escaped) = (0_u32, None, false);
     for (at, c) in text.char_indices() {

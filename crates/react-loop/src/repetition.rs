@@ -10,7 +10,7 @@ use crate::CallState;
 /// Counts of equal calls and of failing turns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Repetition {
-    /// Number of times that each call was made, by the call's hash.
+    /// Number of equal calls so far, by the hash of the call.
     repeats: BTreeMap<u64, u32>,
     most: u32,
     /// Number of turns in a row in which every call failed.

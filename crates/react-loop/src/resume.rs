@@ -36,8 +36,9 @@ pub fn fold_with(
     Ok(machine)
 }
 
-/// Returns the results from which the tools of a run restore their state: those of calls that read or wrote files,
-/// were about commands in the background or activated skills, and those of [marks](archon_types::ToolMark).
+/// Returns the results from which the tools of a run restore their state: results of calls that read or wrote files,
+/// that were about commands in the background, or that activated skills; and results made from
+/// [marks](archon_types::ToolMark) of messages.
 pub(crate) fn seen_results(run: &RunId, records: &[Arc<Record>]) -> Vec<SnapshotResult> {
     let mut calls = HashMap::new();
     let mut seen = Vec::new();
@@ -58,14 +59,16 @@ pub(crate) fn seen_results(run: &RunId, records: &[Arc<Record>]) -> Vec<Snapshot
     seen
 }
 
-/// Returns the result for the tool that a message is marked for; `None` for a record without a mark.
+/// Returns the result that is made from the mark of a message, for the tool that the mark names. `None` for a record
+/// without a mark.
 pub(crate) fn marked(run: &RunId, body: &RecordBody) -> Option<SnapshotResult> {
     let RecordBody::MessageAdded { message, .. } = body else { return None };
     message.mark().map(|mark| SnapshotResult { tool: mark.tool.clone(), result: mark.result(run) })
 }
 
-/// Returns the results of the run that a fork goes on with, as results of the fork: a skill that is active in the run stays
-/// active in the fork, until a person's message. `seen` has the results before the fork.
+/// Returns the results of the forked run, changed into results of the fork, so that a skill that is active in the
+/// forked run stays active in the fork. Empty if the run is no fork, or has a message. `seen` has the results before
+/// the fork.
 pub(crate) fn seen_by_fork(
     fork: &RunId,
     records: &[Arc<Record>],

@@ -7,8 +7,8 @@ use archon_types::{RecordBody, SnapshotPlace, WorkspaceSnapshot};
 use crate::{drive::ReactExecutor, driver::Run};
 
 impl ReactExecutor<'_> {
-    /// Takes a snapshot, unless it stands in the log, or one could not be taken before. One after calls is taken
-    /// only if there is one before them.
+    /// Takes a snapshot and records it. Does nothing if this snapshot is in the log already, if an earlier snapshot
+    /// of the run could not be taken, or, after calls, if there is no snapshot from before these calls.
     pub(crate) async fn snapshot(&self, place: SnapshotPlace, run: &mut Run) -> Recorded {
         let Some(source) = &self.driver.snapshots else { return Ok(()) };
         let state = run.machine.snapshots();

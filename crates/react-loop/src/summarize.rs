@@ -10,7 +10,8 @@ use crate::{
     single_call::{ask, auxiliary_request},
 };
 
-/// Asks the model once. After a failure the summary has no text, and old turns are digested without a model.
+/// Asks the model once for a summary. After a failure the summary has no text, and old turns are shortened without a
+/// model.
 pub(crate) async fn summarize(
     provider: Option<&Arc<dyn Provider>>,
     machine: &ReactMachine,

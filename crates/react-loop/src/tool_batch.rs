@@ -80,8 +80,8 @@ impl ReactExecutor<'_> {
         }
     }
 
-    /// Checks the usage of the context window while `queued` calls wait, and stores or logs the notice about
-    /// it.
+    /// Checks the usage of the context window while `queued` calls wait. A warning is stored for the next call, a
+    /// notice for verbose output is logged.
     fn watch_window(&mut self, queued: usize, machine: &ReactMachine) {
         match machine.window().queue_notice(queued) {
             Some(QueueNotice::Warning(text)) => self.notice = Some(text),

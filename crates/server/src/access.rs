@@ -1,4 +1,4 @@
-//! Tokens: who may come, with which role, to which runs, and how often.
+//! Access tokens: each has a name, a role, a scope and limits.
 
 use std::{
     collections::BTreeMap,
@@ -39,19 +39,21 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Creates the scope of the runs of a service. For the token of a customer, pass a service that has the runs of this
-    /// customer only.
+    /// Creates a scope with all runs of a service. For the token of a customer, pass a service that has only
+    /// the runs of this customer.
     pub fn new(runs: Arc<dyn RunService>) -> Self {
         Self { runs, memories: None, descriptions: BTreeMap::new() }
     }
 
-    /// Adds the memories of a store. For the token of a customer, pass a store that is bound to the customer's collection.
+    /// Adds all memories of a store. For the token of a customer, pass a store that is bound to the customer's
+    /// collection.
     pub fn with_memories(mut self, memories: Arc<dyn MemoryStore>) -> Self {
         self.memories = Some(memories);
         self
     }
 
-    /// Adds a description of an agent, for people who choose one. The service itself tells which agents there are.
+    /// Adds a description of an agent, which helps people to choose an agent. The list of agents itself comes
+    /// from the run service.
     pub fn with_description(mut self, agent: impl Into<AgentId>, description: impl Into<String>) -> Self {
         self.descriptions.insert(agent.into(), description.into());
         self
@@ -89,11 +91,13 @@ impl std::fmt::Debug for Scope {
 pub struct TokenLimits {
     /// Maximum number of requests in a minute. Default 600.
     pub requests_per_minute: u32,
-    /// Maximum number of requests in an hour to start or fork a run, also those that are refused or repeated, and those of a
-    /// mounted router ([`Server::guarded`](crate::Server::guarded)) in the scope of its caller. Default 600.
+    /// Maximum number of requests in an hour to start or fork a run. Refused and repeated requests count too,
+    /// and so do starts by a mounted router ([`Server::guarded`](crate::Server::guarded)) in the scope of its
+    /// caller. Default 600.
     pub starts_per_hour: u32,
-    /// Maximum number of streams of events that are open at a time, and of requests to mounted routers
-    /// ([`Server::guarded`](crate::Server::guarded)). Default 64.
+    /// Maximum number of streams of events that are open at the same time. A request to a mounted router
+    /// ([`Server::guarded`](crate::Server::guarded)) counts as a stream until its response has ended. Default
+    /// 64.
     pub watchers: usize,
 }
 
@@ -116,7 +120,8 @@ impl TokenLimits {
 }
 }
 
-/// A token: a program sends it as `Authorization: Bearer TOKEN`, and a browser gets a cookie for it by a one-time link.
+/// An access token. A program sends it as `Authorization: Bearer TOKEN`. A browser opens a one-time link and
+/// gets a cookie, which it sends instead of the token.
 ///
 /// ```
 /// use archon_server::{AccessToken, Role, Scope, ServeError, TokenLimits};
@@ -136,8 +141,8 @@ pub struct AccessToken {
 }
 
 impl AccessToken {
-    /// Creates a token. The name is for people: it is in the log of the server, and in the reason of a cancel. Take a
-    /// random secret of at least 16 bytes: whoever guesses it has the role.
+    /// Creates a token. The name is for people: it appears in the log of the server, and in the reason if the
+    /// holder cancels a run. Take a random secret of at least 16 bytes: whoever guesses it has the role.
     ///
     /// # Errors
     /// The secret is blank, for instance because its environment variable is empty.
@@ -154,7 +159,8 @@ impl AccessToken {
         Ok(Self { name, secret, role, scope, limits: TokenLimits::default() })
     }
 
-    /// Creates a token that is random. Without [`secret`](Self::secret) it is of use for one-time links only.
+    /// Creates a token with a random secret. To send the token with requests, read the secret with
+    /// [`secret`](Self::secret). For one-time links nobody needs to know the secret.
     ///
     /// # Errors
     /// The operating system has no random numbers.
@@ -176,7 +182,7 @@ impl AccessToken {
     }
 }
 
-/// A token in use, with what it has used of its limits.
+/// A token in use, with counters for its limits.
 #[derive(Debug)]
 pub(crate) struct Token {
     pub(crate) name: String,
@@ -196,7 +202,7 @@ impl Token {
         Self { name, role, scope, hash: TokenHash::of(&secret), requests: Mutex::new(requests), watchers }
     }
 
-    /// Counts a request.
+    /// Counts a request. Fails if the token has sent too many.
     pub(crate) fn count_request(&self, now: Timestamp) -> Result<(), Problem> {
         // A panic cannot leave the bucket half-changed: every change is one call.
         let taken = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take(now);
@@ -207,7 +213,8 @@ impl Token {
         })
     }
 
-    /// Counts a stream of events or a request to a mounted router, until the permit is dropped.
+    /// Counts a stream of events or a request to a mounted router, until the permit is dropped. Fails if too
+    /// many are open.
     pub(crate) fn open_stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.watchers.clone().try_acquire_owned().map_err(|_| {
             let detail = "this token has too many open streams of events and requests to mounted routers";

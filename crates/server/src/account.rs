@@ -1,4 +1,4 @@
-//! The account behind a request; one-time links, and the cookie that they become.
+//! The access token behind a request: its rights, its one-time links, and the cookie of a browser.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,8 +35,8 @@ pub(crate) fn me(token: &Token) -> Reply {
     json(StatusCode::OK, &json!({ "name": token.name, "role": token.role, "rights": rights }))
 }
 
-/// Creates a one-time link for the token of the request. Its use is not a right of its own: who has the token has all that
-/// the link gives. A cookie gives no link, so that it cannot be used beyond its time.
+/// Creates a one-time link for the token of the request. This needs no right, since the link gives nothing that
+/// the token does not give. A request with a cookie gets no link: otherwise a cookie could be renewed for ever.
 pub(crate) fn link(state: &State, token: &Arc<Token>) -> Reply {
     let unknown = || Problem::new(Rule::Internal, "the token is not one of this server").advise("try again");
     let index = state.tokens.iter().position(|other| Arc::ptr_eq(other, token)).ok_or_else(unknown)?;
@@ -46,7 +46,8 @@ pub(crate) fn link(state: &State, token: &Arc<Token>) -> Reply {
     json(StatusCode::CREATED, &json!({ "link": link, "expires_at": end }))
 }
 
-/// Exchanges the code of a one-time link for a cookie, and leads to the page above.
+/// Exchanges the code of a one-time link for a cookie, and redirects the browser to
+/// [`ServerOptions::home`](crate::ServerOptions::home).
 pub(crate) fn sign_in(state: &State, parts: &Parts) -> Reply {
     let refused = || {
         Problem::new(Rule::OneTimeLink, "the link was used before, its time is over, or it never was one")

@@ -1,4 +1,5 @@
-//! The open questions of runs to people, with the records that the words of arguments come from; and their answers.
+//! The open questions of runs to people, with the sources of the arguments of calls; and the answers to the
+//! questions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,14 +18,14 @@ use crate::{
     request::Call,
 };
 
-/// The number of runs whose logs are read for one list, those with the oldest questions.
+/// The maximum number of runs whose logs are read for one list. Runs with the oldest questions come first.
 const RUNS: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApprovalsQuery {
     tenant: Option<TenantId>,
-    /// False to read no logs.
+    /// False to leave out the sources of arguments; then no logs are read.
     #[serde(default = "yes")]
     provenance: bool,
 }
@@ -37,7 +38,8 @@ const fn yes() -> bool {
 struct ApprovalBody<'a> {
     #[serde(flatten)]
     question: &'a PendingApproval,
-    /// The sources of its arguments; null if they were not looked for, or a log that they need cannot be read.
+    /// The sources of the call's arguments; null if they were not requested, or if a log that contains them
+    /// cannot be read.
     provenance: Option<Vec<ArgumentSource>>,
 }
 
@@ -56,8 +58,8 @@ pub(crate) async fn list(call: Call) -> Reply {
     json(StatusCode::OK, &json!({ "approvals": approvals }))
 }
 
-/// Returns the sources of the arguments of questions, by the ids of the questions, as far as the logs can be read. The
-/// logs of each run are read once.
+/// Returns the sources of the arguments in questions, by the id of the question. A question is missing if a log
+/// cannot be read. The logs of each run are read once.
 async fn find_sources(
     runs: &dyn RunService,
     questions: &[PendingApproval],
@@ -75,8 +77,8 @@ async fn find_sources(
     found
 }
 
-/// Reads the texts of the run that asks, and of the runs before it; `None` if a log cannot be read, since the earliest
-/// record with a text may be there.
+/// Reads the texts of the run that asks, and of the earlier runs that it continues. Returns `None` if a log
+/// cannot be read, since that log may contain the earliest record with a text.
 async fn texts_of(runs: &dyn RunService, question: &PendingApproval) -> Option<TextSources> {
     let mut log = log_of(runs, question.asker()).await?;
     if log.is_empty() {

@@ -1,4 +1,4 @@
-//! The audit of a run: the trail of its log, and the requests of this server that concerned it.
+//! The audit of a run: the trail from its log, and the requests to this server that concerned the run.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -28,9 +28,10 @@ const RUN: &str = "x-archon-run";
 struct AuditBody {
     #[serde(flatten)]
     trail: AuditTrail,
-    /// The writes that tokens sent for the run and its questions; null if the server keeps no log of requests.
+    /// The writes that holders of tokens sent for the run and its questions; null if the server keeps no log of
+    /// requests.
     requests: Option<Vec<LoggedRequest>>,
-    /// The damage of the log, after which it has no entries.
+    /// The damage of the run's log; the trail ends before the damage.
     damage: Option<String>,
 }
 
@@ -59,7 +60,7 @@ async fn requests(log: Arc<RequestLog>, trail: &AuditTrail) -> Result<Vec<Logged
     })
 }
 
-/// Returns a write as the log of requests has it.
+/// Returns the entry of a write for the log of requests.
 pub(crate) fn request_entry(
     state: &State,
     token: &Token,
@@ -87,8 +88,9 @@ pub(crate) fn request_entry(
 /// The status in the log of requests for a write whose client went away before the response began.
 const CLIENT_GONE: u16 = 499;
 
-/// A write to a mounted router. It ends when its client goes away, unlike a write to a route of the table, and is noted then,
-/// too: a run that it started may go on.
+/// A write to a mounted router. If the client disconnects, the write is cancelled, unlike a write to a route of
+/// [`ROUTES`](crate::ROUTES). The log of requests gets an entry even then, since a run that the write started
+/// may go on.
 pub(crate) struct MountedWrite {
     state: Arc<State>,
     token: Arc<Token>,
@@ -103,7 +105,8 @@ impl MountedWrite {
         Self { state: state.clone(), token: token.clone(), method, path, has_response: false }
     }
 
-    /// Returns the write with its response as the log of requests has it. Which run it concerned, only the response tells.
+    /// Returns the entry of a write with a response for the log of requests. Only the response says which run
+    /// the write concerned.
     pub(crate) fn entry_with(mut self, response: &Response) -> LoggedRequest {
         self.has_response = true;
         let target = response.headers().get(RUN).and_then(|run| run.to_str().ok());
@@ -141,8 +144,8 @@ impl Drop for MountedWrite {
     }
 }
 
-/// Adds a write to the log of requests, if the server keeps one. What was carried out is not refused because the log
-/// cannot be written.
+/// Adds a write to the log of requests, if the server keeps one. If that fails, the error is only logged, since
+/// the write was already carried out.
 pub(crate) async fn note(state: &State, request: LoggedRequest) {
     let Some(log) = state.options.request_log.clone() else { return };
     if let Err(error) = log.add(request).await {
@@ -150,13 +153,14 @@ pub(crate) async fn note(state: &State, request: LoggedRequest) {
     }
 }
 
-/// Returns the run or the question that the path of a request names, as its operation reads it: `%5F` in a path is `_`.
+/// Returns the id of the run or question in the path of a request, decoded as for the operation itself: `%5F`
+/// becomes `_`.
 pub(crate) async fn target(call: &mut Call, route: &Route) -> Option<String> {
     let name = route.path.split(['{', '}']).nth(1)?;
     call.parameter(name).await.ok()
 }
 
-/// Returns the run that a response says was started.
+/// Returns the id of the started run, from the header `Location` of the response.
 fn started_run(reply: &Reply) -> Option<String> {
     let started = reply.as_ref().ok()?.headers().get(LOCATION)?.to_str().ok()?;
     started.strip_prefix("runs/").map(str::to_owned)

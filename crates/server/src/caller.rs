@@ -1,4 +1,4 @@
-//! The token of a request to a router that is mounted behind the checks of a server.
+//! The caller of a mounted router: a router behind the checks of a server.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::{
     role::Role,
 };
 
-/// The holder of the access token of a request that passed [`Server::guarded`](crate::Server::guarded): an extension of
-/// the request.
+/// The holder of the access token of a request. [`Server::guarded`](crate::Server::guarded) adds this value to
+/// the extensions of each request that it admits.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<Token>);
 
@@ -27,9 +27,9 @@ impl Caller {
         self.0.role
     }
 
-    /// Returns the runs and memories that the token reaches. A mounted router that starts or shows runs uses no others.
-    /// A start counts for [`TokenLimits::starts_per_hour`](crate::TokenLimits::starts_per_hour), and is refused beyond it
-    /// with [`RunError::TooManyStarts`](archon_types::RunError::TooManyStarts).
+    /// Returns the runs and memories that the token reaches. A mounted router must use this scope to start or
+    /// show runs. A start counts for [`TokenLimits::starts_per_hour`](crate::TokenLimits::starts_per_hour); a
+    /// start above that limit fails with [`RunError::TooManyStarts`](archon_types::RunError::TooManyStarts).
     pub fn scope(&self) -> &Scope {
         &self.0.scope
     }

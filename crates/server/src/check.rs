@@ -1,5 +1,5 @@
-//! The checks of every request, in this order: host, origin, site, token, its limit of requests, the token itself
-//! where a cookie does not do, its role, and for a write the type of the body.
+//! The checks of every request, in this order: host, origin, site, token, the token's limit of requests, the
+//! header `Authorization` for routes that refuse cookies, the role, and for a write the content type.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use crate::{
     state::State,
 };
 
-/// Set by browsers: the relation of the page that sent the request to this server.
+/// The header in which a browser says if the page that sent the request is of this server, of the same site or
+/// of another site.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Checks that the request is for this server, and that no page of another site sent it.
@@ -62,7 +63,7 @@ pub(crate) fn check_token(state: &State, parts: &Parts, needs: Needs) -> Result<
     Ok(token)
 }
 
-/// Checks the type of the body of a write.
+/// Checks that a write has the content type `application/json`.
 pub(crate) fn check_body_type(parts: &Parts) -> Result<(), Problem> {
     if is_write(&parts.method) && !is_json(&parts.headers) {
         return Err(Problem::new(Rule::ContentType, "a write needs the content type application/json")
@@ -92,7 +93,7 @@ fn host(parts: &Parts) -> Option<&str> {
     }
 }
 
-/// Returns true if `origin` is that of the pages of `host`.
+/// Returns true if pages of `host` have this origin.
 fn is_origin_of(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))

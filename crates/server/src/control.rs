@@ -70,8 +70,8 @@ pub(crate) async fn resume(mut call: Call) -> Reply {
     json(StatusCode::ACCEPTED, &StartedBody::of(&started))
 }
 
-/// The place of a fork, which is the end of the run if neither `turns` nor `record` is set; a message, as a text or
-/// as blocks; and the agent whose configuration the fork has.
+/// The options of a fork. `turns` or `record` sets the place; without both, the fork begins at the end of the
+/// run. `text` or `content` is a message for the fork. `agent` is the agent whose configuration the fork gets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ForkBody {

@@ -1,5 +1,6 @@
-//! The cookie of a browser that came by a one-time link. It holds no token: it is sealed with the hash of the token, and
-//! ends with its time or when the token changes.
+//! The cookie of a browser that opened a one-time link. The cookie does not contain the token: it is an expiry
+//! time with an HMAC, whose key is the hash of the token. So it becomes invalid at that time, or when the token
+//! changes.
 
 use std::time::Duration;
 
@@ -8,9 +9,9 @@ use archon_types::Timestamp;
 use axum::http::{HeaderMap, header::COOKIE};
 use hmac_sha256::HMAC;
 
-/// The text that the seal begins with, so that it is a seal of nothing else.
+/// The beginning of the text in the HMAC of a cookie, so that no HMAC for another purpose is a valid cookie.
 const PURPOSE: &str = "archon cookie";
-/// The text that is sealed for the name of the cookie.
+/// The text whose HMAC is part of the cookie's name.
 const NAME: &str = "archon cookie name";
 
 /// The connection of a request, as an extension of the request. It is missing if another program serves the router.
@@ -20,8 +21,9 @@ pub(crate) struct Channel {
     pub(crate) is_encrypted: bool,
 }
 
-/// Returns the name of the cookies of a server with this first token. Browsers send a cookie to all ports of a host, so
-/// that two servers there need two names; and the next start of a server needs the same name.
+/// Returns the name of a server's cookies, which depends on the first token of the server. Browsers send a
+/// cookie to all ports of a host, so two servers on one host need different names. After a restart, the server
+/// must use the same name again.
 pub(crate) fn name(first: Option<&TokenHash>) -> String {
     match first {
         Some(token) => format!("archon-{}", hex(&HMAC::mac(NAME, token.bytes())[..4])),
@@ -34,7 +36,7 @@ pub(crate) fn value(token: &TokenHash, end: Timestamp) -> String {
     format!("{:x}.{}", end.as_millis(), hex(&seal(token, end)))
 }
 
-/// Returns true if `value` is the value of a cookie for this token that has not ended.
+/// Returns true if `value` is the value of a cookie for this token and has not expired.
 pub(crate) fn is_valid(value: &str, token: &TokenHash, now: Timestamp) -> bool {
     let Some((end, seal)) = value.split_once('.') else { return false };
     let (Ok(end), Some(seal)) = (u64::from_str_radix(end, 16), from_hex(seal)) else { return false };

@@ -1,4 +1,5 @@
-//! The runs of a token: each start and each fork counts for the limit of the token, also one by a mounted router.
+//! The run service of a token. It counts each start and each fork for the limit of the token, also those by a
+//! mounted router.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -25,7 +26,8 @@ impl CountedRuns {
         Self { runs, clock, starts: Mutex::new(starts) }
     }
 
-    /// Counts a start of a run, or a fork, which is a run of its own once it is resumed.
+    /// Counts a start or a fork of a run. Fails beyond the limit. A fork counts because it is a new run as soon
+    /// as somebody resumes it.
     fn count(&self) -> Result<(), RunError> {
         let now = self.clock.now();
         // A panic cannot leave the bucket half-changed: every change is one call.
@@ -34,7 +36,7 @@ impl CountedRuns {
     }
 }
 
-/// Passes calls on to the service behind.
+/// Passes calls on to the wrapped service.
 macro_rules! pass_on {
     ($life:lifetime: $(fn $name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)*) => {$(
         fn $name<$life>(&$life self, $($argument: $kind),*) -> BoxFuture<$life, Result<$output, RunError>> {

@@ -1,5 +1,5 @@
-//! The dashboard: a page for people, whose files are a part of the program. The files hold no data, so they need no token;
-//! what the page shows comes from the other routes.
+//! The dashboard: a web page for people. Its files are compiled into the program. They contain no data, so they
+//! need no token; the page gets its data from the other routes.
 
 use std::{
     io::Write as _,
@@ -40,7 +40,7 @@ macro_rules! files {
     };
 }
 
-/// All files of the page: those of the folder `dashboard` whose type a browser needs, one a line.
+/// All files of the page, one per line: the files of the folder `dashboard` whose type a browser needs.
 const FILES: &[File] = files! {
     "announce.js";
     "answers.js";
@@ -106,7 +106,7 @@ const FILES: &[File] = files! {
     "waterfall-scale.js";
 };
 
-/// The page, which refers to the other files.
+/// The HTML file of the page, which refers to the other files.
 const PAGE: &str = "index.html";
 
 /// The content security policy: files and data of this server only, no script or style within the page, no frames.
@@ -135,7 +135,8 @@ pub(crate) fn add_routes(mut router: Router, state: &Arc<State>) -> Router {
 struct Served {
     headers: HeaderMap,
     bytes: &'static [u8],
-    /// The file in gzip, from the first request on that accepts it.
+    /// The file in gzip, made at the first request that accepts gzip. The inner `None` means that the file
+    /// cannot be compressed.
     zipped: OnceLock<Option<Bytes>>,
 }
 
@@ -157,13 +158,13 @@ fn answer(state: &State, parts: &Parts, file: &Served) -> Response {
     response
 }
 
-/// Returns true if the browser has the file with this tag, or any.
+/// Returns true if the header `If-None-Match` of the request has the entity tag of the file, or `*`.
 fn is_known(request: &HeaderMap, file: &HeaderMap) -> bool {
     let tag = file.get(ETAG).and_then(|tag| tag.to_str().ok()).map(opaque);
     elements(request, IF_NONE_MATCH).any(|known| known == "*" || Some(opaque(known)) == tag)
 }
 
-/// Returns a tag without the sign of weak ones.
+/// Returns an entity tag without the prefix `W/` of weak tags.
 fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }

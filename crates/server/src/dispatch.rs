@@ -1,4 +1,4 @@
-//! The router: checks a request, lets its operation answer, and protects the response.
+//! The router: checks a request, calls the operation of its route, and adds security headers to the response.
 
 use std::sync::Arc;
 
@@ -71,7 +71,8 @@ async fn answer(state: Arc<State>, route: &'static Route, request: Request) -> R
     finish(if is_write { write(route, call).await } else { operate(route.operation, call).await })
 }
 
-/// Carries out a write and notes it. Its task goes on when the client goes away, because an effect may be there already.
+/// Carries out a write and adds it to the log of requests. This is a task of its own, which goes on if the
+/// client disconnects, because the write may have had an effect already.
 async fn write(route: &'static Route, mut call: Call) -> Reply {
     let task = tokio::spawn(async move {
         let (state, token) = (call.state.clone(), call.token.clone());
@@ -92,7 +93,8 @@ async fn write(route: &'static Route, mut call: Call) -> Reply {
     })
 }
 
-/// Passes a request that the checks admit to another router. It counts as an open stream until its response has ended.
+/// Checks a request and passes it to another router. The request counts as an open stream until its response
+/// has ended.
 async fn pass(state: Arc<State>, right: Right, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let checked = check_guarded(&state, right, &parts);
@@ -159,7 +161,8 @@ fn check(state: &State, needs: Needs, parts: &Parts) -> Result<Option<Arc<Token>
     }
 }
 
-/// Refuses a request for a route or a method that is not there. Who has no token does not learn which there are.
+/// Refuses a request for a route or a method that does not exist. The token is checked first, so that nobody
+/// without a token learns which routes exist.
 async fn refuse(state: Arc<State>, rule: Rule, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let path = parts.uri.path();

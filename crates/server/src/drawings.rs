@@ -9,13 +9,13 @@ use crate::{
     request::Call,
 };
 
-/// The number of spans of a timeline: as a default, and at most.
+/// The default and the maximum number of spans of a timeline.
 const SPANS: (usize, usize) = (5_000, 100_000);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TimelineQuery {
-    /// The number of spans, those that began last.
+    /// The number of spans to return; the spans that began last are returned.
     last: Option<usize>,
 }
 

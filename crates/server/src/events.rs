@@ -25,15 +25,15 @@ use crate::{
     state::State,
 };
 
-/// The pause before a browser connects again, in milliseconds, as the first line of a stream.
+/// The first line of a stream: the pause in milliseconds before a browser connects again.
 const RETRY: &str = "retry: 1000\n\n";
-/// A comment, which tells everything between that the connection is alive.
+/// A comment, which shows proxies that the connection is alive.
 const HEARTBEAT: &str = ": alive\n\n";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
-    /// The number of the last record that the client has. The header `Last-Event-ID` goes before it.
+    /// The sequence number of the last record that the client has. The header `Last-Event-ID` has precedence.
     after: Option<u64>,
     /// True to send the events of child runs, too.
     #[serde(default)]
@@ -71,7 +71,7 @@ pub(crate) async fn watch(mut call: Call) -> Reply {
     Ok(respond(feed))
 }
 
-/// Returns true if the log has records behind the record `after`, or damage at its end, which a watch tells.
+/// Returns true if the log has records after the record `after`, or has a damaged end. A watch reports both.
 async fn has_more(runs: &dyn RunService, run: &RunId, after: Option<u64>) -> Result<bool, RunError> {
     let last = runs.records_before(run, None, 1).await?;
     let is_behind = |record: &Arc<Record>| after.is_none_or(|after| record.seq > after);
@@ -110,9 +110,9 @@ struct Feed {
     after: Option<u64>,
     with_children: bool,
     phase: Phase,
-    /// The time of the last record, as far as this stream knows.
+    /// The time of the last record that this stream knows.
     written_at: Timestamp,
-    /// True if nothing came since the last watch began.
+    /// True if the current watch has not returned an event of the run yet.
     is_idle: bool,
     /// True if the last record that was sent is the outcome of the run.
     is_over: bool,
@@ -130,7 +130,7 @@ enum Phase {
 }
 
 impl Feed {
-    /// Returns the next text of the stream; `None` at its end.
+    /// Returns the next text of the stream: an event, or a comment after a pause. `None` at the end.
     async fn next(&mut self) -> Option<String> {
         let state = self.state.clone();
         let pause = state.clock.sleep_until(state.now() + state.options.heartbeat);
@@ -143,7 +143,8 @@ impl Feed {
         }
     }
 
-    /// Returns the next event. The future may be dropped and called again: a step that was begun is begun again.
+    /// Returns the next event. The future may be dropped before it is ready: the next call begins the
+    /// interrupted step again.
     async fn next_event(&mut self) -> Option<String> {
         loop {
             let event = match &mut self.phase {
@@ -190,7 +191,9 @@ impl Feed {
         }
     }
 
-    /// Looks whether the run has ended or goes on, and otherwise waits. Returns the last event if there is one.
+    /// Checks if the run has ended or goes on. If neither, waits for a change, at most for the time
+    /// [`ServerOptions::poll`](crate::ServerOptions::poll). Returns the last event of the stream if the run has
+    /// ended or cannot be read.
     async fn rest(&mut self) -> Option<String> {
         let head = match self.runs.get(&self.run).await {
             Ok(head) => head,
@@ -216,7 +219,8 @@ impl Feed {
         None
     }
 
-    /// Ends the stream of a run that has ended, or reads the records that were written since the last look.
+    /// Ends the stream of a run that has ended. If the log has records that were not sent yet, watches the run
+    /// again first.
     async fn end_of(&mut self, head: &RunHead) -> Option<String> {
         if !self.is_over {
             match has_more(&*self.runs, &self.run, self.after).await {
@@ -256,7 +260,7 @@ fn frame(id: Option<u64>, name: &str, data: &impl Serialize) -> String {
     }
 }
 
-/// Writes a server-sent event; `data` is JSON, which has no line breaks outside of its texts and none within.
+/// Writes a server-sent event. `data` is compact JSON, which contains no line breaks.
 fn text_frame(id: Option<u64>, name: &str, data: &str) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     format!("{id}event: {name}\ndata: {data}\n\n")

@@ -1,4 +1,5 @@
-//! The texts of the newest records. Many streams of a run send the same record, which is then written as text once.
+//! A cache of the texts of records that streams sent last. If many streams send the same record, it is written
+//! as text only once.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +18,8 @@ const LARGEST: usize = 64 * 1_024;
 pub(crate) struct Frames(Mutex<VecDeque<(Arc<Record>, Arc<str>)>>);
 
 impl Frames {
-    /// Returns the text of a record, which `write` makes if no other stream sent the same record lately.
+    /// Returns the text of a record: the cached text, or else the result of `write`, which is cached unless it
+    /// is too large.
     pub(crate) fn text(&self, record: &Arc<Record>, write: impl FnOnce() -> String) -> String {
         let known = self.lock().iter().rev().find(|(known, _)| Arc::ptr_eq(known, record)).cloned();
         if let Some((_, text)) = known {

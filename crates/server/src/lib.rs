@@ -1,9 +1,11 @@
 //! Runs over HTTP: a router of JSON and server-sent events over a [`RunService`](archon_types::RunService).
 //!
-//! A [`Server`] gives an axum `Router`, which a program mounts in its own or passes to [`serve`]. Requests use the same run
-//! service as every other part of the program, so all clients of a run see the same log.
+//! [`Server::router`] returns an axum `Router`. A program mounts it in its own router, or passes it to
+//! [`serve`]. Requests use the same run service as every other part of the program, so all clients of a run see
+//! the same log.
 //!
-//! Use this crate without the facade to offer the runs of a service of your own over HTTP.
+//! Use this crate without the facade to offer the runs of your own [`RunService`](archon_types::RunService)
+//! over HTTP.
 //!
 //! # Routes
 //!
@@ -38,19 +40,20 @@
 //! | `end` | | `{"status": …}`: the run has ended |
 //! | `failure` | | a problem document; the stream cannot go on |
 //!
-//! A browser sends the last id back as `Last-Event-ID` and gets each record after it once; `?after=SEQ` does the same. If the
-//! run has ended and no record is left, the status is 204, so that a browser does not connect again. The stream of a
-//! suspended run stays open, and goes on with the run. `?children=true` adds the events of child runs, which have no id. A
-//! comment is sent every 15 seconds.
+//! A browser that connects again sends the last id as `Last-Event-ID`, and gets each later record once;
+//! `?after=SEQ` does the same. If the run has ended and the client has all records, the status is 204, so that
+//! a browser does not connect again. The stream of a suspended run stays open, and sends the next events once
+//! the run is resumed. `?children=true` adds the events of child runs, which have no id. After 15 seconds
+//! without an event (`ServerOptions::heartbeat`) a comment is sent.
 //!
 //! *Invariants*
 //!
 //! - No request reaches a run without a token, also on the loopback interface.
-//! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused, whatever address the server
-//!   listens at.
+//! - A request with a foreign `Host` or `Origin`, or from a page of another site, is refused, at every address
+//!   at which the server listens.
 //! - A write has the content type `application/json`, which a page of another site cannot send without CORS.
-//! - A write to a route of the table is carried out and noted, also if its client goes away. One to a mounted router is noted
-//!   then, too.
+//! - A write to a route of this table is carried out, and added to the log of requests, even if its client
+//!   disconnects. A write to a mounted router is then cancelled, but it is added to the log of requests too.
 //! - A slow watcher loses no record, and slows neither the run nor another watcher.
 //! - Every refused request says which rule refused it.
 //!
@@ -127,7 +130,7 @@ pub use access::{AccessToken, Scope, TokenLimits};
 pub use archon_http_access::{AllowedHosts, ConnectionOptions, Listener};
 #[cfg(feature = "tls")]
 pub use archon_http_access::{TlsError, TlsIdentity};
-/// The library of the router, in the version that fits.
+/// The web framework `axum`, in the version whose `Router` this crate uses.
 pub use axum;
 pub use caller::Caller;
 pub use openapi::OPENAPI;

@@ -10,7 +10,7 @@ use crate::{
     request::Call,
 };
 
-/// The number of memories of a page: as a default, and at most.
+/// The default and the maximum number of memories on a page.
 const PAGE: (usize, usize) = (50, 500);
 
 #[derive(Deserialize)]
@@ -19,7 +19,7 @@ struct MemoriesQuery {
     /// The collection, with the collections within it.
     collection: Option<Collection>,
     key: Option<String>,
-    /// The words to search; then there is one page only.
+    /// The words to search for. A search returns only one page.
     text: Option<String>,
     limit: Option<usize>,
     after: Option<u64>,
@@ -51,7 +51,7 @@ pub(crate) async fn list(call: Call) -> Reply {
     json(StatusCode::OK, &json!({ "memories": entries, "next": next }))
 }
 
-/// Removes the vector, which tells a person nothing.
+/// Removes the vector of an entry, since people cannot read it.
 fn without_vector(mut entry: MemoryEntry) -> MemoryEntry {
     entry.embedding = None;
     entry

@@ -1,4 +1,5 @@
-//! The OpenAPI document of the routes. It is kept by hand, and a test compares it with the table of routes.
+//! The OpenAPI document of the routes. The document is written by hand; a test compares it with the table of
+//! routes.
 
 /// The OpenAPI 3.1 document of [`ROUTES`](crate::ROUTES), as JSON.
 pub const OPENAPI: &str = include_str!("../openapi.json");

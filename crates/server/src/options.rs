@@ -32,11 +32,11 @@ pub struct ServerOptions {
     pub max_body: usize,
     /// Maximum time until the body of a request has arrived. Default 30 s.
     pub body_time: Duration,
-    /// The pause after which a stream of events without an event sends a comment, so that nothing between takes the
-    /// connection for dead. Default 15 s.
+    /// The time without an event after which a stream of events sends a comment, so that no proxy closes the
+    /// connection. Default 15 s.
     pub heartbeat: Duration,
-    /// The interval in which a stream of a suspended run looks whether another process has resumed the run. What this
-    /// server resumes, the stream learns at once. Default 1 s.
+    /// The interval at which the stream of a suspended run checks if another process has resumed the run. If
+    /// this server resumes the run, the stream goes on at once. Default 1 s.
     pub poll: Duration,
     /// The time for which a one-time link is valid. Default 10 minutes.
     pub link_time: Duration,
@@ -46,13 +46,13 @@ pub struct ServerOptions {
     pub cookie_time: Duration,
     /// True to serve the dashboard: a page at `/`, and its files below `/dashboard/`. Default false.
     pub dashboard: bool,
-    /// True if browsers reach the server by `https`: then the cookie has the attribute `Secure`. Default false. Over TLS of
-    /// the server itself the cookie has it always.
+    /// True if browsers reach the server by `https`: then cookies have the attribute `Secure`. Default false.
+    /// If the server itself uses TLS, cookies always have this attribute.
     pub secure_cookie: bool,
-    /// The file in which each write of a token is noted, for an audit. Default: none, and then the requests are in the log
-    /// of the program (`tracing`) only.
+    /// The file to which each write is appended, for an audit. Default: none; then writes are only in the log
+    /// of the program (`tracing`).
     pub request_log: Option<Arc<RequestLog>>,
-    /// Ends all streams of events when it fires. Default: a token that nothing else holds.
+    /// The cancellation token that ends all streams of events. Default: a new token.
     pub end: CancellationToken,
 }
 
@@ -79,21 +79,21 @@ impl ServerOptions {
     /// Sets the maximum size of the body of a request in bytes.
     pub fn with_max_body(self, bytes: usize) -> Self { self.max_body = bytes }
 
-    /// Sets the pause after which a stream of events without an event sends a comment.
+    /// Sets the time without an event after which a stream of events sends a comment.
     pub fn with_heartbeat(self, pause: Duration) -> Self { self.heartbeat = pause }
 
     /// Sets the address of the page to which a one-time link leads.
     pub fn with_home(self, address: impl Into<String>) -> Self { self.home = address.into() }
 
-    /// Sets the token that ends all streams of events.
+    /// Sets the cancellation token that ends all streams of events.
     pub fn with_end(self, end: CancellationToken) -> Self { self.end = end }
 }
 }
 
 impl ServerOptions {
-    /// Serves the dashboard: a page on which people watch runs and answer their questions. It is at `/` of the router, where
-    /// a one-time link leads to by default; its files need no token, since they hold no data. The page is for a router that
-    /// is not nested below a path.
+    /// Serves the dashboard: a page on which people watch runs and answer their questions. The page is at `/`
+    /// of the router, to which one-time links lead by default. Its files need no token, since they contain no
+    /// data. The page works only if the router is not nested below a path.
     pub fn with_dashboard(mut self) -> Self {
         self.dashboard = true;
         self
@@ -105,7 +105,7 @@ impl ServerOptions {
         self
     }
 
-    /// Notes each write of a token in a file.
+    /// Appends each write to a file, for an audit.
     pub fn with_request_log(mut self, log: RequestLog) -> Self {
         self.request_log = Some(Arc::new(log));
         self

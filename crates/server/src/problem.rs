@@ -13,7 +13,8 @@ use axum::{
 };
 use serde_json::json;
 
-/// The rule that refused a request, or the failure behind it. The code is stable; it ends the `type` of the document.
+/// The rule that refused a request, or the kind of a failure. Its code is stable, and is the end of `type` in
+/// the problem document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     Host,
@@ -119,7 +120,7 @@ impl Problem {
         Self { rule, detail: detail.into(), advice: None, run: None, retry_after: None }
     }
 
-    /// Returns the problem of a request that names an agent which is not registered: the request must be changed.
+    /// Returns the problem of a request that names an unknown agent. The client must change the request.
     pub(crate) fn unknown_agent(error: &RunError) -> Self {
         let advice = "name one of the registered agents, and the kind of its runs: GET /v1/agents lists them";
         Self::new(Rule::Refused, error.to_string()).advise(advice)

@@ -39,7 +39,8 @@ pub(crate) fn empty(status: StatusCode) -> Response {
     response
 }
 
-/// Adds the headers that every response has: nothing of it is a page, in a frame, in a cache or for another site.
+/// Adds the headers that every response has, unless it has them already. Browsers must not cache the response,
+/// run scripts from it, show it in a frame, or give it to another site.
 pub(crate) fn protect(headers: &mut HeaderMap) {
     for (name, value) in [
         (CACHE_CONTROL, "no-store"),

@@ -1,4 +1,4 @@
-//! The log of requests: which token sent which write, in a file that only grows.
+//! The log of requests: an append-only file with all writes and the tokens that sent them.
 
 use std::{
     collections::HashSet,
@@ -11,13 +11,13 @@ use std::{
 use archon_types::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A file with a line of JSON for each write that a token sent, also to a mounted router: the time, the name and the role
-/// of the token, the method, the path, the run or the question, and the status. A line is on the storage medium before the
-/// response is sent. A write to a mounted router whose client went away before the response began has the status 499 and
-/// no run.
+/// A file with a line of JSON for each write that a token sent, also to a mounted router: the time, the name
+/// and the role of the token, the method, the path, the run or the question, and the status. A line is synced
+/// before the response is sent. If the client disconnects before a mounted router responds, the line has the
+/// status 499 and no run.
 ///
-/// The file grows without a limit. To begin a new one, stop the server and move the file away; an audit shows what is in
-/// the current file. Only one server may write a file.
+/// The file grows without a limit. To begin a new file, stop the server and move the file away; an audit then
+/// shows only the requests in the new file. Two servers must not write to the same file.
 #[derive(Debug)]
 pub struct RequestLog {
     path: PathBuf,
@@ -105,12 +105,12 @@ pub(crate) struct LoggedRequest {
     pub(crate) role: String,
     pub(crate) method: String,
     pub(crate) path: String,
-    /// The run or the question of the path, or the run that was started; of a mounted router, the run that its response
-    /// names.
+    /// The id of the run or question in the path, or of the run that the request started. For a mounted router,
+    /// the id of the run that its response names. `None` if there is none.
     pub(crate) target: Option<String>,
-    /// The status of the response; 499 if the client of a mounted router went away before it began.
+    /// The status of the response; 499 if the client disconnected before a mounted router responded.
     pub(crate) status: u16,
-    /// The rule that refused the request.
+    /// The code of the rule that refused the request; `None` if it was not refused.
     pub(crate) rule: Option<String>,
 }
 
@@ -124,7 +124,7 @@ fn ends_with_newline(file: &mut File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// Does work that waits for a disk in a thread that may wait.
+/// Runs `work` on a thread that may block.
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

@@ -21,7 +21,7 @@ pub struct Route {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Needs {
-    /// Nothing but an allowed host and origin.
+    /// Only an allowed host and origin; no token.
     Nothing,
     /// Any token.
     Token,
@@ -68,7 +68,7 @@ const READ_LOGS: Needs = Needs::Right(Right::ReadLogs);
 const OPERATE: Needs = Needs::Right(Right::Operate);
 const ADMINISTER: Needs = Needs::Right(Right::Administer);
 
-/// All routes, except for the files of the dashboard. The OpenAPI document has the same.
+/// All routes, except for the files of the dashboard. The OpenAPI document describes the same routes.
 pub static ROUTES: [Route; 27] = [
     get("/v1/runs", MONITOR, Operation::ListRuns),
     post("/v1/runs", OPERATE, Operation::StartRun),

@@ -19,9 +19,9 @@ use crate::{
     role::Right,
 };
 
-/// The number of runs of a page: as a default, and at most.
+/// The default and the maximum number of runs on a page.
 const PAGE: (usize, usize) = (50, 500);
-/// The number of records of a page: as a default, and at most.
+/// The default and the maximum number of records on a page.
 const RECORDS: (usize, usize) = (1_000, 100_000);
 /// The maximum length of an idempotency key in bytes.
 const LONGEST_KEY: usize = 255;
@@ -80,7 +80,7 @@ pub(crate) async fn delete(mut call: Call) -> Reply {
 struct RecordsQuery {
     after: Option<u64>,
     before: Option<u64>,
-    /// The number of records at the end of the log.
+    /// The number of records to return from the end of the log. Cannot be combined with `after` or `before`.
     last: Option<usize>,
     limit: Option<usize>,
 }
@@ -88,9 +88,10 @@ struct RecordsQuery {
 #[derive(Serialize)]
 struct RecordsBody<'a> {
     records: &'a [Arc<Record>],
-    /// The sequence number after which the next page begins, of pages from the beginning on.
+    /// The value of `after` for the next page; null on the last page, and on pages that are read backwards.
     next: Option<u64>,
-    /// The sequence number before which the page before ends, of pages from the end back.
+    /// The value of `before` for the previous page; null on the first page, and on pages that are read
+    /// forwards.
     previous: Option<u64>,
     damage: Option<String>,
 }
@@ -117,8 +118,8 @@ pub(crate) async fn records(mut call: Call) -> Reply {
     json(StatusCode::OK, &RecordsBody { records, next, previous: None, damage })
 }
 
-/// Returns the records after the record `after`. If they are more than `limit`, it returns one more than `limit`, and reads
-/// no others.
+/// Returns the records after the record `after`. If there are more than `limit`, returns `limit + 1` records
+/// and reads no others.
 async fn page_after(
     runs: &dyn RunService,
     run: &RunId,
@@ -235,7 +236,7 @@ pub(crate) fn message(text: Option<String>, content: Vec<Content>) -> Result<Age
     }
 }
 
-/// Returns the idempotency key, which may stand in quotes.
+/// Returns the idempotency key without the quotes that it may have.
 fn key(call: &Call) -> Result<Option<String>, Problem> {
     let Some(key) = call.header("idempotency-key")? else { return Ok(None) };
     let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
@@ -256,7 +257,7 @@ fn statuses(names: Option<&str>) -> Result<Vec<RunStatus>, Problem> {
         .collect()
 }
 
-/// Writes the place of a run in the list as text.
+/// Formats the position of a run in the list as text.
 fn cursor(place: &RunPlace) -> String {
     format!("{}-{}", place.updated_at.as_millis(), place.run)
 }
@@ -269,7 +270,7 @@ fn place(cursor: &str) -> Result<RunPlace, Problem> {
     read().ok_or_else(|| Problem::new(Rule::Query, "after: it is not the `next` of a page"))
 }
 
-/// The query of a list of which only the tenant can be chosen.
+/// The query of a list that has only the parameter `tenant`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TenantQuery {

@@ -26,8 +26,8 @@ use crate::cookie::Channel;
 pub struct ServeOptions {
     /// The limits of the connections.
     pub connections: ConnectionOptions,
-    /// True if a proxy with TLS is between other machines and the server, so that an address beyond the loopback
-    /// interface is allowed. Default false.
+    /// True if other machines reach the server only through a proxy with TLS. Then the server may listen at an
+    /// address that other machines reach. Default false.
     pub behind_proxy: bool,
     /// The certificate and the key with which the server encrypts its connections; `None` for connections without TLS,
     /// which is the default.
@@ -42,14 +42,15 @@ impl ServeOptions {
         self
     }
 
-    /// Allows an address beyond the loopback interface, because a proxy with TLS is before the server.
+    /// Allows an address that other machines reach. Use this only if a proxy with TLS is in front of the
+    /// server.
     pub fn with_proxy(mut self) -> Self {
         self.behind_proxy = true;
         self
     }
 
-    /// Encrypts the connections with this certificate, which also allows an address beyond the loopback interface. The
-    /// cookies of browsers get the attribute `Secure`.
+    /// Encrypts the connections with this certificate. This also allows an address that other machines reach,
+    /// and gives the cookies of browsers the attribute `Secure`.
     ///
     /// ```
     /// use archon_server::{ServeOptions, TlsError, TlsIdentity};
@@ -89,7 +90,7 @@ pub enum ServeError {
     /// A token has no secret, so that everybody would have its role.
     #[error("the token {0:?} has a blank secret; set it to a random text of at least 16 bytes")]
     BlankToken(String),
-    /// A link was wanted for a token that the server does not have.
+    /// The server has no token with this name, so no link can be made for it.
     #[error("the server has no token with the name {0:?}; use the name of one of its tokens")]
     UnknownToken(String),
     /// The operating system has no random numbers.
@@ -100,11 +101,12 @@ pub enum ServeError {
     Address(#[from] io::Error),
 }
 
-/// Serves clients that connect to `listener` until `end` fires. Then no new connection is accepted, streams of events end,
-/// and requests under way get [`ConnectionOptions::grace`]. Runs are left as they are: the next start of the program
-/// resumes them ([`StartRuns::resume_unfinished`](archon_types::StartRuns::resume_unfinished)).
+/// Serves clients that connect to `listener` until `end` fires. Then no new connection is accepted, streams of
+/// events end, and open requests get the time [`ConnectionOptions::grace`] to finish. Runs are left as they
+/// are: the next start of the program resumes them
+/// ([`StartRuns::resume_unfinished`](archon_types::StartRuns::resume_unfinished)).
 ///
-/// Pass the token [`Server::end`](crate::Server::end), so that streams of events end, too.
+/// Pass the cancellation token [`Server::end`](crate::Server::end) as `end`, so that streams of events end too.
 ///
 /// # Errors
 /// The address is reachable from other machines, and neither [`ServeOptions::behind_proxy`] nor a certificate is set.

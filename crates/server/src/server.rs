@@ -37,8 +37,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Creates a server that is reached by these hosts, for the holders of these tokens. Requests without a
-    /// token are refused.
+    /// Creates a server for the holders of `tokens`. The host of each request must be one of `hosts`. Requests
+    /// without a token are refused.
     pub fn new(
         hosts: AllowedHosts,
         tokens: impl IntoIterator<Item = AccessToken>,
@@ -53,8 +53,9 @@ impl Server {
         Self { state: Arc::new(state) }
     }
 
-    /// Returns the router. Mount it in another router with `nest`, since it answers every path that it does not know; the
-    /// other router then needs no checks for these paths. Behind a proxy, the proxy must pass on the header `Host`.
+    /// Returns the router. Mount it in another router with `nest`, because the returned router has a fallback
+    /// that answers every unknown path. The other router needs no checks for the nested paths. Behind a proxy,
+    /// the proxy must pass on the header `Host`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -74,11 +75,13 @@ impl Server {
         dispatch::router(&self.state)
     }
 
-    /// Puts the checks of this server before another router: host, origin, token with this right, its limits of requests
-    /// and of open streams, of which each request is one until its response has ended, and for a write with a body its
-    /// type. So routers that are mounted beside this one share its tokens. A request that
-    /// passes has the extension [`Caller`](crate::Caller), and its response gets the headers of
-    /// [`router`](Self::router), as far as it does not set them itself.
+    /// Puts the checks of this server before another router, so that the router uses the same tokens. The
+    /// checks are: host, origin, a token with `right`, the token's limit of requests, its limit of open
+    /// streams, and the content type of a write with a body. Each request counts as an open stream until its
+    /// response has ended.
+    ///
+    /// An admitted request has the extension [`Caller`](crate::Caller). Its response gets the security headers
+    /// of [`router`](Self::router) that it does not set itself.
     ///
     /// ```
     /// use archon_server::{Caller, Right, Server, axum::{Extension, Router, routing::get}};
@@ -96,16 +99,16 @@ impl Server {
         dispatch::guarded(&self.state, router, right)
     }
 
-    /// Returns the scope of the first token of this name, for a service behind [`guarded`](Self::guarded) that exists
-    /// before its first request. Each start of a run in it counts for the limit of the token, as in that of a
-    /// [`Caller`](crate::Caller).
+    /// Returns the scope of the first token with this name; `None` if there is no such token. This is for a
+    /// router behind [`guarded`](Self::guarded) that needs a scope before the first request. Each start of a
+    /// run in this scope counts for the limit of the token, as in the scope of a [`Caller`](crate::Caller).
     pub fn scope(&self, name: &str) -> Option<&Scope> {
         self.state.tokens.iter().find(|token| token.name == name).map(|token| &token.scope)
     }
 
-    /// Returns the path and query of a link that signs a browser in, once, as the first token of this name: the browser
-    /// gets a cookie. A router that is mounted below a path needs this path before it. The holder of a token gets a link for it
-    /// by `POST /v1/links`.
+    /// Creates a link that signs a browser in once, with a cookie for the first token with this name. Returns
+    /// the path and query of the link. If the router is nested below a path, put that path before them. The
+    /// holder of a token can also get a link with `POST /v1/links`.
     ///
     /// # Errors
     /// There is no token of this name, or the operating system has no random numbers.
@@ -115,7 +118,7 @@ impl Server {
         self.state.create_link(token).map(|(link, _)| link).map_err(ServeError::Random)
     }
 
-    /// Returns the token that ends the streams of events; see [`ServerOptions::end`].
+    /// Returns the cancellation token that ends the streams of events; see [`ServerOptions::end`].
     pub fn end(&self) -> &CancellationToken {
         &self.state.options.end
     }

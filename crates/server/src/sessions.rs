@@ -1,4 +1,4 @@
-//! Sessions: the conversations that runs belong to.
+//! Sessions: a list, and the messages of one session.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::{
     runs::TenantQuery,
 };
 
-/// The number of runs whose sessions are listed: as a default, and at most.
+/// The default and the maximum number of runs that are read for a list of sessions.
 const RUNS: (usize, usize) = (500, 5_000);
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ struct SessionsQuery {
     runs: Option<usize>,
 }
 
-/// A session, as its newest run shows it.
+/// A session in the list, with the status of its newest run.
 #[derive(Debug, PartialEq, Serialize)]
 struct SessionHead {
     session: SessionId,
@@ -38,7 +38,7 @@ struct SessionHead {
     runs: usize,
 }
 
-/// Lists the sessions of the newest runs, the one that was last written first.
+/// Lists the sessions of the newest runs, last written first.
 pub(crate) async fn list(call: Call) -> Reply {
     let query: SessionsQuery = call.query()?;
     let mut filter = RunFilter::all().top_level();
@@ -55,7 +55,7 @@ pub(crate) async fn messages(mut call: Call) -> Reply {
     json(StatusCode::OK, &json!({ "messages": messages }))
 }
 
-/// Groups runs, the last written first, by tenant and session.
+/// Groups runs by tenant and session. `heads` must be ordered, last written first.
 fn sessions(heads: Vec<RunHead>) -> Vec<SessionHead> {
     let mut places = HashMap::new();
     let mut sessions: Vec<SessionHead> = Vec::new();

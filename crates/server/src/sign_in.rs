@@ -10,10 +10,11 @@ use archon_types::{Secret, Timestamp};
 
 use crate::cookie::hex;
 
-/// The maximum number of codes of a token that wait; the one of the token that ends first makes room.
+/// The maximum number of unused codes of a token. A further code replaces the code of this token that expires
+/// first.
 const MOST: usize = 20;
 
-/// The unused codes, by the index of their token.
+/// The unused codes, by the first part of the code.
 #[derive(Debug, Default)]
 pub(crate) struct Codes(Mutex<HashMap<String, Waiting>>);
 
@@ -44,7 +45,8 @@ impl Codes {
         Ok(code)
     }
 
-    /// Uses a code up, and returns the index of its token; `None` if the code is wrong, was used or has ended.
+    /// Removes a code, so that it cannot be used again, and returns the index of its token. Returns `None` if
+    /// the code is wrong, was used or has expired.
     pub(crate) fn take(&self, code: &str, now: Timestamp) -> Option<usize> {
         let (id, secret) = code.split_once('.')?;
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

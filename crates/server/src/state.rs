@@ -17,7 +17,7 @@ pub(crate) struct State {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: ServerOptions,
     pub(crate) frames: Frames,
-    /// The number of requests that changed a run, for streams of runs that rest.
+    /// The number of writes so far. A change wakes the streams of runs that no process works on.
     pub(crate) changes: watch::Sender<u64>,
 }
 
@@ -26,15 +26,14 @@ impl State {
         self.clock.now()
     }
 
-    /// Returns the path and query of a link that signs a browser in, once, as the token with this index; and the end of its
-    /// time.
+    /// Creates a one-time link for the token with this index. Returns its path and query, and its expiry time.
     pub(crate) fn create_link(&self, token: usize) -> Result<(String, Timestamp), getrandom::Error> {
         let end = self.now() + self.options.link_time;
         let code = self.codes.create(token, end)?;
         Ok((format!("{SIGN_IN}?code={code}"), end))
     }
 
-    /// Wakes the streams of runs that rest.
+    /// Wakes the streams of runs that are suspended or that no process works on.
     pub(crate) fn note_change(&self) {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }

@@ -16,7 +16,7 @@ use crate::{
     request::Call,
 };
 
-/// The number of runs that are added up: as a default, and at most.
+/// The default and the maximum number of runs that are added up.
 const RUNS: (usize, usize) = (50, 500);
 
 /// The use of one run.
@@ -33,7 +33,7 @@ struct RunUsage {
     cost_micros: Option<u64>,
     /// The tokens and the money of its child runs.
     child_spending: Spending,
-    /// True if the numbers are those of the run's outcome. Else they are added up from the answers so far.
+    /// True if the numbers come from the run's outcome; false if they are the sums of the answers so far.
     is_final: bool,
 }
 
@@ -49,11 +49,12 @@ pub(crate) async fn of_run(mut call: Call) -> Reply {
 struct UsageQuery {
     session: Option<SessionId>,
     tenant: Option<TenantId>,
-    /// The number of runs, the last written first.
+    /// The number of runs to add up; the runs that were written last are used.
     limit: Option<usize>,
 }
 
-/// Adds up the runs that a filter finds. Child runs are part of the runs that called them.
+/// Adds up the usage of the runs that match a filter. The usage of child runs is included in the run that
+/// called them.
 pub(crate) async fn of_runs(call: Call) -> Reply {
     let query: UsageQuery = call.query()?;
     let limit = query.limit.unwrap_or(RUNS.0).clamp(1, RUNS.1);

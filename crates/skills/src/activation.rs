@@ -7,7 +7,7 @@ use crate::{AllowedTools, SkillError, SkillLevel};
 /// The name of the tool that activates a skill.
 pub const ACTIVATE_SKILL: &str = "activate_skill";
 
-/// The deepest chain of skills that activate each other, from 0.
+/// The default maximum depth of a chain of skills that activate each other. The first skill of a chain has depth 0.
 pub(crate) const MAX_DEPTH: u32 = 3;
 
 /// A request to activate a skill in a conversation.
@@ -36,27 +36,28 @@ pub struct SkillActivationRequest {
     pub conversation_id: String,
     /// The run in which the skill is active. Default: the empty id, for a loop without runs.
     pub run: RunId,
-    /// The words of the person that the skill is for; empty if there are none.
+    /// The person's request that the skill is activated for, such as `for version 1.2`; empty if there is none.
     pub user_request: String,
-    /// The conversation so far, for programs that decide about a request. Activation does not read it.
+    /// The conversation so far, for programs that check a request before they pass it on. Activation does not read
+    /// it.
     pub conversation_history: Vec<Message>,
     /// The parts of the skill to load. Default: level 2, the instructions.
     pub load_level: SkillLevel,
-    /// The number of skills above this one in the chain.
+    /// The number of skills that led to this one: 0 if no other skill asks for it.
     pub activation_depth: u32,
     /// The greatest allowed depth. Default: 3, so that a chain has at most four skills.
     pub max_depth: u32,
     /// The names of the skills that led to this one, the outermost first.
     pub activation_chain: Vec<String>,
-    /// The one who wants the skill. Default: the model.
+    /// The party that requests the skill. Default: the model.
     pub activator: SkillActivator,
     /// The time of the request.
     pub at: Timestamp,
-    /// The turn of the run whose call is the request.
+    /// The command of the turn whose tool call is this request; `None` if no tool call made the request.
     pub(crate) turn: Option<CommandId>,
 }
 
-/// The one who wants a skill.
+/// The party that requests a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SkillActivator {
     /// The model, with the tool `activate_skill`.
@@ -86,7 +87,7 @@ impl SkillActivationRequest {
         }
     }
 
-    /// Sets the skills that led to this one, and with them the depth.
+    /// Sets the names of the skills that led to this one, and sets the depth to their number.
     pub fn with_activation_chain(mut self, chain: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.activation_chain = chain.into_iter().map(Into::into).collect();
         self.activation_depth = u32::try_from(self.activation_chain.len()).unwrap_or(u32::MAX);
@@ -96,7 +97,7 @@ impl SkillActivationRequest {
 
 archon_types::setters! {
 impl SkillActivationRequest {
-    /// Sets the ids of the activation, for logs.
+    /// Sets the id of the activation, for logs.
     pub fn with_activation_id(self, id: impl Into<String>) -> Self { self.activation_id = id.into() }
 
     /// Sets the id of the conversation, for logs.
@@ -105,7 +106,7 @@ impl SkillActivationRequest {
     /// Sets the run in which the skill is active.
     pub fn with_run(self, run: impl Into<RunId>) -> Self { self.run = run.into() }
 
-    /// Sets the words of the person that the skill is for.
+    /// Sets the person's request that the skill is activated for.
     pub fn with_user_request(self, request: impl Into<String>) -> Self { self.user_request = request.into() }
 
     /// Sets the parts of the skill to load.
@@ -114,7 +115,7 @@ impl SkillActivationRequest {
     /// Sets the greatest allowed depth.
     pub fn with_max_depth(self, depth: u32) -> Self { self.max_depth = depth }
 
-    /// Sets who wants the skill.
+    /// Sets the party that requests the skill.
     pub fn with_activator(self, activator: SkillActivator) -> Self { self.activator = activator }
 
     /// Sets the time of the request.
@@ -139,18 +140,20 @@ impl SkillActivationRequest {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SkillActivationResult {
-    /// The messages, in order. All of them belong into the conversation, or none.
+    /// The messages for the conversation, in order. Add either all of them or none.
     pub messages: Vec<SkillMessage>,
     /// The effects while the skill is active; `None` after an error.
     pub context_modifier: Option<SkillModifier>,
-    /// True if the skill is active now.
+    /// True if the activation succeeded. The skill is active now, except after
+    /// [`SkillConversations::for_message`](crate::SkillConversations::for_message): then it becomes active in the run
+    /// that receives the message.
     pub success: bool,
-    /// The reason if it is not.
+    /// The reason why the activation failed; `None` after a success.
     pub error: Option<SkillError>,
-    /// The mark with which a message brings the activation into the run that receives it; `None` after an error. See
-    /// [`SkillConversations::for_message`](crate::SkillConversations::for_message).
+    /// The mark to put on a person's message: it activates the skill in the run that receives the message. `None`
+    /// after an error. See [`SkillConversations::for_message`](crate::SkillConversations::for_message).
     pub mark: Option<ToolMark>,
-    /// True if the messages have the instructions, which the conversation did not have before.
+    /// True if the messages contain the instructions, because the conversation did not have them before.
     pub(crate) brings_instructions: bool,
 }
 
@@ -159,13 +162,13 @@ impl SkillActivationResult {
         Self { error: Some(error), ..Self::default() }
     }
 
-    /// Returns the messages that the model reads, as one text: all of them.
+    /// Returns all messages as one text for the model.
     pub fn text_for_model(&self) -> String {
         let texts: Vec<&str> = self.messages.iter().map(|message| message.content.as_str()).collect();
         texts.join("\n\n")
     }
 
-    /// Returns the texts that a person sees.
+    /// Returns the visible messages as one text for a person.
     pub fn text_for_person(&self) -> String {
         let is_visible = |message: &&SkillMessage| message.visibility == SkillVisibility::Visible;
         let texts: Vec<&str> =
@@ -200,11 +203,11 @@ impl SkillMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkillMessageKind {
-    /// The name of the skill, and what it is for.
+    /// The name of the skill, and the person's request that the skill is activated for.
     Metadata,
     /// The instructions.
     Instruction,
-    /// The tools and the model while the skill is active.
+    /// The tools that may be called and the model that is used while the skill is active.
     Permissions,
 }
 
@@ -221,7 +224,8 @@ pub enum SkillVisibility {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillModifier {
-    /// The tools of the skill; `None` for no limit. With several active skills, a call must be allowed by each.
+    /// The tools that may be called; `None` for no limit. If several skills are active, each of them must allow a
+    /// call.
     pub allowed_tools: Option<AllowedTools>,
     /// The model to use; `None` for no change.
     pub model: Option<String>,

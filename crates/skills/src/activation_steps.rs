@@ -1,4 +1,4 @@
-//! The steps of an activation, which change no conversation: the checks, and the result.
+//! The steps of an activation that do not change the conversation: the checks of the request, and the result.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ fn check_chain(request: &SkillActivationRequest) -> Result<(), SkillError> {
     }
 }
 
-/// Returns the result of an activation. If `is_loaded`, the conversation has the instructions.
+/// Returns the result of an activation. `is_loaded` is true if the conversation already has the instructions: then
+/// the messages do not repeat them.
 ///
 /// # Errors
 /// The instructions cannot be read, or have changed since they were trusted.

@@ -1,16 +1,17 @@
-//! An active skill, and its mark in the log: the limits that were in force, so that a later process needs no skill to keep
-//! them.
+//! An active skill, and its mark in the log. The mark contains the limits of the skill, so that a later process can
+//! enforce them even if the skill no longer exists.
 
 use archon_types::{Json, RunId, Timestamp, ToolMark};
 use serde_json::json;
 
 use crate::{ACTIVATE_SKILL, AllowedTools, Skill, SkillActivationRequest};
 
-/// The text that takes the place of a secret in the log. In a rule, its `*` would match more calls.
+/// The text that replaces a secret in the log. A rule with this text is dropped, because its `*` would match more
+/// calls than the original rule.
 const REDACTED: &str = "****";
 
-/// A skill that is active in a conversation, with the limits that it had when it was activated: a later change of its
-/// file does not change them, not even after a resume.
+/// A skill that is active in a conversation, with its limits at the time of the activation. Later changes of the
+/// skill's file do not change these limits, not even after a resume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActiveSkill {
@@ -52,7 +53,8 @@ impl ActiveSkill {
         ToolMark::new(ACTIVATE_SKILL, seen)
     }
 
-    /// Reads the object of a mark: the run and its active skill. Limits that are not understood allow nothing.
+    /// Reads the content of a mark: the run and the active skill. Rules that cannot be read allow nothing. Returns
+    /// `None` if the mark names no skill.
     pub(crate) fn of_mark(seen: &Json) -> Option<(RunId, Self)> {
         let text = |key: &str| seen.get(key).and_then(Json::as_str);
         let texts = |list: &Json| -> Vec<String> {

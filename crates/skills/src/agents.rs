@@ -19,10 +19,10 @@ pub use problem::AgentFileProblem;
 
 use crate::skill_file;
 
-/// The most files of a folder.
+/// The maximum number of files that are read from one folder.
 const MOST_FILES: usize = 200;
 
-/// Agents from files, by name. A name that is loaded again replaces the earlier agent, with a warning.
+/// Agents from files, by name. If a name is loaded again, the later agent replaces the earlier one, with a warning.
 ///
 /// ```
 /// use archon_skills::AgentFiles;
@@ -47,8 +47,8 @@ impl AgentFiles {
         Self::default()
     }
 
-    /// Loads the files `*.md` of folders, which a person trusts. Later folders override earlier ones. A folder that does
-    /// not exist has no files. Symbolic links in the folders are not followed, and folders in them are not searched.
+    /// Loads the files `*.md` in folders that a person trusts. Later folders override earlier ones. A folder that
+    /// does not exist has no files. Symbolic links in the folders are not followed, and subfolders are not searched.
     ///
     /// A file that describes no agent is left out with a warning. At most 200 files of a folder are read.
     pub fn load<P: AsRef<Path>>(dirs: impl IntoIterator<Item = P>) -> Self {
@@ -107,8 +107,8 @@ impl AgentFiles {
         }
     }
 
-    /// Adds the agents, warnings and untrusted files of `later`. Of two agents with the same name, that of `later` stays,
-    /// with a warning.
+    /// Adds the agents, warnings and untrusted files of `later`. If both have an agent with the same name, the agent
+    /// of `later` is kept, with a warning.
     pub fn merge(&mut self, later: Self) {
         self.warnings.extend(later.warnings);
         self.untrusted.extend(later.untrusted);
@@ -144,8 +144,9 @@ impl AgentFiles {
         &self.warnings
     }
 
-    /// Returns the project's files that wait for a person's trust. Show each to a person, then remember its path and its
-    /// digest.
+    /// Returns the project's files that no person has trusted yet. Show each file to a person. If the person trusts
+    /// the file, store its path and its digest, and accept them in the `is_trusted` of the next
+    /// [`discover`](Self::discover).
     pub fn untrusted(&self) -> &[Arc<AgentFile>] {
         &self.untrusted
     }

@@ -3,7 +3,7 @@
 
 use archon_types::Subject;
 
-/// Names that other programs give to the tools of ours.
+/// The names of other programs' tools, each with the name of our tool that does the same.
 const ALIASES: [(&str, &str); 11] = [
     ("Bash", "bash"),
     ("Read", "read_file"),
@@ -37,8 +37,8 @@ const ALIASES: [(&str, &str); 11] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedTools(Vec<String>);
 
-/// Compares calls with rules that have a pattern, such as `bash(git:*)`. The facade's tools have such a matcher:
-/// `Permissions`.
+/// Decides if rules with a pattern, such as `bash(git:*)`, allow a call. The crate `archon` has a matcher that reads
+/// such rules like permission rules.
 ///
 /// ```
 /// use archon_skills::RuleMatcher;
@@ -55,19 +55,19 @@ pub struct AllowedTools(Vec<String>);
 /// }
 /// ```
 pub trait RuleMatcher: Send + Sync {
-    /// Returns true if every part of the call of `tool` is allowed by at least one of the rules, all of which name
-    /// the tool. Must return false for a call or a rule that it does not understand.
+    /// Returns true if each part of the call of `tool` is allowed by at least one of the rules. All of these rules
+    /// are about `tool`. An implementation must return false for a call or a rule that it does not understand.
     fn allows(&self, rules: &[&str], tool: &str, subject: &Subject) -> bool;
 }
 
 impl AllowedTools {
-    /// Creates a list of rules, one each.
+    /// Creates a list of rules. Each text is one rule.
     pub fn new<'r>(rules: impl IntoIterator<Item = &'r str>) -> Self {
         let rules = rules.into_iter().map(str::trim).filter(|rule| !rule.is_empty());
         Self(rules.map(with_our_name).collect())
     }
 
-    /// Reads rules with spaces or commas between them. Spaces in brackets belong to a rule.
+    /// Parses rules that are separated by spaces or commas. Spaces and commas in brackets belong to a rule.
     pub fn parse(text: &str) -> Self {
         let mut depth = 0_usize;
         let is_separator = |c: char| {
@@ -86,7 +86,7 @@ impl AllowedTools {
         &self.0
     }
 
-    /// Returns true if a rule is about this tool, so that some calls of it may be allowed.
+    /// Returns true if a rule is about this tool, so that the rules may allow some calls of it.
     pub fn names_tool(&self, tool: &str) -> bool {
         self.0.iter().any(|rule| is_about(rule, tool))
     }

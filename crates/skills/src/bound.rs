@@ -6,9 +6,9 @@ use archon_types::{Context, PermissionBound, Permit, RunId, Subject, ToolSpec};
 
 use crate::SkillConversation;
 
-/// A permission bound that denies calls which an active skill of a conversation does not allow, and otherwise decides
-/// as the bound above. It can only restrict: set it as [`Context::permission_bound`] of the conversation's run, and
-/// child runs have it, too.
+/// A permission bound that enforces the limits of a run's active skills: it denies each call that one of them does
+/// not allow, and leaves all other calls to the bound above. So it can only restrict. Set it as
+/// [`Context::permission_bound`] of the run; then it also applies to child runs.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -26,7 +26,8 @@ pub struct SkillBound {
 }
 
 impl SkillBound {
-    /// Creates the bound of a run of a conversation, below another bound.
+    /// Creates the bound for a run of a conversation. `above` decides about the calls that the active skills allow;
+    /// without `above`, these calls are allowed.
     pub fn new(
         conversation: Arc<SkillConversation>,
         run: RunId,

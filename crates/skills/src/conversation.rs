@@ -13,9 +13,9 @@ use crate::{
     SkillError, SkillSet, activation_steps,
 };
 
-/// The skills of one conversation. A skill is active in the run that activated it, which a person's next message ends.
-/// The conversation owns the lock that makes an activation atomic: of two activations
-/// of one skill at the same time, one brings the instructions.
+/// The skills of one conversation. A skill is active only in the run that activated it, so it is no longer active in
+/// the run of the person's next message. Activation is atomic: if one skill is activated twice at the same time, only
+/// one of the results contains the instructions.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -57,7 +57,8 @@ struct State {
     metrics: SkillMetrics,
 }
 
-/// A run and the command of its turn; no command for a turn of an earlier process, and for a person.
+/// A turn: its run and its command. The command is `None` if a person's message or an earlier process brought the
+/// instructions.
 type Turn = (RunId, Option<CommandId>);
 
 /// Counts of activations.
@@ -66,7 +67,7 @@ type Turn = (RunId, Option<CommandId>);
 pub struct SkillMetrics {
     /// The number of activations that succeeded.
     pub activations: u64,
-    /// The number of these that found the instructions in the conversation already.
+    /// The number of successful activations whose instructions were already in the conversation.
     pub repeated: u64,
     /// The number of activations that were refused or failed.
     pub refused: u64,
@@ -98,20 +99,23 @@ impl SkillMetrics {
 }
 
 impl SkillConversation {
-    /// Creates a conversation in which no skill is active. Rules with patterns, such as `bash(git:*)`, allow nothing.
+    /// Creates a conversation in which no skill is active. Rules with patterns, such as `bash(git:*)`, allow nothing
+    /// until [`with_matcher`](Self::with_matcher) sets a matcher.
     pub fn new(skills: Arc<SkillSet>) -> Self {
         Self { skills, matcher: None, state: Mutex::default() }
     }
 
-    /// Sets what compares calls with rules that have patterns.
+    /// Sets the matcher that decides about rules with patterns, such as `bash(git:*)`.
     pub fn with_matcher(self, matcher: Arc<dyn RuleMatcher>) -> Self {
         Self { matcher: Some(matcher), ..self }
     }
 
-    /// Activates a skill. The messages have the instructions unless the conversation has them already.
+    /// Activates a skill. The messages of the result contain the instructions, unless the conversation already has
+    /// them.
     ///
-    /// Nothing changes if the activation fails: for an unknown skill, for a skill that only a person can activate, for
-    /// a skill that is in its own chain, for a chain that is too long, and for a file that cannot be read.
+    /// The activation fails and changes nothing if the skill is unknown, if only a person can activate it, if it is
+    /// in its own chain, if the chain is too long, if a file cannot be read, or if the folder has changed since a
+    /// person trusted it.
     pub fn activate(&self, request: &SkillActivationRequest) -> SkillActivationResult {
         let mut state = self.state();
         match self.try_activate(&mut state, request) {
@@ -139,9 +143,10 @@ impl SkillConversation {
         Ok(result)
     }
 
-    /// Restores an activation from the object of its [mark](SkillActivationResult::mark), for instance one that an earlier
-    /// process made: the conversation has the instructions. The limits are those that the skill had when it was activated,
-    /// also if its file has changed or is gone since.
+    /// Restores an activation, for instance of an earlier process, from `seen`, the content of its
+    /// [mark](SkillActivationResult::mark). The skill is active in its run again, and the conversation counts as
+    /// having the instructions. The limits are those at the time of the activation, even if the skill's file has
+    /// changed or no longer exists.
     pub fn restore(&self, seen: &Json) {
         let Some((run, active)) = ActiveSkill::of_mark(seen) else { return };
         let mut state = self.state();
@@ -154,14 +159,14 @@ impl SkillConversation {
         self.state().active.remove(run);
     }
 
-    /// Tells that the instructions of a skill are no longer in the conversation, so that the next activation brings
+    /// Records that the instructions of a skill are no longer in the conversation, so that the next activation adds
     /// them again.
     pub fn forget_instructions(&self, skill: &str) {
         self.state().loaded.remove(skill);
     }
 
-    /// Forgets the instructions of a skill like [`forget_instructions`](Self::forget_instructions), unless a call of
-    /// this turn has brought them: its result is not in the context window yet.
+    /// Does the same as [`forget_instructions`](Self::forget_instructions), unless a tool call of this turn added the
+    /// instructions: the result of such a call is not in the context window yet, but will be.
     pub(crate) fn forget_unless_of(&self, run: &RunId, turn: Option<CommandId>, skill: &str) {
         let is_of_turn = |(of, by): &Turn| of == run && turn.is_some() && *by == turn;
         let mut state = self.state();
@@ -175,10 +180,11 @@ impl SkillConversation {
         self.state().of(run).to_vec()
     }
 
-    /// Returns the chain of a skill that this skill asks for: the skill itself and those that led to it.
+    /// Returns the activation chain for a skill that the active skill `skill` asks for: the skills that led to
+    /// `skill`, then `skill` itself.
     ///
     /// # Errors
-    /// [`SkillError::CallerNotActive`].
+    /// [`SkillError::CallerNotActive`] if `skill` is not active in the run.
     pub fn chain_below(&self, run: &RunId, skill: &str) -> Result<Vec<String>, SkillError> {
         let state = self.state();
         let active = state.of(run).iter().rev().find(|active| active.name == skill);
@@ -186,12 +192,13 @@ impl SkillConversation {
         Ok(active.activation_chain.iter().cloned().chain([skill.to_owned()]).collect())
     }
 
-    /// Returns the model that the newest active skill of a run names, if one does.
+    /// Returns the model of the newest active skill of a run that names a model; `None` if no active skill names one.
     pub fn model(&self, run: &RunId) -> Option<String> {
         self.state().of(run).iter().rev().find_map(|active| active.model.clone())
     }
 
-    /// Returns true if some calls of this tool may be allowed, so that its definition belongs into a request of the run.
+    /// Returns true if the active skills of the run may allow some calls of this tool, so that requests of the run
+    /// should define the tool.
     pub fn offers_tool(&self, run: &RunId, tool: &str) -> bool {
         self.blocker_by(run, tool, |tools| tools.names_tool(tool)).is_none()
     }
@@ -201,9 +208,10 @@ impl SkillConversation {
         self.state().of(run).iter().any(|active| active.allowed_tools.is_some())
     }
 
-    /// Returns the name of the first active skill of a run that does not allow this call, if there is one. Each active
-    /// skill with a list of tools must allow it, so that a further skill never allows more. Tools that only serve the
-    /// conversation are not limited: `activate_skill`, `tool_search`, `cleanup_tool_call`.
+    /// Returns the name of the first active skill of a run that does not allow this call; `None` if all of them allow
+    /// it. Each active skill with a list of tools must allow a call, so a further active skill never allows more. The
+    /// tools `activate_skill`, `tool_search` and `cleanup_tool_call` are never limited, because they only serve the
+    /// conversation.
     pub fn blocker(&self, run: &RunId, tool: &str, subject: &Subject) -> Option<String> {
         self.blocker_by(run, tool, |tools| tools.allows(tool, subject, self.matcher.as_deref()))
     }
@@ -221,7 +229,9 @@ impl SkillConversation {
     /// Reads a text file of a skill whose instructions the conversation has.
     ///
     /// # Errors
-    /// [`SkillError::NotActive`] for another skill; else as [`Skill::read_file`](crate::Skill::read_file), also for a file that is not text.
+    /// [`SkillError::Unknown`] if there is no such skill; [`SkillError::NotActive`] if the conversation does not have
+    /// its instructions; [`SkillError::Unreadable`] if the file is not UTF-8 text; otherwise the errors of
+    /// [`Skill::read_file`](crate::Skill::read_file).
     pub fn read_file(&self, skill: &str, name: &str) -> Result<String, SkillError> {
         let skill = self.skills.find(skill)?;
         if !self.state().loaded.contains_key(&skill.name) {

@@ -1,4 +1,4 @@
-//! The conversations of an agent by their sessions.
+//! The conversations of an agent, one for each session.
 
 use std::{
     collections::HashMap,
@@ -12,12 +12,12 @@ use crate::{
     SkillSet, activation_steps,
 };
 
-/// The most conversations that are kept while nobody uses them.
+/// The default maximum number of kept conversations. A conversation that is in use is never dropped.
 const MOST: usize = 1_000;
 
-/// The skills of an agent and its conversations, each by its session. At most 1,000 are kept; the one that was used the
-/// longest time ago is dropped first, but never one that a run holds. A dropped conversation is restored from the
-/// results of the tool when its session goes on.
+/// The skills of an agent, and its conversations, one for each session. At most 1,000 conversations are kept: before
+/// another one is added, the least recently used one is dropped, but never one that a run holds. When the session of a
+/// dropped conversation continues, the results of the tool `activate_skill` in the session restore the conversation.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct SkillConversations {
 #[derive(Default)]
 struct Held {
     by_session: HashMap<SessionId, (u64, Arc<SkillConversation>)>,
-    /// Counts uses, to find the conversation that was used the longest time ago.
+    /// The number of uses so far, to find the least recently used conversation.
     uses: u64,
     /// The counts of dropped conversations, and of activations for messages.
     counts: SkillMetrics,
@@ -78,9 +78,10 @@ impl SkillConversations {
         conversation
     }
 
-    /// Returns the activation of a skill by a message of a person. Nothing is active yet: give the message the
-    /// [text](SkillActivationResult::text_for_model) and the [mark](SkillActivationResult::mark) of the result. The skill is
-    /// then active in the run that receives the message, in whichever process, and again when that run is resumed.
+    /// Prepares the activation of a skill by a person's message. The skill is not active yet: put the
+    /// [text](SkillActivationResult::text_for_model) and the [mark](SkillActivationResult::mark) of the result into
+    /// the message. The skill becomes active in the run that receives the message, in any process, and again when
+    /// that run is resumed.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -115,8 +116,9 @@ impl SkillConversations {
         Ok(result)
     }
 
-    /// Restores an active skill from a result of the tool `activate_skill`, or from that of a message's
-    /// [mark](SkillActivationResult::mark), when a session is resumed.
+    /// Restores an active skill, for instance when a session is resumed. `result` is a result of the tool
+    /// `activate_skill`, or a result that the run makes from a message's [mark](SkillActivationResult::mark). Other
+    /// results change nothing.
     pub fn recall(&self, session: &SessionId, result: &ToolResult) {
         if let Some(seen) = result.metadata.get(metadata::SEEN) {
             self.of(session).restore(seen);
@@ -138,16 +140,16 @@ impl SkillConversations {
 
 archon_types::setters! {
 impl SkillConversations {
-    /// Sets what compares calls with rules that have patterns.
+    /// Sets the matcher that decides about rules with patterns, such as `bash(git:*)`.
     pub fn with_matcher(self, matcher: Arc<dyn RuleMatcher>) -> Self { self.matcher = Some(matcher) }
 
-    /// Sets the most conversations that are kept.
+    /// Sets the maximum number of conversations that are kept. Default 1,000.
     pub fn with_most(self, most: usize) -> Self { self.most = most }
 }
 }
 
 impl Held {
-    /// Drops the conversation that was used the longest time ago, of those that nobody else holds.
+    /// Drops the least recently used conversation that nobody else holds.
     fn drop_oldest(&mut self) {
         let idle =
             self.by_session.iter().filter(|(_, (_, conversation))| Arc::strong_count(conversation) == 1);

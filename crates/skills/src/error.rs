@@ -9,21 +9,21 @@ pub enum SkillError {
     /// No skill has this name.
     #[error("there is no skill `{name}`; {advice}")]
     Unknown {
-        /// The wanted name.
+        /// The requested name.
         name: String,
-        /// The names to choose from.
+        /// A suggestion: the most similar name, or all names.
         advice: String,
     },
     /// The skill has `disable-model-invocation`, so that a model cannot activate it.
     #[error("the skill `{0}` can be activated only by the user; ask the user to send /{0}")]
     OnlyByPerson(String),
-    /// The skill would activate itself, directly or through others. The text has the chain.
+    /// The skill would activate itself, directly or through other skills. Contains the chain of names.
     #[error("Circular dependency detected: {0}")]
     Circular(String),
-    /// The chain of skills that activate each other is too long.
+    /// The chain of skills that activate each other is too long. Contains the maximum depth.
     #[error("Maximum skill activation depth ({0}) exceeded")]
     TooDeep(u32),
-    /// The skill that is said to ask for this one is not active.
+    /// The skill that the request names as its caller is not active.
     #[error("the skill `{0}` is not active, so it cannot ask for another skill; leave `called_by` out")]
     CallerNotActive(String),
     /// A file cannot be read.
@@ -42,7 +42,7 @@ pub enum SkillError {
         "`{0}` is not a path inside the folder of the skill; give a relative path without `..` and without links"
     )]
     Outside(String),
-    /// The skill must be active before its files are read.
+    /// The skill is not active, so its files cannot be read.
     #[error("the skill `{0}` is not active; activate it before you read its files")]
     NotActive(String),
 }

@@ -1,5 +1,6 @@
-//! The fields of a frontmatter, read leniently: a skill that was written for another program is loaded if it has a
-//! description, and each doubt is a warning.
+//! Reads the fields of a frontmatter leniently: a skill that was written for another program is loaded if it has a
+//! description, and a doubtful value is only a warning. But a skill whose `allowed-tools` are not understood is left
+//! out.
 
 use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
@@ -22,7 +23,8 @@ pub(crate) struct Fields {
     pub(crate) disable_model_invocation: bool,
 }
 
-/// Reads the fields. The problems are warnings if there are fields; else the last one is the reason.
+/// Reads the fields, and returns all problems. If the fields are returned, the problems are warnings. If they are
+/// `None`, the last problem is the reason.
 pub(crate) fn read(yaml: &str, file: &Path) -> (Option<Fields>, Vec<SkillProblem>) {
     let mut reader = Reader { file, problems: Vec::new() };
     let fields = reader.fields(yaml);
@@ -125,7 +127,8 @@ impl Reader<'_> {
         Some(text)
     }
 
-    /// Returns a text that is not empty.
+    /// Returns the text of a field; `None` if the field is absent, empty, or not a text. If it is not a text, adds a
+    /// warning.
     fn text(&mut self, root: &Node, field: &str, kind: SkillProblemKind) -> Option<String> {
         let (key, value) = root.entry(field)?;
         let Some(text) = value.text() else {
@@ -152,8 +155,8 @@ impl Reader<'_> {
         metadata
     }
 
-    /// Returns the tools, or `None` within if all are allowed. A skill whose limit is not understood is left out,
-    /// because without it the skill could do more than its author meant.
+    /// Returns the allowed tools: `Some(None)` if all tools are allowed, `None` if the list cannot be understood.
+    /// Then the skill is left out, because without the list it could do more than its author meant.
     fn allowed_tools(&mut self, root: &Node) -> Option<Option<AllowedTools>> {
         let Some((key, value)) = either(root, "allowed-tools", "allowed_tools") else { return Some(None) };
         let list = match &value.value {
@@ -195,8 +198,8 @@ impl Reader<'_> {
 /// The warning about values that were read as if they were in quotes.
 pub(crate) const QUOTED: &str = "a value with a colon must be in quotes; it was read as if it were";
 
-/// Parses the YAML; if that fails, with quotes around values that have a colon. Then there is also the line of the first
-/// problem.
+/// Parses the YAML. If that fails, puts quotes around values that contain a colon, parses again, and also returns the
+/// line of the first problem.
 pub(crate) fn parse_lenient(yaml: &str) -> Result<(Node, Option<usize>), yaml::Failed> {
     let failed = match yaml::parse(yaml, Dialect::Lenient) {
         Ok(root) => return Ok((root, None)),
@@ -214,7 +217,7 @@ fn either<'n>(root: &'n Node, name: &str, other: &str) -> Option<(&'n Node, &'n 
     root.entry(name).or_else(|| root.entry(other))
 }
 
-/// Puts values that have a colon and a space, and are not in quotes, in quotes.
+/// Puts quotes around values that contain a colon and a space, or end with a colon, and have no quotes yet.
 fn quote_colons(yaml: &str) -> Cow<'_, str> {
     let lines: Vec<Cow<'_, str>> = yaml.split_inclusive('\n').map(quoted_line).collect();
     match lines.iter().any(|line| matches!(line, Cow::Owned(_))) {

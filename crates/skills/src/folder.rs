@@ -9,20 +9,20 @@ use std::{
 
 use crate::{SkillError, skill_file};
 
-/// The most files and folders of a skill that are listed.
+/// The maximum number of files and folders of a skill that are listed.
 const MOST_LISTED: usize = 5_000;
-/// The most files and folders of a folder that is hashed.
+/// The maximum number of files and folders in a folder that is hashed.
 const MOST_HASHED: usize = 1_000;
-/// The most bytes of the files of a folder that is hashed.
+/// The maximum total size of the files in a folder that is hashed, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
-/// The folders inside of each other that are looked at.
+/// The maximum depth of nested folders.
 const DEEPEST: usize = 16;
-/// Folders that are written by tools and have nothing for a model.
+/// The names of folders that development tools write. They have nothing for a model to read, so they are skipped.
 pub(crate) const SKIPPED: [&str; 4] = [".git", "node_modules", "__pycache__", ".venv"];
 
-/// Something in a folder.
+/// A file, a symbolic link, or anything else in a folder except a subfolder.
 struct Entry {
-    /// The path below the folder, with `/`.
+    /// The path relative to the folder, with `/` between its parts.
     name: String,
     path: PathBuf,
     kind: EntryKind,
@@ -35,7 +35,8 @@ enum EntryKind {
     Other,
 }
 
-/// A folder as it was hashed, with its files in memory: what is read from here is what has the hash.
+/// A hashed folder, with the contents of its files in memory. Whoever reads them here gets exactly the contents that
+/// were hashed.
 pub(crate) struct HashedFolder {
     pub(crate) hash: String,
     /// The content of each file by its path below the folder, with `/`.
@@ -53,7 +54,8 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
     files.map(|entry| entry.name).filter(|name| name != skill_file::SKILL_FILE).collect()
 }
 
-/// Returns the path of a file that a relative path names.
+/// Returns the full path of the file `name` in a folder. Fails if the path leads out of the folder or through a
+/// symbolic link, or if nothing exists at the path.
 pub(crate) fn inside(folder: &Path, name: &str) -> Result<PathBuf, SkillError> {
     let outside = || SkillError::Outside(name.to_owned());
     let parts: Vec<Component<'_>> = Path::new(name).components().collect();
@@ -73,15 +75,16 @@ pub(crate) fn inside(folder: &Path, name: &str) -> Result<PathBuf, SkillError> {
     Ok(path)
 }
 
-/// Returns the path of a file below its folder, with `/`, as the hashed folder has it.
+/// Returns the path of a file relative to the folder, with `/` between its parts, like the keys of
+/// `HashedFolder::files`.
 pub(crate) fn name_below(folder: &Path, file: &Path) -> String {
     let parts = file.strip_prefix(folder).unwrap_or(file).components();
     let names: Vec<_> = parts.map(|part| part.as_os_str().to_string_lossy()).collect();
     names.join("/")
 }
 
-/// Returns the SHA-256 of a folder in hexadecimal digits: of the path and the content of each file, and of the path
-/// and the target of each symbolic link. It changes with every change that a skill could make use of.
+/// Returns the SHA-256 of a folder's content in hexadecimal digits. It covers the path and the content of each file,
+/// and the path and the target of each symbolic link, so it changes with every change that could affect the skill.
 ///
 /// # Errors
 /// A file cannot be read, or the folder has more than 1,000 files and folders, or files of more than 16 MiB.
@@ -122,7 +125,8 @@ pub(crate) fn load(folder: &Path) -> io::Result<HashedFolder> {
     Ok(loaded)
 }
 
-/// Reads a file, and takes its size from the room that is left.
+/// Reads a file, and subtracts its size from `room`, the number of bytes that may still be read. Fails if the file is
+/// larger than `room`.
 fn read_within(file: &Path, room: &mut u64) -> io::Result<Vec<u8>> {
     let (content, is_whole) = skill_file::read(file, *room)?;
     if !is_whole {
@@ -135,7 +139,7 @@ fn read_within(file: &Path, room: &mut u64) -> io::Result<Vec<u8>> {
 /// The files of a folder and of those below it, in the order of their names.
 struct Walk<'w> {
     skipped: &'w [&'w str],
-    /// The most files and folders.
+    /// The maximum number of files and folders; more are an error.
     most: usize,
     count: usize,
     entries: Vec<Entry>,

@@ -1,17 +1,18 @@
-//! Agent skills: folders with instructions and files, which an agent loads when a task needs them. The format is that
-//! of <https://agentskills.io>. And agents from files: Markdown with YAML, each the description of an agent.
+//! Loads skills and agent files. A skill is a folder with instructions and files, which an agent loads when a task
+//! needs them, in the format of <https://agentskills.io>. An agent file is a Markdown file with YAML that describes
+//! an agent.
 //!
 //! Use this crate alone to load, check and list skills for an agent loop of your own; it needs no agent.
 //!
 //! *Invariants*
 //!
 //! - A conversation gets the instructions of a skill once.
-//! - A further active skill never allows a call that was not allowed before, and the limits of an active skill hold until
-//!   its run ends, whatever becomes of its file.
+//! - Activating another skill never allows a call that was not allowed before. The limits of an active skill hold
+//!   until its run ends, even if the file of the skill is changed or deleted.
 //! - Nothing outside of a skill's folder is read, and no symbolic link below the given folders is followed.
 //! - A project's skill is loaded, and its instructions are read, only while its folder has the hash that a person
 //!   trusted. The same holds for a project's agent file.
-//! - An agent file only takes tools away.
+//! - An agent file can only take tools away from those of the main agent.
 //!
 //! # Example
 //!

@@ -4,14 +4,14 @@ use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
 use crate::SkillProblemKind;
 
-/// The most characters of a name.
+/// The maximum number of characters of a name.
 pub(crate) const NAME: usize = 64;
-/// The most characters of a description.
+/// The maximum number of characters of a description.
 pub(crate) const DESCRIPTION: usize = 1024;
-/// The most characters of a compatibility note.
+/// The maximum number of characters of a compatibility note.
 pub(crate) const COMPATIBILITY: usize = 500;
 
-/// Returns the problems of a name that is not empty, for a skill in a folder with this name.
+/// Returns the problems of a skill's name, which must not be empty. `folder` is the name of the skill's folder.
 pub(crate) fn name_problems(name: &str, folder: &str) -> Vec<(SkillProblemKind, String)> {
     let name: String = name.nfkc().collect();
     let mut problems = Vec::new();

@@ -10,13 +10,13 @@ use crate::{
     scan, skill_file, skill_file::SKILL_FILE,
 };
 
-/// The folders of skills below a home folder and below a project, the weakest first.
+/// The folders with skills, relative to a home folder or a project. Later folders override earlier ones.
 const FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".archon/skills"];
 
 /// The places of skills: `.archon/skills`, `.agents/skills` and `.claude/skills` in a person's home folder and in a
 /// project.
 ///
-/// The skills of a project override those of the person. At each of the two, `.archon` overrides `.agents`, and that
+/// Skills of the project override skills of the person. In both, `.archon` overrides `.agents`, and `.agents`
 /// overrides `.claude`.
 ///
 /// ```
@@ -52,7 +52,8 @@ impl SkillPlaces {
     /// Sets the folder of the project.
     pub fn with_project(self, root: impl Into<PathBuf>) -> Self { self.project = Some(root.into()) }
 
-    /// Sets the folders to look for at each place, as relative paths, the weakest first.
+    /// Sets the folders that are searched in the home folder and in the project, as relative paths. Later folders
+    /// override earlier ones.
     pub fn with_folders(self, folders: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.folders = folders.into_iter().map(Into::into).collect()
     }
@@ -60,11 +61,12 @@ impl SkillPlaces {
 }
 
 impl SkillSet {
-    /// Loads the skills of the places. A project's skill is loaded only if `trust` knows the present content of its
-    /// folder; the others are in [`untrusted`](Self::untrusted), each with a warning. A folder with more than 1,000 files
-    /// and folders, or files of more than 16 MiB, is left out with a warning.
+    /// Loads the skills of the places. A project's skill is loaded only if `trust` trusts the present content of its
+    /// folder. The other skills of the project are in [`untrusted`](Self::untrusted), each with a warning. A
+    /// project's skill with more than 1,000 files and folders, or with files of more than 16 MiB together, is left
+    /// out with a warning.
     ///
-    /// The sources are `user:` and `project:` with the folder, such as `user:.agents/skills`.
+    /// The source of a skill is `user:` or `project:` and the folder, such as `user:.agents/skills`.
     pub fn discover(places: &SkillPlaces, trust: &dyn SkillTrust) -> Self {
         let mut set = Self::new();
         for folder in &places.folders {
@@ -100,7 +102,8 @@ fn of_project(root: &Path, folder: &str, trust: &dyn SkillTrust) -> SkillSet {
     set
 }
 
-/// Adds the skill in a folder of a project, if a person trusts the content of the folder that was read.
+/// Adds the skill in a folder of a project if a person trusts the content of the folder. Otherwise adds it to the
+/// untrusted skills, with a warning.
 fn add_of_project(set: &mut SkillSet, folder: &Path, source: &str, trust: &dyn SkillTrust) {
     let file = folder.join(SKILL_FILE);
     let loaded = match folder::load(folder) {

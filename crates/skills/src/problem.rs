@@ -16,7 +16,7 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillProblem {
-    /// The file, or the folder if no file is to blame.
+    /// The file, or the folder if the problem is not in a single file.
     pub file: PathBuf,
     /// The line in the file, from 1; 1 also for a problem of the whole file.
     pub line: usize,
@@ -48,7 +48,7 @@ pub enum SkillProblemKind {
     Description,
     /// The compatibility note is not a text, or too long.
     Compatibility,
-    /// A field of a program, such as `allowed-tools`, has a value that is not understood.
+    /// Another field, such as `allowed-tools`, has a value that is not understood.
     Field,
     /// Two skills have the same name.
     Conflict,
@@ -56,7 +56,7 @@ pub enum SkillProblemKind {
     Link,
     /// There are too many folders, or they are too deep.
     Limit,
-    /// A project's skill that no person has trusted in its present form.
+    /// No person has trusted the project's skill in its present form.
     Untrusted,
 }
 

@@ -7,15 +7,15 @@ use std::{
 
 use crate::{SkillProblem, folder::SKIPPED, problem::SkillProblemKind as Kind, skill_file::SKILL_FILE};
 
-/// The deepest folder that is searched; those directly below the start have the depth 1.
+/// The maximum depth of a searched folder. Folders directly below the start have depth 1.
 const DEEPEST: usize = 6;
-/// The most folders that are searched.
+/// The maximum number of searched folders.
 const MOST_FOLDERS: usize = 2_000;
 
-/// The most files and folders directly in a folder that is searched.
+/// The maximum number of files and folders directly in one folder. A folder with more is not searched.
 const MOST_ENTRIES: usize = 10_000;
 
-/// The folders of skills, and the problems of the search.
+/// The folders with skills that a search found, and the problems of the search.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) folders: Vec<PathBuf>,
@@ -103,7 +103,8 @@ impl Found {
         self.search(folder, depth);
     }
 
-    /// Warns of a link that a person may have meant as a skill.
+    /// Adds a warning for a symbolic link to a skill's folder: the link is not followed, but a person may have meant
+    /// it as a skill.
     fn check_link(&mut self, link: &Path) {
         if link.join(SKILL_FILE).is_file() {
             let text =

@@ -6,7 +6,7 @@ use archon_types::nearest;
 
 use crate::{Skill, SkillError, SkillProblem, UntrustedSkill, problem::SkillProblemKind as Kind, scan};
 
-/// Skills by name. A name that is loaded again replaces the earlier skill, with a warning.
+/// Skills by name. If a name is loaded again, the later skill replaces the earlier one, with a warning.
 ///
 /// ```
 /// use archon_skills::SkillSet;
@@ -36,8 +36,8 @@ impl SkillSet {
         Self::default()
     }
 
-    /// Loads the skills below folders, which a person trusts. Later folders override earlier ones; their sources are
-    /// `dir:0`, `dir:1` and so on. A folder that does not exist has no skills.
+    /// Loads the skills below folders that a person trusts. Later folders override earlier ones. The sources of the
+    /// skills are `dir:0`, `dir:1` and so on. A folder that does not exist has no skills.
     pub fn load<P: AsRef<Path>>(dirs: impl IntoIterator<Item = P>) -> Self {
         let mut set = Self::new();
         for (number, dir) in dirs.into_iter().enumerate() {
@@ -46,11 +46,11 @@ impl SkillSet {
         set
     }
 
-    /// Loads the skills below a folder, which a person trusts: each folder with a `SKILL.md`, up to 6 folders deep and
-    /// at most 2,000 folders. Symbolic links below the folder are not followed.
+    /// Loads the skills below a folder that a person trusts: each folder with a `SKILL.md` is a skill. The search
+    /// goes up to 6 folders deep and through at most 2,000 folders. Symbolic links below the folder are not followed.
     ///
-    /// A skill without a description, or with a frontmatter that cannot be read, is left out with a warning. Other
-    /// faults are warnings only.
+    /// A skill is left out with a warning if it has no description, if its frontmatter cannot be read, or if its
+    /// `allowed-tools` are not understood. Other faults are only warnings.
     pub fn load_dir(dir: &Path, source: &str) -> Self {
         let mut set = Self::new();
         let found = scan::folders(dir);
@@ -65,8 +65,8 @@ impl SkillSet {
         set
     }
 
-    /// Adds the skills, warnings and untrusted skills of `later`. Of two skills with the same name, that of `later`
-    /// stays, with a warning.
+    /// Adds the skills, warnings and untrusted skills of `later`. If both have a skill with the same name, the skill
+    /// of `later` is kept, with a warning.
     pub fn merge(&mut self, later: Self) {
         self.warnings.extend(later.warnings);
         self.untrusted.extend(later.untrusted);
@@ -114,7 +114,7 @@ impl SkillSet {
         &self.warnings
     }
 
-    /// Returns the project's skills that wait for a person's trust.
+    /// Returns the project's skills that no person has trusted in their present form.
     pub fn untrusted(&self) -> &[UntrustedSkill] {
         &self.untrusted
     }
@@ -127,7 +127,7 @@ impl SkillSet {
         Some((self.get(name)?, rest.trim_start()))
     }
 
-    /// Returns the skill with this name, or the error that names the nearest skill, or all of them.
+    /// Returns the skill with this name, or an error that suggests the most similar name, or all names.
     pub(crate) fn find(&self, name: &str) -> Result<&Arc<Skill>, SkillError> {
         self.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.visible().map(|skill| skill.name.as_str()).collect();

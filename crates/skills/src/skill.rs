@@ -12,9 +12,9 @@ use crate::{
     problem::SkillProblemKind as Kind, skill_file, xml::escape,
 };
 
-/// The most files that the instructions list.
+/// The maximum number of files that are listed after the instructions.
 const LISTED: usize = 50;
-/// The most bytes of files that [`SkillLevel::Resources`] adds to the instructions.
+/// The maximum total size of the files that [`SkillLevel::Resources`] adds to the instructions, in bytes.
 const RESOURCE_BYTES: usize = 64 * 1024;
 
 /// A skill. Its fields are those of its frontmatter.
@@ -44,7 +44,7 @@ pub struct Skill {
     pub license: Option<String>,
     /// The requirements of the skill, such as programs or a network.
     pub compatibility: Option<String>,
-    /// Fields of other programs.
+    /// The keys and values of the field `metadata`, for other programs.
     pub metadata: BTreeMap<String, String>,
     /// The tools that may be called while the skill is active; `None` for all tools that the agent has.
     pub allowed_tools: Option<AllowedTools>,
@@ -56,8 +56,8 @@ pub struct Skill {
     pub source: String,
     /// The folder, as an absolute path without symbolic links.
     pub folder: PathBuf,
-    /// For a project's skill, the hash of the folder that a person trusted. The instructions are not read from a
-    /// folder with another hash.
+    /// The hash of the folder that a person trusted, for a project's skill; `None` for other skills. The instructions
+    /// are not read from a folder with another hash.
     pub trusted_hash: Option<String>,
 }
 
@@ -75,13 +75,13 @@ pub enum SkillLevel {
 }
 
 impl Skill {
-    /// Loads the fields of the skill in a folder. The problems are warnings if there is a skill; else the last one is
-    /// the reason.
+    /// Loads the fields of the skill in a folder, and returns all problems. If a skill is returned, the problems are
+    /// warnings. If it is `None`, the last problem is the reason.
     pub(crate) fn load(folder: &Path, source: &str) -> (Option<Self>, Vec<SkillProblem>) {
         Self::parse(skill_file::read_head(&folder.join(skill_file::SKILL_FILE)), folder, source)
     }
 
-    /// Does the same as [`load`](Self::load) with the beginning of the skill's file as it was read.
+    /// Does the same as [`load`](Self::load). `head` is the beginning of the skill's file, which was already read.
     pub(crate) fn parse(
         head: io::Result<String>,
         folder: &Path,
@@ -133,7 +133,8 @@ impl Skill {
     /// Reads the instructions: the Markdown after the frontmatter, without white space around it.
     ///
     /// # Errors
-    /// [`SkillError::Unreadable`], and [`SkillError::Changed`] if the skill must be trusted and has changed.
+    /// [`SkillError::Unreadable`] if the file cannot be read; [`SkillError::Changed`] for a project's skill if its
+    /// folder has changed since a person trusted it.
     pub fn instructions(&self) -> Result<String, SkillError> {
         self.instructions_of(self.trusted_files()?.as_ref())
     }
@@ -162,7 +163,7 @@ impl Skill {
         self.read(name, self.trusted_files()?.as_ref())
     }
 
-    /// Reads a file of the skill: of those that were hashed, if the skill must be trusted, and otherwise from the disk.
+    /// Reads a file of the skill: from the hashed files `trusted` if they are given, otherwise from the disk.
     fn read(&self, name: &str, trusted: Option<&TrustedFiles>) -> Result<Vec<u8>, SkillError> {
         // A link could have replaced the file since it was loaded.
         let file = folder::inside(&self.folder, name)?;
@@ -176,8 +177,9 @@ impl Skill {
         content.map_err(|error| SkillError::Unreadable { file, problem: error.to_string() })
     }
 
-    /// Returns what a model reads of the skill, up to a level. From level 2 on, it is in the tag `skill_content`, with
-    /// the folder and at most 50 names of files.
+    /// Returns the text of the skill for a model, up to a level. From level 2 on, the text is in a tag
+    /// `skill_content`, and ends with the path of the folder and the names of at most 50 files. Level 3 adds the
+    /// texts of files.
     ///
     /// # Errors
     /// As [`instructions`](Self::instructions).
@@ -210,7 +212,8 @@ impl Skill {
         Ok(text)
     }
 
-    /// Returns the texts of the files in the folders of the specification, as far as there is room.
+    /// Returns the texts of the files in `scripts`, `references` and `assets`, at most [`RESOURCE_BYTES`] together.
+    /// Files that do not fit or are not text are left out.
     fn resources(&self, files: &[String], trusted: Option<&TrustedFiles>) -> String {
         let (mut text, mut room) = (String::new(), RESOURCE_BYTES);
         let is_resource = |file: &&String| {
@@ -227,7 +230,8 @@ impl Skill {
         text
     }
 
-    /// Returns the files of a skill that must be trusted, as they are now and were trusted; `None` for another skill.
+    /// Returns the files of a skill that a person has to trust, read and hashed now; `None` for a skill that needs no
+    /// trust. Fails if the hash is not the trusted one.
     fn trusted_files(&self) -> Result<Option<TrustedFiles>, SkillError> {
         let Some(trusted) = &self.trusted_hash else { return Ok(None) };
         let unreadable = |error: io::Error| SkillError::Unreadable {
@@ -242,6 +246,6 @@ impl Skill {
     }
 }
 
-/// The content of each file of a skill by its path below the folder. It was hashed as it is here, so that no other content
-/// can take its place between the check and the use.
+/// The content of each file of a skill, by its path relative to the folder. Exactly this content was hashed, so no
+/// file can be replaced between the check of the hash and the use.
 type TrustedFiles = BTreeMap<String, Vec<u8>>;

@@ -6,21 +6,21 @@ use std::{
     path::Path,
 };
 
-/// The most bytes of a skill file that are read for its frontmatter.
+/// The maximum number of bytes of a skill file that are read for its frontmatter.
 pub(crate) const HEAD_BYTES: u64 = 64 * 1024;
-/// The most bytes of a skill file, and of another file of a skill that is read as text.
+/// The maximum size of a file of a skill that is read, `SKILL.md` or another, in bytes.
 pub(crate) const FILE_BYTES: u64 = 1024 * 1024;
 /// The name of a skill file.
 pub(crate) const SKILL_FILE: &str = "SKILL.md";
 
-/// A skill file in its two parts. Line 1 of `yaml` is what follows `---` on line 1 of the file.
+/// The two parts of a skill file. `yaml` begins directly after the first `---`, so its line 1 is line 1 of the file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Parts<'t> {
     pub(crate) yaml: &'t str,
     pub(crate) body: &'t str,
 }
 
-/// Divides a text whose line ends are `\n`. The body has no white space around it.
+/// Splits the text of a skill file, whose line ends must be `\n`. The body has no white space around it.
 ///
 /// Returns the line and the problem if there is no frontmatter, or if its end is missing.
 pub(crate) fn split(text: &str) -> Result<Parts<'_>, (usize, &'static str)> {
@@ -51,7 +51,7 @@ pub(crate) fn read_head(file: &Path) -> io::Result<String> {
     head_of(bytes, is_whole)
 }
 
-/// Returns the beginning of a file that was read, up to [`HEAD_BYTES`], as text.
+/// Returns the beginning of a file's content as text, up to [`HEAD_BYTES`].
 pub(crate) fn head(content: &[u8]) -> io::Result<String> {
     let most = usize::try_from(HEAD_BYTES).unwrap_or(usize::MAX);
     head_of(content[..content.len().min(most)].to_vec(), content.len() <= most)
@@ -75,7 +75,7 @@ pub(crate) fn read_bytes(file: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Returns bytes that were read, unless there are more than [`FILE_BYTES`].
+/// Returns the content, or an error if it has more than [`FILE_BYTES`] bytes.
 pub(crate) fn checked(content: &[u8]) -> io::Result<Vec<u8>> {
     match content.len() as u64 <= FILE_BYTES {
         true => Ok(content.to_vec()),

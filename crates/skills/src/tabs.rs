@@ -3,12 +3,12 @@
 
 use granit_parser::Span;
 
-/// A part of a text that may have tabs, in characters.
+/// A range of a text in which tabs are allowed, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     start: usize,
     end: usize,
-    /// For a text after `|` or `>`, the spaces before each of its lines.
+    /// The minimum number of spaces at the beginning of each line of a text after `|` or `>`; 0 for other ranges.
     indent: usize,
 }
 
@@ -19,7 +19,7 @@ impl Place {
     }
 }
 
-/// Refuses a tab outside of the places.
+/// Returns an error for the first tab outside of the places.
 pub(crate) fn check(text: &str, places: &[Place]) -> Result<(), (usize, String)> {
     let characters: Vec<char> = text.chars().collect();
     let is_allowed = |at: usize| {
@@ -36,7 +36,7 @@ pub(crate) fn check(text: &str, places: &[Place]) -> Result<(), (usize, String)>
     }
 }
 
-/// Returns true if the line of this character has at least `indent` spaces before it.
+/// Returns true if the line with this character begins with at least `indent` spaces.
 fn is_behind(characters: &[char], at: usize, indent: usize) -> bool {
     let before = &characters[..at];
     let line = before.iter().rposition(|c| *c == '\n').map_or(0, |end| end + 1);

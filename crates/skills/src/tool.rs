@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::{ACTIVATE_SKILL, SkillActivationRequest, SkillActivationResult, SkillConversations, SkillError};
 
-/// The key of a result's metadata with the activated skill: its name, its tools and its model.
+/// The key in a tool result's metadata that describes the activated skill: its name, its activation id, its tools and
+/// its model.
 pub const SKILL_METADATA: &str = "skill";
 
 /// The tool `activate_skill`: a model loads the instructions of a skill, and reads the skill's files.
@@ -126,7 +127,8 @@ fn result(
     })
 }
 
-/// Returns the result with a text of a skill. A skill is loaded only from a folder that a person trusts.
+/// Returns a tool result with a text of a skill. The result is trusted, because skills are loaded only from folders
+/// that a person trusts.
 fn trusted(text: String) -> ToolResult {
     ToolResult::success(text).with_metadata(metadata::TRUST, Trust::Trusted.as_str())
 }

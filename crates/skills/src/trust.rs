@@ -1,5 +1,6 @@
-//! Trust in the skills of a project. A project may come from a stranger, and instructions of a stranger can turn an
-//! agent against its user. So a project's skill is loaded only if a person trusted this content of its folder.
+//! Trust in the skills of a project. A project may come from a stranger, and a stranger's instructions can turn an
+//! agent against its user. So a project's skill is loaded only if a person trusted its folder with exactly the
+//! present content.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +9,8 @@ use std::{
 
 use crate::{Skill, folder::HashedFolder, skill_file::SKILL_FILE};
 
-/// The skills that a person trusts, each by the path and the hash of its folder ([`folder_hash`](crate::folder_hash)).
+/// Decides which skills a person trusts, by the path and the hash of a skill's folder
+/// ([`folder_hash`](crate::folder_hash)).
 ///
 /// A closure is a `SkillTrust`:
 ///
@@ -34,8 +36,8 @@ impl<F: Fn(&Path, &str) -> bool> SkillTrust for F {
     }
 }
 
-/// A skill of a project that was not loaded, because no person trusts its present content. Show it to a person, then
-/// remember the folder and the hash.
+/// A skill of a project that was not loaded, because no person trusts its present content. Show it to a person. If
+/// the person trusts it, store the folder and the hash, so that [`SkillTrust::is_trusted`] returns true for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UntrustedSkill {

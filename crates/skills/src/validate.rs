@@ -1,6 +1,6 @@
-//! The strict validation, with the verdicts of the reference validator `skills-ref`. It reads a file as that does,
-//! even where the lenient load is wiser: the first `---` after the beginning ends the frontmatter, also inside of
-//! a line.
+//! The strict validation, with the same verdicts as the reference validator `skills-ref`. To reach them, it splits a
+//! file as that validator does: the first `---` after the beginning ends the frontmatter, even in the middle of a
+//! line. The lenient load accepts only a whole line `---`.
 
 use std::{
     ffi::OsStr,
@@ -182,12 +182,12 @@ impl Findings<'_> {
     }
 }
 
-/// Returns a text; `<<` and `=` without quotes are none.
+/// Returns the text of a value; `None` for a list, for a mapping, and for `<<` or `=` without quotes.
 fn text_of(value: &Node) -> Option<&str> {
     value.text().filter(|_| !value.is_symbol())
 }
 
-/// Removes white space around a text, with the separators that the reference validator counts as such.
+/// Removes white space around a text. Like the reference validator, it counts U+001C to U+001F as white space.
 fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }

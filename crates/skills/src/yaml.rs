@@ -7,7 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle};
 
 use crate::tabs::{self, Place};
 
-/// The most collections that may be inside of each other.
+/// The maximum depth of nested lists and mappings.
 const DEEPEST: usize = 32;
 
 /// A node with its place in the file.
@@ -26,10 +26,10 @@ pub(crate) enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// The YAML that is accepted.
+/// The subset of YAML that is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// All of YAML but aliases; the later of two equal keys is used.
+    /// All of YAML except aliases. If a key occurs twice, the later value is used.
     Lenient,
     /// The subset of the reference validator: no flow style, tags, anchors, or equal keys.
     Strict,
@@ -46,7 +46,8 @@ impl Node {
         }
     }
 
-    /// Returns true for a value that the strict dialect takes for a merge or a default, and so for no text.
+    /// Returns true for `<<` and `=` without quotes. The strict dialect takes them for YAML's merge key and default
+    /// value, not for texts.
     pub(crate) fn is_symbol(&self) -> bool {
         self.is_plain && matches!(self.text(), Some("<<" | "="))
     }
@@ -63,14 +64,15 @@ impl Node {
         }
     }
 
-    /// Returns the key and the value of the last entry of a mapping with this key.
+    /// Returns the key and the value of the mapping's last entry with this key; `None` if there is no such entry, or
+    /// if the node is not a mapping.
     pub(crate) fn entry(&self, key: &str) -> Option<(&Node, &Node)> {
         let Value::Map(entries) = &self.value else { return None };
         entries.iter().rev().find(|(name, _)| name.text() == Some(key)).map(|(name, value)| (name, value))
     }
 }
 
-/// Reads the first document of a text; an empty text is the empty text.
+/// Parses a text with at most one YAML document. Without a document, returns a node with an empty text.
 pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Node, Failed> {
     let mut reader = Reader { events: Parser::new_from_str(text), dialect, may_have_tabs: Vec::new() };
     let mut root = None;
@@ -95,7 +97,7 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Node, Failed> {
 struct Reader<'t> {
     events: Parser<'t, granit_parser::StrInput<'t>>,
     dialect: Dialect,
-    /// The places of comments, and of scalars that are not plain, in characters.
+    /// The ranges of comments, of texts in quotes and of block texts, in characters.
     may_have_tabs: Vec<Place>,
 }
 
@@ -169,7 +171,7 @@ impl<'t> Reader<'t> {
         Ok(Value::Map(entries))
     }
 
-    /// Refuses what the strict dialect does not have.
+    /// Returns an error for syntax that the dialect does not allow.
     fn check(&self, event: &Event<'_>, line: usize) -> Result<(), Failed> {
         let (is_flow, anchor, has_tag) = match event {
             Event::Scalar(_, _, anchor, tag) => (false, *anchor, tag.is_some()),
@@ -189,7 +191,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Refuses an end of a document before its beginning.
+/// Returns an error if a document ends (`...`) before it begins.
 fn check_document(text: &str) -> Result<(), Failed> {
     let is_content =
         |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.trim_start().starts_with('#');
@@ -201,7 +203,8 @@ fn check_document(text: &str) -> Result<(), Failed> {
     }
 }
 
-/// Refuses equal keys, keys that are not texts, merges of texts, and mappings with different indents in one mapping.
+/// Returns an error for equal keys, for a key that is not a text, for a merge (`<<`) of a text, and for values that
+/// are mappings with different indents.
 fn check_entries(entries: &[(Node, Node)]) -> Result<(), Failed> {
     let mut keys = BTreeSet::new();
     for (key, value) in entries {

@@ -17,8 +17,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
     .await
 }
 
-/// Runs `work` as [`blocking`] does, for any type of error; `stopped` makes the error if the runtime shuts
-/// down.
+/// Does the same as [`blocking`] for `work` with any type of error. `stopped` creates the error for a runtime
+/// that shuts down.
 pub(crate) async fn blocking_or<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
     stopped: impl FnOnce(JoinError) -> E,

@@ -94,13 +94,13 @@ pub(crate) fn upgrade(
     Ok(())
 }
 
-/// The time between two attempts to change the journal mode: approximately the time that creating the tables
-/// takes.
+/// The time between two attempts to change the journal mode. Another process that creates the tables needs
+/// about this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Switches to the write-ahead log. The switch reads first and then writes, and SQLite fails at once where a
-/// reader and a writer could wait for each other. So if the database is busy, this function releases its lock
-/// and tries again. The inner result is an error if the file system has no write-ahead logging.
+/// Switches to the write-ahead log. The switch needs a read lock and then a write lock, so SQLite fails at once
+/// instead of waiting, to avoid a deadlock. So if the database is busy, this function tries again after a pause
+/// without a lock. The inner result is an error if the file system has no write-ahead logging.
 pub(crate) fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<io::Result<()>> {
     let refused = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Seals messages to runs with an HMAC, so that a file that another program put beside the log is not
-//! accepted as a message.
+//! Seals messages to runs with an HMAC, so that no other program can forge a message by writing a file into the
+//! inbox.
 //!
 //! A message is a line of JSON. A journal with a key writes a second line after it: HMAC-SHA256 with the
 //! key, in hexadecimal digits, over the run's id, a newline (ids contain none) and the first line. A journal
@@ -20,9 +20,9 @@ use crate::{
     key_file::{self, Key},
 };
 
-/// The key that seals messages to runs, so that a forged message is rejected: 32 random bytes. With the key,
-/// anyone can answer in a person's name, so keep it where no tool of an agent can read or write. Clones share
-/// the key.
+/// The key that seals messages to runs, so that a forged message is rejected: 32 random bytes. Anyone who has
+/// the key can answer in a person's name. So keep the key in a place that no tool of an agent can read or
+/// write. Clones share the key.
 ///
 /// ```
 /// let key = archon_store::InboxKey::in_file("keys/inbox");

@@ -143,7 +143,7 @@ impl Journal for JsonlJournal {
         Box::pin(self.work(run, |files| log::read(&files)))
     }
 
-    /// Finds the wanted records by their numbers; of the others, it parses the first one only.
+    /// Parses only the requested records, which it finds by their numbers, and the first record of the log.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,
@@ -164,9 +164,8 @@ impl Journal for JsonlJournal {
         Box::pin(self.work(run, |files| heads::find(&files)))
     }
 
-    /// Removes a run. Reads the first record of every log of the session, to find the runs that continue
-    /// this one. A log that was copied into the folder by hand is found only after the next list of all
-    /// runs.
+    /// Removes a run. Reads the first record of every log of the session, to check that no run continues this
+    /// one. A log that was copied into the folder by hand is checked only after the next list of all runs.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         let wait = self.lock_wait;
         Box::pin(self.work(run, move |files| delete::delete(&files, &mut patience(wait))))

@@ -65,8 +65,8 @@ fn random() -> io::Result<Key> {
     Ok(bytes)
 }
 
-/// Generates 32 bytes from 128 random bits, spread by SipHash: the standard library has no other access to
-/// the system's random numbers here.
+/// Generates 32 bytes from 128 random bits, which SipHash expands. The standard library gives no direct access
+/// to the system's random numbers.
 #[cfg(not(unix))]
 fn random() -> io::Result<Key> {
     let state = RandomState::new();

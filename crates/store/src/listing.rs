@@ -55,9 +55,9 @@ mod page {
         }
     }
 
-    /// Reads the head of a run that may end meanwhile. If the run is neither suspended nor ended in the log,
-    /// and no process holds the run's lock, the log is read again: the writer may have ended the run and
-    /// released the lock after the first read.
+    /// Reads the head of a run, although its writer may end the run at the same time. If the log shows a
+    /// running run, but no process holds the run's lock, the log is read again: the writer may have ended the
+    /// run and released the lock after the first read.
     pub(crate) fn under_lock(
         read: impl Fn() -> Result<RunHead, JournalError>,
         is_held: impl Fn() -> bool,
@@ -70,9 +70,9 @@ mod page {
         Ok(if again == head { head.not_worked_on() } else { again })
     }
 
-    /// Returns the runs that the filter admits, last written first, at most as many as its limit. Each item
-    /// of `notes` is a note and the latest time of this and all following notes; of the notes of one run, the
-    /// newest comes first.
+    /// Returns the runs that the filter admits, last written first, at most as many as its limit. Each item of
+    /// `notes` is a note, and the latest time in this note and all notes that follow. The newest note of a run
+    /// must come before its older notes.
     pub(crate) fn page(
         filter: &RunFilter,
         notes: impl Iterator<Item = Result<(Note, Timestamp), JournalError>>,

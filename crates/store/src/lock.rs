@@ -3,9 +3,9 @@
 //! The lock is on a file next to the log, because on some systems a lock keeps readers out of the locked
 //! file, and the log of a running run must stay readable.
 //!
-//! The writer of a log in a file writes the minimum length of the log into the lock file, with the id of the
-//! system's start, and removes that file when it closes normally. So a log that was shortened after a crash is
-//! detected, and the death of a process is distinguished from a failure of power.
+//! If the log is a file, its writer writes two values into the lock file: the minimum length of the log, and
+//! the id of the system's boot. It removes the lock file when it closes normally. So after a crash, readers
+//! detect that the log lost its end, and can tell the death of a process from a power cut.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -17,8 +17,8 @@ use archon_types::{JournalError, RunId};
 
 use crate::files::{Identity, create_directory, private, read_file, storage};
 
-/// The default maximum time to wait for a lock that another process holds. Children of a killed process may
-/// hold its lock until they have started their own program.
+/// The default maximum time to wait for a lock that another process holds. After a process was killed, its
+/// child processes may still hold its lock for a moment, between `fork` and `exec`.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The time between two attempts.
@@ -31,11 +31,12 @@ pub(crate) struct RunLock {
     identity: Identity,
     #[cfg_attr(not(feature = "jsonl"), expect(dead_code, reason = "the lock ends with the file"))]
     file: File,
-    /// The id of this start of the system; empty where it is unknown.
+    /// The id of the current boot of the system; empty on systems without such an id.
     boot: String,
-    /// The length that an earlier writer noted; 0 if none did.
+    /// The synced length of the log that a killed writer left in the lock file; 0 if there was none.
     noted: u64,
-    /// True if the log was not yet checked against the noted length.
+    /// True if there is a noted length that the log was not checked against yet. Then the lock file is not
+    /// removed.
     has_note: bool,
 }
 
@@ -44,7 +45,8 @@ pub(crate) struct RunLock {
 pub(crate) struct Note {
     /// The length of the log in bytes that was synced; 0 if the writer has synced nothing.
     pub(crate) synced: u64,
-    /// True if the system has run since: then the medium has every byte that was written, synced or not.
+    /// True if the system was not rebooted since the note was written: then no written byte is lost, even if it
+    /// was not synced.
     pub(crate) is_of_this_boot: bool,
 }
 
@@ -76,8 +78,8 @@ impl RunLock {
         Err(lost_writer(run, format!("its lock {} was removed or replaced", self.path.display())))
     }
 
-    /// Notes that `bytes` bytes of the log are synced. A failure is ignored, but then a log that a crash made
-    /// shorter may not be noticed.
+    /// Writes into the lock file that `bytes` bytes of the log are synced. A failure is ignored; the only
+    /// consequence is that a log that loses its end in a crash may go unnoticed.
     #[cfg(feature = "jsonl")]
     pub(crate) fn note(&self, bytes: u64) {
         use std::io::{Seek as _, SeekFrom, Write as _};
@@ -87,8 +89,8 @@ impl RunLock {
         let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(text.as_bytes()));
     }
 
-    /// Declares that the log was checked against the note, so that the lock file may be removed at the end, and
-    /// makes the note one of this writer.
+    /// Accepts the log after the caller has checked it against the note of the killed writer. Replaces that
+    /// note by one of this writer, and lets the lock file be removed at the end.
     #[cfg(feature = "jsonl")]
     pub(crate) fn accept(&mut self) {
         self.has_note = false;
@@ -104,7 +106,7 @@ pub(crate) fn note(directory: &Path, run: &RunId) -> Option<Note> {
     Some(Note { synced: synced.parse().ok()?, is_of_this_boot })
 }
 
-/// Returns the id of this start of the system; empty where it is unknown.
+/// Returns the id of the current boot of the system; empty on systems without such an id.
 fn boot() -> String {
     let id = if cfg!(target_os = "linux") {
         fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
@@ -148,7 +150,7 @@ pub(crate) fn lock(file: &File, path: &Path, run: &RunId, wait: &mut Wait<'_>) -
     }
 }
 
-/// Returns the error for a writer whose log or lock another program took.
+/// Returns the error for a writer whose log or lock file another program removed, replaced or changed.
 pub(crate) fn lost_writer(run: &RunId, problem: String) -> JournalError {
     JournalError::Taken { run: run.clone(), problem }
 }

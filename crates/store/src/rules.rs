@@ -9,8 +9,8 @@ use archon_types::{CallId, JournalError, Origin, Record, RecordBody, RunId};
 /// The maximum length of an id in bytes; it leaves room for extensions within the 255 bytes of a file name.
 const MAX_ID: usize = 200;
 
-/// Accepts ids that are safe as a file name on every system: ASCII letters, digits, `-`, `_`, and
-/// `.` between others.
+/// Checks that an id is safe as a file name on every system: ASCII letters, digits, `-`, `_`, and single dots
+/// that are neither first nor last.
 pub(crate) fn check_id(run: &RunId) -> Result<(), JournalError> {
     let id = run.as_str();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

@@ -139,7 +139,7 @@ impl Journal for SqliteJournal {
         Box::pin(self.work(run, |database, run| log::read(database, run)))
     }
 
-    /// Reads the first record and the wanted ones only.
+    /// Reads only the first record and the requested records.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,

@@ -1,7 +1,7 @@
 //! Tasks that start runs by themselves, in a SQLite database of their own.
 //!
-//! A change is on the medium when it returns: an event that a task waits for is nowhere else. A row that cannot be read is
-//! skipped, with a warning.
+//! A change is synced when the call returns, since an event that a task waits for is stored nowhere else. A row
+//! that cannot be read is skipped with a warning.
 
 use std::{
     fmt::Display,
@@ -45,8 +45,8 @@ struct Database {
 }
 
 impl SqliteTaskStore {
-    /// Opens the database at `path`. The database and its directory are created if they do not exist, for their owner only.
-    /// Blocks while it waits for the disk.
+    /// Opens the database at `path`. The database and its directory are created if they do not exist, for their
+    /// owner only. The call blocks while it waits for the disk.
     ///
     /// # Errors
     /// The file cannot be opened, is the database of another program, or has a newer version.
@@ -172,7 +172,7 @@ impl Database {
     }
 }
 
-/// Returns a function that makes an error of SQLite one of the store.
+/// Returns a function that turns an SQLite error into an error of the store.
 fn failed(action: &'static str, path: &Path) -> impl Fn(rusqlite::Error) -> TaskStoreError {
     move |error| failure(action, path, error)
 }

@@ -1,4 +1,5 @@
-//! The alternate screen of a terminal: it has no scrollback, and what stood before is there again afterwards.
+//! The alternate screen of a terminal: it has no scrollback, and the terminal shows its former content again when the
+//! program leaves the screen.
 
 use std::io::{self, Write};
 
@@ -8,8 +9,9 @@ use crate::{
     support::Support,
 };
 
-/// Writes frames to the alternate screen. [`Inline`](crate::Inline) must have left the terminal before the first frame:
-/// then its cursor is where the committed rows end, and there it is again afterwards.
+/// Writes frames to the alternate screen. [`Inline`](crate::Inline) must have left the terminal before the first
+/// frame. Then the cursor is at the end of the committed rows, and the terminal puts it back there when this screen is
+/// left.
 ///
 /// ```
 /// use archon_terminal::{Alternate, Place, Row, Size, Style, Support};
@@ -25,11 +27,11 @@ use crate::{
 pub struct Alternate<W: Write> {
     out: W,
     support: Support,
-    /// The rows on the screen; `None` if they are not known and all are drawn.
+    /// The rows on the screen; `None` if they are not known, so that the next frame draws all rows.
     shown: Option<Vec<Row>>,
     cursor: Place,
     size: Option<Size>,
-    /// True if the size has changed since the screen was begun.
+    /// True if the size of the terminal has changed since the first frame.
     is_resized: bool,
     has_begun: bool,
     bytes: Bytes,
@@ -50,7 +52,7 @@ impl<W: Write> Alternate<W> {
         }
     }
 
-    /// Draws the next frame whole. Call it when the screen may have been disturbed.
+    /// Makes the next frame draw all rows. Call it when something else may have written on the screen.
     pub fn redraw(&mut self) {
         self.shown = None;
     }
@@ -60,12 +62,12 @@ impl<W: Write> Alternate<W> {
         &self.out
     }
 
-    /// Writes a frame: as many rows as the terminal has, of which only those that differ are written, and the cursor at
-    /// its place.
+    /// Writes a frame: the rows that differ from the last frame, and the place of the cursor. Rows below the bottom of
+    /// the terminal are left out, and rows that are too wide are cut.
     ///
     /// # Errors
     ///
-    /// The error of the output; the terminal may be lost.
+    /// Writing to the output failed; the terminal may be gone.
     pub fn frame(&mut self, rows: &[Row], cursor: Place, size: Size) -> io::Result<()> {
         let rows = rows.iter().take(size.rows.into()).map(|row| row.cut(size.width()));
         let rows: Vec<Row> = rows.collect();
@@ -101,7 +103,7 @@ impl<W: Write> Alternate<W> {
     ///
     /// # Errors
     ///
-    /// The error of the output; the terminal may be lost.
+    /// Writing to the output failed; the terminal may be gone.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         self.bytes.0.clear();
         self.bytes.put(ansi::BEGIN_COPY);
@@ -110,11 +112,12 @@ impl<W: Write> Alternate<W> {
         self.write()
     }
 
-    /// Goes back to the terminal's own screen, and ends all modes that this one began. A second call writes nothing.
+    /// Goes back to the terminal's own screen, and ends all terminal modes that the alternate screen began. A second
+    /// call writes nothing.
     ///
     /// # Errors
     ///
-    /// The error of the output; the terminal may be lost.
+    /// Writing to the output failed; the terminal may be gone.
     pub fn leave(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.has_begun) {
             return Ok(());
@@ -152,7 +155,7 @@ impl<W: Write> Alternate<W> {
 }
 
 impl<W: Write> Drop for Alternate<W> {
-    /// Leaves the screen if the program did not, because it panicked.
+    /// Leaves the screen if the program did not call `leave`, for instance because it panicked.
     fn drop(&mut self) {
         // A terminal that is lost has no modes to end.
         let _ = self.leave();

@@ -1,50 +1,51 @@
-//! The control sequences that the screen writes; it writes no others.
+//! All control sequences that the screens write.
 
 use crate::{
     row::{Place, Row, TextSpan},
     theme::{Color, Style},
 };
 
-/// Ends all styles.
+/// Resets the style of the following text to plain.
 pub(crate) const PLAIN: &str = "\x1b[0m";
-/// Begins a frame that the terminal shows at once. Terminals that do not know it ignore it.
+/// Begins a synchronized update: the terminal shows the frame only when it is complete. Terminals that do not know
+/// this sequence ignore it.
 pub(crate) const BEGIN_SYNC: &str = "\x1b[?2026h";
-/// Ends the frame.
+/// Ends the synchronized update.
 pub(crate) const END_SYNC: &str = "\x1b[?2026l";
 pub(crate) const HIDE_CURSOR: &str = "\x1b[?25l";
 pub(crate) const SHOW_CURSOR: &str = "\x1b[?25h";
-/// Text behind the last column begins a new row.
+/// Turns autowrap on: text beyond the last column continues in the next row.
 pub(crate) const AUTOWRAP: &str = "\x1b[?7h";
-/// Text behind the last column is cut off.
+/// Turns autowrap off: text beyond the last column is cut off.
 pub(crate) const NO_AUTOWRAP: &str = "\x1b[?7l";
-/// Pasted text is marked as such.
+/// Turns bracketed paste on: the terminal marks the beginning and the end of pasted text.
 pub(crate) const BEGIN_PASTE: &str = "\x1b[?2004h";
-/// Ends the marks around pasted text.
+/// Turns bracketed paste off: the terminal no longer marks pasted text.
 pub const END_PASTE: &str = "\x1b[?2004l";
-/// Asks for keys that can be told apart, with the keyboard protocol of kitty.
+/// Turns the keyboard protocol of kitty on, with which keys such as Enter and Shift+Enter can be distinguished.
 pub(crate) const BEGIN_KITTY_KEYS: &str = "\x1b[>1u";
 pub(crate) const END_KITTY_KEYS: &str = "\x1b[<u";
 /// Rings the terminal's bell. It moves no cursor and changes no mode, so it may be written between two frames.
 pub const BELL: &str = "\x07";
-/// Begins the text of a notice on the desktop, which ends with [`BELL`].
-/// See <https://iterm2.com/documentation-escape-codes.html>.
+/// Begins a notice on the desktop (OSC 9): the text follows, and [`BELL`] ends it. See
+/// <https://iterm2.com/documentation-escape-codes.html>.
 pub(crate) const BEGIN_NOTICE: &str = "\x1b]9;";
 pub(crate) const ERASE_TO_END_OF_ROW: &str = "\x1b[K";
 pub(crate) const ERASE_BELOW: &str = "\x1b[J";
 /// Erases the cursor's row and everything below it. It erases from the second column first, because tmux keeps
 /// a screen that is erased from its first cell in the scrollback.
 pub(crate) const ERASE_FROM_ROW: &str = "\r\x1b[C\x1b[J\r\x1b[K";
-/// To the alternate screen. The cursor and the screen are kept for the way back.
+/// Goes to the alternate screen. The terminal saves its cursor and its own screen, and restores both afterwards.
 pub(crate) const BEGIN_ALTERNATE: &str = "\x1b[?1049h";
 pub(crate) const END_ALTERNATE: &str = "\x1b[?1049l";
-/// To the last row of the screen.
+/// Moves the cursor to the last row of the screen.
 pub(crate) const TO_LAST_ROW: &str = "\x1b[9999B";
-/// Begins a text for the clipboard, in base64, which ends with [`BELL`].
+/// Begins a text for the clipboard (OSC 52): the text follows in base64, and [`BELL`] ends it.
 pub(crate) const BEGIN_COPY: &str = "\x1b]52;c;";
-/// To the beginning of the next row; at the bottom the screen scrolls.
+/// Moves the cursor to the beginning of the next row; at the bottom, the screen scrolls.
 pub(crate) const NEXT_ROW: &str = "\r\n";
 
-/// Bytes that are written at once.
+/// A buffer of output, which is written in one piece.
 #[derive(Debug, Default)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
@@ -61,7 +62,7 @@ impl Bytes {
         self.by(columns, 'C');
     }
 
-    /// Goes to a place of the screen.
+    /// Moves the cursor to a place on the screen.
     pub(crate) fn go_to(&mut self, place: Place) {
         self.put(&format!("\x1b[{};{}H", place.row + 1, place.column + 1));
     }
@@ -106,7 +107,7 @@ impl Bytes {
     }
 }
 
-/// The first numbers of the colors of letters, and of those behind them.
+/// The code of the first color for letters; [`BACKGROUND`] is the code of the first color behind letters.
 const LETTERS: u8 = 30;
 const BACKGROUND: u8 = 40;
 

@@ -1,7 +1,7 @@
-//! Files that a message carries: a text block for each, behind the message's own text.
+//! Files that a message carries: one text block for each file, after the message's own text.
 //!
-//! The end of a block is a tag that the file's text does not have, so that no text seems to stand behind the file. The
-//! block says before the text that the person did not write it.
+//! A block ends with a tag that does not occur in the file's text, so that no part of the file can pass for text after
+//! the file. A line before the text tells the model that the person did not write it.
 
 use archon_types::Content;
 
@@ -37,7 +37,7 @@ impl<'a> AttachedFile<'a> {
         Self { path, text }
     }
 
-    /// Returns the block for a message.
+    /// Returns the text block that carries the file in a message.
     pub fn content(&self) -> Content {
         let (path, text, tag) = (self.path, self.text, tag(self.text));
         Content::text(format!(
@@ -45,8 +45,8 @@ impl<'a> AttachedFile<'a> {
         ))
     }
 
-    /// Returns the block of a skill that the message activates, from its instructions. The screen does not show it,
-    /// because the message names the skill.
+    /// Returns the text block with the instructions of a skill that the message activates. The screen does not show
+    /// the block, because the message itself names the skill.
     ///
     /// ```
     /// use archon_terminal::AttachedFile;
@@ -59,7 +59,7 @@ impl<'a> AttachedFile<'a> {
         Content::text(format!("{SKILL}{instructions}"))
     }
 
-    /// Splits the blocks of a message into its own text and the files behind it.
+    /// Splits the blocks of a message into the message's own text and the attached files.
     pub fn split(content: &'a [Content]) -> (String, Vec<Self>) {
         let is_skill = |block: &Content| block.as_text().is_some_and(|text| text.starts_with(SKILL));
         let is_own = |block: &'a Content| Self::of(block).is_none() && !is_skill(block);
@@ -77,7 +77,7 @@ impl<'a> AttachedFile<'a> {
     }
 }
 
-/// Returns a tag whose end is not in the text: `file`, or `file-N` with the smallest number.
+/// Returns a tag whose closing tag does not occur in the text: `file`, or `file-N` with the smallest possible number.
 fn tag(text: &str) -> String {
     let text = text.to_lowercase();
     let mut tag = "file".to_owned();

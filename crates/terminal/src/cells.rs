@@ -36,12 +36,12 @@ use kept_outputs::KeptOutputs;
 pub use run::CellId;
 use run::RunState;
 
-/// One thing on the screen. A closed cell never changes again, except that the whole output of an old call, which only an
-/// unfolded page shows, may be dropped.
+/// One thing of a conversation on the screen, such as a message or a call. A closed cell never changes again, with one
+/// exception: the whole output of an old call, which only an unfolded page shows, may be dropped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Cell {
-    /// The number of the cell.
+    /// The id of the cell.
     pub id: CellId,
     /// True if the cell never changes again.
     pub is_closed: bool,
@@ -59,11 +59,11 @@ pub enum CellKind {
     Answer(AnswerCell),
     /// A tool call.
     Call(Box<CallCell>),
-    /// The list of steps after it changed.
+    /// The step list of a call that changed the list.
     Plan(PlanCell),
     /// A question to a person.
     Asked(Box<AskedCell>),
-    /// A note of the program, or about a record.
+    /// A note: a line of the program, or a line about a record.
     Note(Note),
     /// The end of a run.
     End(EndCell),
@@ -84,8 +84,8 @@ impl Cell {
     }
 }
 
-/// The cells of a conversation, computed from the records of its runs. The records of child runs, which calls of
-/// these runs started, show their calls below the call that started them, until it ends.
+/// The cells of a conversation, computed from the records of its runs. The calls of a child run are shown below the
+/// call that started the child run, until that call ends.
 ///
 /// ```
 /// use archon_terminal::Cells;
@@ -100,13 +100,15 @@ impl Cell {
 pub struct Cells {
     cells: Vec<Cell>,
     open: BTreeSet<CellId>,
-    /// The cells in the order in which they are printed: an answer has its place since its request, any other cell
-    /// since it was closed. The order follows from the records alone, so that it is the same live and later.
+    /// The cells in the order in which they are printed: an answer gets its place at its request, any other cell when
+    /// it is closed. The order depends on the records alone, so that it is the same while the run works and when its
+    /// log is read later.
     order: Vec<CellId>,
     runs: HashMap<RunId, RunState>,
-    /// The child runs, each with the cell of the call that started it or a run above it, if that is known.
+    /// For each child run, the cell below which its calls are shown: that of the call that started the run or a run
+    /// above it. `None` if that cell is not known.
     children: HashMap<RunId, Option<CellId>>,
-    /// The newest list of steps of the newest run.
+    /// The newest step list of the newest run.
     plan: Option<PlanCell>,
     newest: Option<RunId>,
     meter: Meter,
@@ -139,8 +141,8 @@ impl Cells {
         self.apply_run(run, record);
     }
 
-    /// Fills the open cell of an answer or of a call with a piece that streams. A piece of a closed cell or of an
-    /// earlier attempt changes nothing.
+    /// Applies a delta to the open cell of its answer or call. A delta for a closed cell, or of an earlier attempt,
+    /// changes nothing.
     pub fn stream(&mut self, delta: &Delta) {
         let Some(run) = self.runs.get(&delta.run) else { return };
         match &delta.kind {
@@ -163,8 +165,9 @@ impl Cells {
         }
     }
 
-    /// Lets a run rest whose log has no end, because its process died or its storage failed. What was streamed of its
-    /// answer is final, and its calls wait for the process that resumes the run.
+    /// Marks a run as idle. Call it if the run's log has no end because its process died or its storage failed. The
+    /// streamed part of the answer becomes final, and the run's calls are shown as waiting until a process resumes the
+    /// run.
     pub fn stop(&mut self, run: &RunId) {
         let state = self.run(run);
         state.work = Work::Idle;
@@ -193,7 +196,7 @@ impl Cells {
         &self.cells
     }
 
-    /// Returns what the newest run does now. The draft is not known here; see [`Work::with_draft`].
+    /// Returns the present work of the newest run, without regard to the draft; [`Work::with_draft`] adds the draft.
     pub fn work(&self) -> Work {
         let newest = self.newest.as_ref().and_then(|run| self.runs.get(run));
         match newest.map_or(Work::Idle, |run| run.work) {
@@ -213,8 +216,8 @@ impl Cells {
         &self.meter
     }
 
-    /// Returns the open questions in the order in which they were asked. A question of a child run is among the
-    /// questions of the run that called it. Paused questions are not shown.
+    /// Returns the open questions in the order in which they were asked, without paused ones. A question of a child
+    /// run counts as a question of the run that called it.
     pub fn questions(&self) -> impl Iterator<Item = &ApprovalRequest> {
         self.open_cells().filter_map(|cell| match &cell.kind {
             CellKind::Asked(asked) if asked.request.paused_at.is_none() => Some(&asked.request),
@@ -222,7 +225,7 @@ impl Cells {
         })
     }
 
-    /// Returns the list of steps of the run that works, unless all are completed.
+    /// Returns the step list of the newest run; `None` if the run does not work, or if all steps are completed.
     pub(crate) fn live_plan(&self) -> Option<&PlanCell> {
         self.plan.as_ref().filter(|plan| self.work() != Work::Idle && !plan.is_completed())
     }
@@ -235,7 +238,7 @@ impl Cells {
         self.open.iter().filter_map(|id| self.cells.get(id.0))
     }
 
-    /// Returns the cells in the order in which they are printed, from the number `from` on.
+    /// Returns the cells in the order in which they are printed, beginning with the index `from`.
     pub(crate) fn in_order(&self, from: usize) -> impl Iterator<Item = &Cell> {
         self.order.iter().skip(from).filter_map(|id| self.cells.get(id.0))
     }

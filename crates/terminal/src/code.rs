@@ -1,4 +1,4 @@
-//! Colors of code: comments, texts, numbers and keywords, line by line.
+//! Colors of code, line by line: for comments, string literals, numbers and keywords.
 
 mod languages;
 
@@ -6,19 +6,19 @@ use crate::theme::Look;
 
 pub(crate) use languages::Language;
 
-/// The part of code that continues from one line to the next, such as an open comment.
+/// The construct that is open at the end of a line of code and continues in the next line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CodeState {
-    /// Nothing.
+    /// Nothing is open.
     #[default]
     Code,
-    /// A comment of several lines.
+    /// A block comment is open.
     Comment,
-    /// A text of several lines, by the number of its quotes in the language.
+    /// A string literal is open; the number is the index of its quotes in the language.
     Text(usize),
 }
 
-/// A longer line stays plain: it is seldom written by hand.
+/// The maximum size of a line that gets colors, in bytes; a longer line is seldom written by hand.
 const MOST_BYTES: usize = 4_096;
 
 /// Splits a line of code, without its line end, into pieces with their looks, and advances the state to the next line.
@@ -94,7 +94,7 @@ impl Lexer<'_, '_> {
         self.push(length, look);
     }
 
-    /// Returns true if the rest of the line is a comment. A `#` within a word begins none.
+    /// Returns true if the rest of the line is a comment. A `#` within a word does not begin a comment.
     fn begins_line_comment(&self, rest: &str) -> bool {
         let is_apart =
             self.line.get(..self.at).is_none_or(|before| !before.ends_with(|c: char| !c.is_whitespace()));
@@ -102,7 +102,8 @@ impl Lexer<'_, '_> {
         signs.iter().any(|sign| rest.starts_with(sign) && (is_apart || *sign != "#"))
     }
 
-    /// Takes a comment that began `from` bytes before the place to look for its end.
+    /// Adds the comment up to `close`, or up to the end of the line; then the state becomes `open`. The search for
+    /// `close` skips the first `from` bytes, which open the comment.
     fn until(&mut self, close: &str, from: usize, open: CodeState, state: &mut CodeState) {
         let rest = self.line.get(self.at..).unwrap_or_default();
         let end = rest.get(from..).and_then(|inner| inner.find(close)).map(|at| from + at + close.len());
@@ -132,7 +133,8 @@ impl Lexer<'_, '_> {
     }
 }
 
-/// Returns where a text ends, its closing quote included, if it ends in this line.
+/// Returns the offset after the closing quote of a string literal; `None` if the literal does not end in this line.
+/// The search begins at `from`, which is after the opening quote.
 fn end_of_text(rest: &str, from: usize, quote: &languages::Quote) -> Option<usize> {
     let mut at = from;
     loop {

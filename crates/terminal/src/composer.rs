@@ -38,7 +38,7 @@ use crate::{
     work::Work,
 };
 
-/// The work of the program after an input.
+/// The action that the program must perform after an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
@@ -50,11 +50,13 @@ pub enum Action {
     Repaint,
     /// Sends this draft. The composer is empty now, and the draft is in its history.
     Send(Draft),
-    /// Does the same, but the run at work reads the draft in its next request.
+    /// Sends this draft to the run at work, whose model reads it in its next request; otherwise like
+    /// [`Send`](Self::Send).
     SendNow(Draft),
     /// Goes to the next mode of the session.
     NextMode,
-    /// The key that stops a run was pressed while none works: two of them go back to an earlier message.
+    /// The key that stops a run was pressed, but no run works. With two such presses, a person asks to go back to an
+    /// earlier message.
     Escape,
     /// Stops the run or ends the program. For [`InterruptAction::ClearDraft`] the draft is cleared already.
     Interrupt(InterruptAction),
@@ -67,8 +69,8 @@ pub enum Action {
     Leave,
 }
 
-/// The draft of the next message. Inputs go in, and what the program has to do comes out; rows are made for a
-/// frame.
+/// Edits the draft of the next message. [`apply`](Self::apply) takes an input and returns the action that the program
+/// must perform; [`rows`](Self::rows) returns the rows for a frame.
 ///
 /// ```
 /// use archon_terminal::{Action, Composer, Draft, Input, Key, KeyCode, Keymap, Work};
@@ -91,22 +93,22 @@ pub struct Composer {
     interrupts: Interrupts,
     view: View,
     offers: Offers,
-    /// The names for the word at the caret.
+    /// The open list of candidates for the word at the caret; `None` without such a list.
     completion: Option<Completion>,
-    /// The place of the word whose list was closed.
+    /// The byte offset of the word whose list of candidates was closed and must not open again.
     dismissed: Option<usize>,
-    /// The search in the history. The draft waits meanwhile.
+    /// The open search in the history; `None` without a search. The draft stays as it is meanwhile.
     search: Option<Search>,
 }
 
-/// The last frame: Up and Down move in its rows.
+/// The layout of the draft in the last frame, in whose rows Up and Down move the caret.
 #[derive(Clone, Copy, Debug)]
 struct View {
     /// The number of columns for text.
     columns: usize,
     /// The first row that was shown.
     top: usize,
-    /// The column that Up and Down return to behind a shorter row.
+    /// The column that Up and Down return to after shorter rows; `None` after any other input.
     column: Option<usize>,
 }
 
@@ -140,7 +142,7 @@ impl Composer {
         Self { vi: Some(Vi::default()), ..self }
     }
 
-    /// Applies an input that was read at this time, while the conversation does `work`.
+    /// Applies an input. `at` is the time at which it was read, and `work` is the present work of the conversation.
     pub fn apply(&mut self, input: Input, at: Timestamp, work: Work) -> Action {
         let action = self.apply_input(input, at, work);
         self.rest_caret();
@@ -185,7 +187,8 @@ impl Composer {
         }
     }
 
-    /// Does what Ctrl+C does, for an interrupt that comes as a signal. A search is closed before a draft is cleared.
+    /// Does the same as Ctrl+C, for an interrupt that comes as a signal, and returns its meaning. While a search is
+    /// open, [`InterruptAction::ClearDraft`] closes the search and keeps the draft.
     pub fn interrupt(&mut self, at: Timestamp, work: Work) -> InterruptAction {
         let is_search = self.search.is_some();
         let meaning = self.interrupts.press(at, work, is_search || !self.is_empty());
@@ -201,7 +204,7 @@ impl Composer {
         meaning
     }
 
-    /// Replaces the draft. The replaced one can be taken back with the key for that.
+    /// Replaces the draft. The key for undo brings the old draft back.
     pub fn replace(&mut self, draft: Draft) {
         self.close_lists();
         self.edit(|buffer| buffer.set(draft.into_piece()));
@@ -242,9 +245,9 @@ impl Composer {
         before.fold(caret, |place, (_, paste)| place + paste.text().len() - STAND_IN.len_utf8())
     }
 
-    /// Returns the rows of the draft for a page, at most `most` and at least one, and the place of the caret in
-    /// them; during a search the row of its text. Of a longer draft the rows around the caret are shown. Up and Down move
-    /// in the rows of the last call.
+    /// Returns the rows of the draft for a page, at least one and at most `most`, and the place of the caret in these
+    /// rows. If the draft has more rows, those around the caret are returned. During a search, the result is the row
+    /// with the search text. Up and Down move the caret in the rows of the last call.
     pub fn rows(&mut self, page: &Page, most: usize) -> (Vec<Row>, Place) {
         if let Some(shown) = self.search_row(page) {
             return shown;
@@ -257,8 +260,8 @@ impl Composer {
         (window.rows, window.caret)
     }
 
-    /// Returns what is shown in place of some characters: the size of a long paste, and nothing for a character that
-    /// the sign before the draft stands for.
+    /// Returns the labels that are shown in place of some characters: the size of a long paste, and an empty text for
+    /// a first character that the sign before the draft already shows.
     fn labels(&self) -> Vec<Label> {
         let has_own_sign = DraftKind::of(self.buffer.piece()).has_own_sign();
         let sign = has_own_sign.then(|| Label { at: 0, shown: String::new() });
@@ -271,7 +274,7 @@ impl Composer {
         Lines::with_labels(self.buffer.text(), labels, self.view.columns)
     }
 
-    /// Returns the action of a binding that is more than a change of the draft.
+    /// Performs a binding that does more than change the draft, and returns its action; `None` for any other binding.
     fn action(&mut self, binding: Binding, at: Timestamp, work: Work) -> Option<Action> {
         match binding {
             Binding::Send => self.send(Action::Send),
@@ -358,14 +361,14 @@ impl Composer {
         self.buffer.move_to(at);
     }
 
-    /// Changes the buffer by something else than Up and Down.
+    /// Changes the buffer, for any input except Up and Down.
     fn edit(&mut self, change: impl FnOnce(&mut Buffer)) {
         self.history.leave();
         self.view.column = None;
         change(&mut self.buffer);
     }
 
-    /// Returns what is another value after each change that a frame shows.
+    /// Returns a value that differs after each change that is visible in a frame.
     fn revision(&self) -> (u64, bool) {
         (self.buffer.revision(), self.completion.is_some())
     }

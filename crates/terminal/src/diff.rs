@@ -1,4 +1,4 @@
-//! Differences of files, with the words that differ.
+//! Diffs of files, with marks at the words that differ.
 
 use similar::TextDiff;
 
@@ -8,14 +8,14 @@ use crate::{
     wrap::break_spans,
 };
 
-/// The most bytes of a difference that is shown.
+/// The maximum size of a diff that is shown, in bytes.
 const MOST_BYTES: usize = 102_400;
-/// Changed lines with more bytes together are shown without the words that differ.
+/// The maximum size of a group of changed lines in which the words that differ are marked, in bytes.
 const MOST_BYTES_OF_WORDS: usize = 8_192;
 
-/// Returns the rows of a difference in the unified format: line numbers, signs, and marks at the words that differ. Rows
-/// that are wider than the page are wrapped. The names of the files are left out. `None` if the difference has more than
-/// 102,400 bytes, so that the caller shows something else.
+/// Returns the rows of a unified diff: line numbers, signs, and marks at the words that differ. Lines that are wider
+/// than the page are wrapped, and the names of the files are left out. Returns `None` if the diff has more than
+/// 102,400 bytes; the caller then shows something else.
 ///
 /// ```
 /// use archon_terminal::{Page, Row, Theme, diff_rows};
@@ -34,14 +34,14 @@ pub fn diff_rows(diff: &str, page: &Page) -> Option<Vec<Row>> {
     Some(lines.iter().flat_map(|line| line.rows(columns, page)).collect())
 }
 
-/// A line of a difference.
+/// A line of a diff.
 #[derive(Debug)]
 struct DiffLine<'a> {
     kind: Kind,
     /// The number of the line: in the old file for a removed line, otherwise in the new one.
     number: Option<usize>,
     text: &'a str,
-    /// The pieces of the text, and true for each that differs from the other file.
+    /// The pieces of the text, each with true if it differs from the other file; empty if no words are marked.
     parts: Vec<(bool, String)>,
 }
 
@@ -50,7 +50,7 @@ enum Kind {
     Same,
     Removed,
     Added,
-    /// Lines between two hunks are not shown.
+    /// A sign between two hunks, for the lines that the diff does not have.
     Skipped,
     /// Any other line.
     Note,
@@ -122,7 +122,7 @@ fn hunk(line: &str) -> Option<(usize, usize)> {
     Some((number('-')?, number('+')?))
 }
 
-/// Marks the words that differ in each group of removed lines that added ones follow.
+/// Marks the words that differ, in each group of removed lines that is followed by added lines.
 fn mark_words(lines: &mut [DiffLine<'_>]) {
     let mut rest = lines;
     while !rest.is_empty() {

@@ -1,7 +1,7 @@
 //! The full view: the whole conversation on a screen of its own, with scroll, search and copy.
 //!
-//! It is drawn from the same cells as the inline screen, with the outputs of calls unfolded. Nothing here writes: rows
-//! come out, and [`Alternate`](crate::Alternate) writes them.
+//! The full view shows the same cells as the inline screen, with whole outputs of calls. This module only makes rows;
+//! [`Alternate`](crate::Alternate) writes them.
 
 mod document;
 mod search;
@@ -23,7 +23,7 @@ use crate::{
     wrap::part,
 };
 
-/// The work of the program after an input to the full view.
+/// The action that the program must perform after an input to the full view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FullAction {
@@ -46,12 +46,12 @@ pub enum FullAction {
 /// | Up, Down, `k`, `j` | one row up or down |
 /// | PageUp, PageDown, `b`, Space | one page up or down |
 /// | Home, End, `g`, `G` | to the beginning, to the end |
-/// | `/` | asks for a text to search for; `n` and `N` go to the next hit and to the one before |
-/// | `v` | marks the rows from here to the cursor; again, or Esc, marks none |
+/// | `/` | asks for a text to search for; `n` and `N` go to the next and to the previous hit |
+/// | `v` | begins to mark the rows from this row to the cursor; `v` again, or Esc, removes the mark |
 /// | `y` | copies the marked rows, otherwise the message, the answer or the output at the cursor |
 /// | `q`, Esc, Ctrl+C | back to the conversation |
 ///
-/// At the end of the conversation, the view follows what comes. No key answers a question.
+/// While the cursor is at the end of the conversation, the view follows new rows. No key answers a question.
 ///
 /// ```
 /// use archon_terminal::{Cells, FullAction, FullView, Input, Key, Look, Note, Page, Theme, Work};
@@ -80,13 +80,13 @@ pub struct FullView {
     notice: String,
 }
 
-/// The least number of rows that has room for the status.
+/// The minimum number of rows of the screen with which the status is shown.
 const WITH_STATUS: usize = 2;
-/// The most bytes that are copied at once. Terminals take about 100,000 bytes in base64.
+/// The maximum size of a copied text, in bytes. Terminals take about 100,000 bytes in base64.
 const MOST_COPIED: usize = 64 << 10;
-/// The keys that are always there, for the status.
+/// The keys that the status shows without a search and without a mark.
 const KEYS: &str = "q goes back · / searches · v marks · y copies";
-/// The same after a search, and with marked rows.
+/// The keys that the status shows after a search; [`KEYS_OF_MARK`] are those that it shows with marked rows.
 const KEYS_OF_SEARCH: &str = "q goes back · n next · N previous · y copies";
 const KEYS_OF_MARK: &str = "y copies them · Esc marks none";
 
@@ -120,8 +120,8 @@ impl FullView {
         }
     }
 
-    /// Returns `most` rows, at least one, of which the last is the status, and the place of the cursor in them. `work` is
-    /// what the conversation does: the status says that a question waits.
+    /// Returns `most` rows, at least one, and the place of the cursor in them. If `most` is at least two, the last row
+    /// is the status. `work` is the present work of the conversation: the status says if a question waits.
     pub fn rows(&mut self, cells: &Cells, page: &Page, most: usize, work: Work) -> (Vec<Row>, Place) {
         self.update(cells, &page.unfolded());
         let has_status = most >= WITH_STATUS;
@@ -161,7 +161,8 @@ impl FullView {
         FullAction::Redraw
     }
 
-    /// Changes the text to search for, which is not the field's any more unless it is put back.
+    /// Applies a key to the search field. The caller has taken `field` out of the view; it is put back unless the key
+    /// closes the field.
     fn edit(&mut self, mut field: String, key: &Key) {
         match key.code {
             KeyCode::Escape => return,
@@ -177,8 +178,8 @@ impl FullView {
         self.field = Some(field);
     }
 
-    /// Goes up, and lets the window follow, so that the cursor stays where it is on the screen. With a mark, the window
-    /// stays where it is if it can.
+    /// Moves the cursor up. The window moves too, so that the cursor keeps its place on the screen. While rows are
+    /// marked, the window moves only if it must.
     fn go_up(&mut self, rows: usize) {
         if self.mark.is_none() {
             self.top = self.top.saturating_sub(rows);
@@ -193,7 +194,8 @@ impl FullView {
         self.cursor = Spot { row: (self.cursor.row + rows).min(self.last()), byte: 0 };
     }
 
-    /// Goes to the hit that is chosen from the cursor on, with rows around it if it is out of the window.
+    /// Moves the cursor to the hit that `choose` returns for the cursor's place. A hit outside of the window comes
+    /// into the middle of the window.
     fn go_to_hit(&mut self, choose: impl FnOnce(&Search, Spot) -> Option<Spot>) {
         let Some(hit) = self.search.as_ref().and_then(|search| choose(search, self.cursor)) else { return };
         self.cursor = hit;
@@ -202,7 +204,7 @@ impl FullView {
         }
     }
 
-    /// Returns the action that copies the marked rows, otherwise the cell at the cursor.
+    /// Returns the action that copies the marked rows or, without a mark, the cell at the cursor.
     fn copy(&mut self, cells: &Cells) -> FullAction {
         let text = match self.marked() {
             Some(rows) => self.document.text(rows),
@@ -240,7 +242,7 @@ impl FullView {
         }
     }
 
-    /// Takes what came since the last frame. The cursor stays at its text, or at the end if it stood there.
+    /// Updates the rows to the present cells. The cursor stays at its text, or at the end if it was there.
     fn update(&mut self, cells: &Cells, page: &Page) {
         let (before, mark) = (self.cursor, self.mark);
         let is_at_end = mark.is_none() && before.row >= self.last();
@@ -265,7 +267,7 @@ impl FullView {
         }
     }
 
-    /// Moves the window so that it has the cursor, and no empty rows that it need not have.
+    /// Moves the window so that it contains the cursor, and has empty rows only if the conversation has fewer rows.
     fn scroll(&mut self) {
         let least = (self.cursor.row + 1).saturating_sub(self.height);
         let lowest = self.document.rows().len().saturating_sub(self.height);
@@ -282,13 +284,13 @@ impl FullView {
         self.mark.map(|mark| mark.min(row)..mark.max(row) + 1)
     }
 
-    /// Returns the column of the cursor: that of a hit, otherwise the first.
+    /// Returns the column of the cursor: the column of the hit that it is at, otherwise the first column.
     fn column(&self) -> usize {
         let text = self.document.rows().get(self.cursor.row).map(|row| row.row.text());
         text.and_then(|text| text.get(..self.cursor.byte).map(width)).unwrap_or_default()
     }
 
-    /// Returns a row as it is shown, with its hits or its mark reversed.
+    /// Returns a row as it is shown: a marked row in reversed colors, otherwise its hits in reversed colors.
     fn row(&self, number: usize) -> Row {
         let Some(row) = self.document.rows().get(number).map(|row| &row.row) else { return Row::default() };
         if self.marked().is_some_and(|marked| marked.contains(&number)) {
@@ -330,7 +332,7 @@ impl FullView {
     }
 }
 
-/// Returns a row with the colors exchanged between two places of its text, in bytes.
+/// Returns a row with reversed colors between two byte offsets of its text.
 fn reversed(row: &Row, from: usize, to: usize) -> Row {
     let mut shown = part(&row.spans, 0, from);
     let inner = part(&row.spans, from, to).spans;

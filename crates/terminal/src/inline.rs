@@ -34,7 +34,7 @@ use crate::{
 pub struct Inline<W: Write> {
     out: W,
     support: Support,
-    /// The live rows on the screen; `None` if they are not known and the live area is drawn whole.
+    /// The live rows on the screen; `None` if they are not known, so that the next frame draws the whole live area.
     shown: Option<Vec<Row>>,
     size: Option<Size>,
     /// The place of the cursor, counted from the origin.
@@ -57,8 +57,8 @@ impl<W: Write> Inline<W> {
         }
     }
 
-    /// Draws the next live area whole, also if it seems unchanged. Call it when the screen may have been
-    /// disturbed.
+    /// Makes the next frame draw the whole live area, even if it seems unchanged. Call it when something else may have
+    /// written on the screen.
     pub fn redraw(&mut self) {
         self.shown = None;
     }
@@ -68,8 +68,9 @@ impl<W: Write> Inline<W> {
         &self.out
     }
 
-    /// Returns the output, to write to it. Write only after [`leave`](Screen::leave), and end with a line end; between two
-    /// frames only [`BELL`](crate::BELL) or a [`desktop_notice`](crate::desktop_notice).
+    /// Returns the output, so that the program can write to it. Write other text only after [`leave`](Screen::leave),
+    /// and end it with a line end. Between two frames, write only [`BELL`](crate::BELL) or a
+    /// [`desktop_notice`](crate::desktop_notice).
     pub fn out_mut(&mut self) -> &mut W {
         &mut self.out
     }
@@ -104,7 +105,8 @@ impl<W: Write> Inline<W> {
         self.bytes.put("\r");
     }
 
-    /// Draws what differs from the live area on the screen, which has as many rows.
+    /// Draws the parts of `live` that differ from `shown`, the live area on the screen, which has the same number of
+    /// rows.
     fn draw_changes(&mut self, shown: &[Row], live: &[Row]) {
         self.go_to_origin();
         self.bytes.put("\r");
@@ -123,8 +125,9 @@ impl<W: Write> Inline<W> {
         self.bytes.up(at);
     }
 
-    /// Goes to the beginning of a row below. The screen scrolls if it became lower since its size was read; a
-    /// cursor that stopped at the bottom would go up too far afterwards.
+    /// Moves the cursor down to the beginning of a row, with line ends. If the terminal has lost rows since its size
+    /// was read, a line end scrolls the screen. A plain cursor movement would stop at the bottom, and the cursor would
+    /// later go up too far.
     fn go_down(&mut self, rows: usize) {
         (0..rows).for_each(|_| self.bytes.put(ansi::NEXT_ROW));
     }
@@ -188,15 +191,15 @@ impl<W: Write> Screen for Inline<W> {
 }
 
 impl<W: Write> Drop for Inline<W> {
-    /// Gives back the terminal if the program did not, because it panicked.
+    /// Leaves the terminal if the program did not call `leave`, for instance because it panicked.
     fn drop(&mut self) {
         // A terminal that is lost has no modes to end.
         let _ = self.leave();
     }
 }
 
-/// Returns the live rows that fit, with the caret drawn unless the cursor stands there, and the caret's place
-/// among them.
+/// Returns the live rows that fit on the screen, and the place of the caret in them. The caret is drawn unless the
+/// terminal's own cursor shows it.
 fn live_area(frame: &Frame<'_>) -> (Vec<Row>, Option<Place>) {
     let most = frame.size.live_rows();
     let above = frame.live.len().saturating_sub(most);
@@ -213,7 +216,7 @@ fn live_area(frame: &Frame<'_>) -> (Vec<Row>, Option<Place>) {
     (rows, caret)
 }
 
-/// Returns the row with the character at the column reversed; behind the end of the row, a space.
+/// Returns the row with the character at the column in reversed colors, or a reversed space after the end of the row.
 fn with_caret(row: &Row, column: usize) -> Row {
     let mut left = row.cut(column);
     let mut rest = behind(row, left.width());
@@ -230,8 +233,8 @@ fn with_caret(row: &Row, column: usize) -> Row {
     left
 }
 
-/// Returns the number of columns at the beginning that two rows have in common. Only ASCII counts: of any other
-/// character the terminal may think another width than we do.
+/// Returns the number of columns at the beginning that two rows have in common. Only ASCII counts, because the
+/// terminal may show any other character in another width than expected.
 fn equal_beginning(old: &Row, new: &Row) -> usize {
     let bytes = |row: &Row| -> Vec<(u8, Style)> {
         row.spans.iter().flat_map(|span| span.text().bytes().map(|byte| (byte, span.style()))).collect()
@@ -247,7 +250,7 @@ fn equal_beginning(old: &Row, new: &Row) -> usize {
     }
 }
 
-/// Returns the spans of a row behind its first columns. A character across the edge is left out.
+/// Returns the spans of a row after its first `columns` columns. A wide character across that edge is included.
 fn behind(row: &Row, columns: usize) -> Vec<TextSpan> {
     let mut skipped = columns;
     let mut spans = Vec::new();

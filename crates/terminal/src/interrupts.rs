@@ -42,8 +42,8 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Returns the meaning of a press at this time. A run that works is cancelled; without a run a draft is
-    /// cleared; without both the program ends. The third press, each less than half a second after the one
+    /// Returns the meaning of a press at this time. A run that works is cancelled; without a run, a draft is cleared;
+    /// without both, the program ends. The third of three presses, each less than half a second after the press
     /// before, ends the program at once.
     ///
     /// A quick press after a cancel is a cancel again, also if the run has ended in between: the person

@@ -2,11 +2,11 @@
 
 use std::{error::Error, fmt, str::FromStr};
 
-/// An input of a person at the keyboard. The program makes it from the events of its library.
+/// An input of a person at the keyboard. The program makes it from the events of its terminal library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Input {
-    /// A key that was pressed or repeats. A key that is let go is no input.
+    /// A key that was pressed or repeats. The release of a key is not an input.
     Key(Key),
     /// A text that was pasted as one piece. It never sends a draft and never answers a question.
     Paste(String),
@@ -51,7 +51,8 @@ const NAMES: &[(&str, KeyCode)] = &[
     ("space", KeyCode::Char(' ')),
 ];
 
-/// The error of a text that is the name of no key, or of a key that writes its character and so cannot be bound.
+/// The error for a text that is not the name of a key, or that names a key that cannot be bound because it writes a
+/// character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey {
     text: String,
@@ -71,7 +72,7 @@ impl fmt::Display for UnknownKey {
 
 impl Error for UnknownKey {}
 
-/// Parses a key as settings have it, such as `ctrl+j`, `shift+enter` or `esc`.
+/// Parses a key as it is written in settings, such as `ctrl+j`, `shift+enter` or `esc`.
 ///
 /// ```
 /// use archon_terminal::{Key, KeyCode, UnknownKey};
@@ -119,7 +120,7 @@ impl FromStr for Key {
     }
 }
 
-/// Writes the key as settings have it.
+/// Formats the key as it is written in settings.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (is_held, name) in [(self.ctrl, "ctrl+"), (self.alt, "alt+"), (self.shift, "shift+")] {

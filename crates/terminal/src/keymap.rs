@@ -8,7 +8,7 @@ use crate::key::{Key, KeyCode};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Binding {
-    /// Sends the draft; while a run works, for the time after it.
+    /// Sends the draft. While a run works, the draft waits until the run has ended.
     Send,
     /// Sends the draft to the run at work, whose model reads it in its next request.
     SendNow,
@@ -18,7 +18,7 @@ pub enum Binding {
     Move(Motion),
     /// Erases the text from the caret to where the motion ends.
     Erase(Motion),
-    /// Erases in the same way, and keeps the text for [`Yank`](Self::Yank).
+    /// Erases text like [`Erase`](Self::Erase), and keeps it for [`Yank`](Self::Yank).
     Kill(Motion),
     /// Inserts the text of the last kill.
     Yank,
@@ -26,13 +26,13 @@ pub enum Binding {
     Undo,
     /// Takes the selected entry of the list below the draft, or opens the list for the word at the caret.
     Complete,
-    /// Searches the drafts that were sent; again, selects the next one.
+    /// Opens a search in the drafts that were sent; during the search, selects the next found draft.
     SearchHistory,
     /// Opens the draft in the person's editor.
     OpenEditor,
     /// Goes to the next mode of the session: ask, accept edits, plan.
     Mode,
-    /// Stops the run. Without one the program decides; see [`Action::Escape`](crate::Action::Escape).
+    /// Stops the run. If no run works, the program decides what to do; see [`Action::Escape`](crate::Action::Escape).
     Stop,
     /// Stops the run, clears the draft or ends the program; see [`Interrupts`](crate::Interrupts).
     Interrupt,
@@ -86,7 +86,7 @@ pub struct Keymap {
 }
 
 impl Binding {
-    /// Returns the binding with this name, as settings have it; `None` if there is none.
+    /// Returns the binding with this name in settings; `None` if there is none.
     ///
     /// ```
     /// use archon_terminal::{Binding, Motion};
@@ -98,7 +98,7 @@ impl Binding {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, binding)| *binding)
     }
 
-    /// Returns the name of the binding in settings; `None` for one that no key has, such as killing a row.
+    /// Returns the name of the binding in settings; `None` for a binding without a name, such as `Kill(Motion::Up)`.
     pub fn name(self) -> Option<&'static str> {
         NAMES.iter().find(|(_, binding)| *binding == self).map(|(name, _)| *name)
     }
@@ -138,7 +138,7 @@ const NAMES: &[(&str, Binding)] = &[
     ("kill_line_end", Binding::Kill(Motion::LineEnd)),
 ];
 
-/// The error of a key that would be bound to two things.
+/// The error for a key that would have two bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BoundTwice {
@@ -159,7 +159,7 @@ impl Error for BoundTwice {}
 
 impl Keymap {
     /// Creates the default keymap with other keys for some bindings. A binding in `changes` has only the keys that are
-    /// given there; such a key no longer belongs to the binding that has it by default.
+    /// given there, and a key that is given there loses its default binding.
     ///
     /// ```
     /// use archon_terminal::{Binding, Key, Keymap};
@@ -195,7 +195,7 @@ impl Keymap {
         keys
     }
 
-    /// Returns what a key is bound to; `None` for a key that writes its character.
+    /// Returns the binding of a key; `None` for a key without one, such as a key that writes a character.
     pub fn binding(&self, key: &Key) -> Option<Binding> {
         // Shift with an arrow selects elsewhere; here it moves as well.
         let without_shift = Key { shift: false, ..*key };

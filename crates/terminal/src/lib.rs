@@ -1,34 +1,34 @@
 //! The screen of a conversation, computed from its records: records become cells, cells become rows, and a
 //! screen writes the rows to a terminal.
 //!
-//! Use this crate to build a chat of your own on a terminal. It reads no key, no file and no clock: the program that
-//! owns the terminal passes keys, sizes and times in, and bytes come out through `impl Write`. A program that only
-//! prints an answer needs none of it.
+//! Use this crate to build a chat of your own on a terminal. The crate reads no keys, no files and no clock: the
+//! program that owns the terminal passes keys, sizes and times in, and gets bytes through `impl Write`. A program that
+//! only prints an answer does not need this crate.
 //!
 //! | term | types | meaning |
 //! |---|---|---|
 //! | cell | [`Cell`], [`Cells`] | one thing on the screen: a message, an answer, a call, a question; folded from records, and filled by deltas while it is open |
 //! | row | [`Row`], [`TextSpan`] | one line of styled text |
 //! | answer | [`AnswerCell`] | Markdown with colored code; a row is committed as soon as no later text can change it |
-//! | list of a plan | [`PlanCell`], [`PlanStep`] | the steps that the newest call of `update_plan` names; live while the run works |
-//! | difference | [`diff_rows`] | the rows of a unified diff, with line numbers and the words that differ |
+//! | step list | [`PlanCell`], [`PlanStep`] | the steps of the newest call of `update_plan`; live while the run works |
+//! | diff | [`diff_rows`] | the rows of a unified diff, with line numbers and marks at the words that differ |
 //! | page | [`Page`], [`Theme`], [`ThemeName`], [`Background`] | the width and the styles that rows are made for |
-//! | printed | [`Printed`] | how much of the cells is committed to the scrollback |
+//! | printed | [`Printed`] | the part of the cells that is committed to the scrollback |
 //! | screen | [`Screen`], [`Frame`], [`Inline`] | writes frames: committed rows once, the live area again and again |
 //! | full view | [`FullView`], [`FullAction`], [`Alternate`] | the whole conversation on the alternate screen, with scroll, search and copy |
 //! | support | [`Support`] | what the terminal can do |
-//! | status | [`Status`], [`Meter`] | the line below the draft: model, share of the window, money |
-//! | input | [`Input`], [`Key`], [`Keymap`] | a key or a paste, and what keys are bound to |
+//! | status | [`Status`], [`Meter`] | the line below the draft: model, used share of the context window, cost |
+//! | input | [`Input`], [`Key`], [`Keymap`] | a key or a pasted text, and the actions that keys are bound to |
 //! | composer | [`Composer`], [`Draft`], [`Action`] | edits the draft of the next message; a finished draft comes out |
 //! | attached file | [`AttachedFile`] | a file that a message carries |
-//! | candidate | [`CompletionCandidate`] | a name that the composer offers for the draft, such as that of a command |
+//! | candidate | [`CompletionCandidate`] | a name that the composer offers for the draft, such as a command's name |
 //! | question | [`Question`], [`QuestionKey`] | a question of a run, and the keys that answer it |
 //! | interrupts | [`Interrupts`] | what Ctrl+C means |
 //! | work | [`Work`] | what the conversation does now |
 //! | notice | [`Notifier`], [`Notice`] | a bell, or a text on the desktop, for a person who looks elsewhere |
 //!
-//! *Invariant*: the same records give the same rows, live and later; a committed row is written once; text of models
-//! and tools never reaches the output unescaped.
+//! *Invariant*: the same records give the same rows, both while the run works and when its log is read later; a
+//! committed row is written once; text of models and tools never reaches the output unescaped.
 //!
 //! # Example
 //!

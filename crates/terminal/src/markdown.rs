@@ -1,12 +1,13 @@
 //! Markdown of answers, while they stream.
 //!
-//! The text is cut into parts that are formatted one by one: a line of code, a piece of a paragraph, an item of a list, a
-//! table. Where a part ends depends only on the text up to the line behind it. So a part is formatted as soon as its
-//! end is known, and nothing that follows can change its rows: an answer that streams has the rows of the whole one.
+//! The text is cut into parts that are formatted one by one: a line of code, a piece of a paragraph, an item of a
+//! list, a table. The end of a part depends only on the text up to the line after the part. So a part is formatted as
+//! soon as its end is known, and later text cannot change its rows: a streamed answer has the same rows as a complete
+//! one.
 //!
-//! The dialect is CommonMark with tables and tasks, except where a row would have to wait for the end of the answer:
-//! a line end within a paragraph stays, a heading is not underlined, a reference is known only in its own part, and
-//! HTML is text.
+//! The dialect is CommonMark with tables and task lists. It differs where a row would have to wait for the end of the
+//! answer: a line end within a paragraph stays, an underline makes no heading, a link definition counts only in its
+//! own part, and HTML is shown as text.
 
 mod blocks;
 mod inline;
@@ -23,9 +24,10 @@ use crate::{
 use inline::{Inline, first_sign};
 use lines::{Fence, Kind, Line};
 
-/// A part with more bytes ends at its next line end, so that the cost of an answer stays linear.
+/// The maximum size of a part in bytes: a longer part ends at its next line end, so that the time for an answer grows
+/// only linearly with its length.
 const MOST_BYTES: usize = 16_384;
-/// The same for a piece of a paragraph.
+/// The maximum size of a piece of a paragraph in bytes, with the same effect and reason as [`MOST_BYTES`].
 const MOST_BYTES_OF_PIECE: usize = 4_096;
 
 /// Returns the rows of a whole answer.
@@ -33,16 +35,16 @@ pub(crate) fn rows(text: &str, page: &Page) -> Vec<Row> {
     advance(text, &mut Progress::default(), true, page)
 }
 
-/// Returns the rows behind `at` that no later text can change, and advances `at` behind them. `is_whole` is true if
-/// no text follows.
+/// Returns the rows after `at` that no later text can change, and moves `at` to their end. `is_whole` is true if the
+/// text is complete.
 pub(crate) fn advance(text: &str, at: &mut Progress, is_whole: bool, page: &Page) -> Vec<Row> {
     let mut writer = Writer { text, at, is_whole, page, rows: Vec::new() };
     while writer.step() {}
     writer.rows
 }
 
-/// Returns the rows behind `at` as they are if no text follows: of a long rest, such as a line without an end, only
-/// those of its last part.
+/// Returns the rows after `at` as they are if the text is complete. If the text after `at` is long, such as a very
+/// long line, returns only the rows of its last part.
 pub(crate) fn open_rows(text: &str, at: &Progress, page: &Page) -> Vec<Row> {
     let first = text.ceil_char_boundary(text.len().saturating_sub(2 * MOST_BYTES));
     advance(text, &mut Progress { bytes: at.bytes.max(first), ..*at }, true, page)
@@ -54,7 +56,7 @@ pub(crate) struct Progress {
     /// The number of bytes of the text that are printed.
     pub(crate) bytes: usize,
     inside: Inside,
-    /// True if a line with text is printed, so that an empty line matters.
+    /// True if a line with text is printed; empty lines before it are not shown.
     has_begun: bool,
     is_gap_due: bool,
 }
@@ -93,7 +95,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Goes on behind this number of bytes.
+    /// Advances by this number of bytes, and sets the state of the text after them. Returns true.
     fn go_on(&mut self, bytes: usize, inside: Inside) -> bool {
         self.at.bytes += bytes;
         self.at.inside = inside;
@@ -144,7 +146,7 @@ impl<'a> Writer<'a> {
         self.go_on(source.len(), Inside::Nothing)
     }
 
-    /// Returns true if the line is the head of a table, and `None` if the text that follows has to tell.
+    /// Returns true if the line is the head of a table; `None` if that depends on text that has not come yet.
     fn begins_table(&self, rest: &str, line: Line<'_>) -> Option<bool> {
         if !line.text.contains('|') || self.has_full_row(line) {
             return Some(false);
@@ -157,7 +159,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns true if rows of the line may be printed before the line ends, so that it is the head of no table.
+    /// Returns true if the line has a row that may be printed before the line ends. Then the line is not the head of a
+    /// table.
     fn has_full_row(&self, line: Line<'_>) -> bool {
         let text = line.text.get(line.leading()..).unwrap_or_default();
         let plain = text.get(..first_sign(text).unwrap_or(text.len())).unwrap_or_default();
@@ -200,8 +203,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Adds rows of a paragraph: those before the first sign of Markdown in the line as soon as they are full, and the
-    /// rest as soon as no sign is open at the end of a line.
+    /// Adds rows of a paragraph. Rows before the first Markdown sign of the line are added as soon as they are full;
+    /// the rest is added as soon as no sign is open at the end of a line.
     fn piece(&mut self, rest: &'a str, line: Line<'a>) -> bool {
         let sign = first_sign(line.text);
         let plain = line.text.get(..sign.unwrap_or(line.text.len())).unwrap_or_default();
@@ -228,8 +231,8 @@ impl<'a> Writer<'a> {
         self.go_on(length, Inside::Paragraph)
     }
 
-    /// Formats the lines up to the first line end at which no sign is open, and returns their length too; `None` if
-    /// that is not known yet.
+    /// Formats the lines up to the first line end at which no Markdown sign is open, and also returns their length;
+    /// `None` if that line end is not known yet.
     fn formatted(&self, rest: &'a str, line: Line<'a>) -> Option<(Inline, usize)> {
         let mut length = line.length;
         loop {

@@ -1,4 +1,5 @@
-//! Notices to a person who looks elsewhere: when one is due, and the bytes of those that the desktop shows.
+//! Notices for a person who looks elsewhere: decides when they are due, and makes the bytes of a notice on the
+//! desktop.
 
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ pub enum Notice {
     End,
 }
 
-/// Decides when a person gets a notice: only if no key was pressed for 5 seconds. For a question, the notice comes as
-/// soon as that is so; a key that is pressed meanwhile shows that the person is there.
+/// Decides when a person gets a notice: only if no key was pressed for 5 seconds. The notice about a question waits
+/// until these 5 seconds have passed; a key that is pressed meanwhile cancels the notice, because the person is there.
 ///
 /// ```
 /// use archon_terminal::{Notice, Notifier};
@@ -57,8 +58,8 @@ impl Notifier {
         self.is_unseen = false;
     }
 
-    /// Returns the notice that is due at this time. `question` is the one on the screen, and `is_at_work` is true while a
-    /// run works. Call it after each change, and at the time that [`due`](Self::due) returns.
+    /// Returns the notice that is due at this time. `question` is the question on the screen, and `is_at_work` is true
+    /// while a run works. Call it after each change, and at the time that [`due`](Self::due) returns.
     pub fn observe(
         &mut self,
         question: Option<&ApprovalRequest>,
@@ -82,12 +83,13 @@ impl Notifier {
         }
     }
 
-    /// Returns the time at which a question that is open needs a notice, unless a key is pressed before.
+    /// Returns the time at which the notice about the open question is due, unless a key is pressed before; `None` if
+    /// no such notice waits.
     pub fn due(&self) -> Option<Timestamp> {
         self.is_unseen.then(|| self.key_at + AWAY)
     }
 
-    /// Returns true if long work ends at this time.
+    /// Returns true if work of at least [`LONG`] ends at this time. Notes the time at which work begins.
     fn has_ended(&mut self, is_at_work: bool, at: Timestamp) -> bool {
         if is_at_work {
             self.work_since.get_or_insert(at);

@@ -7,8 +7,9 @@ use crate::{
     theme::{Look, Page},
 };
 
-/// The part of the cells that is printed. A cell is printed when it is closed, in the order of closing. An answer is
-/// printed row by row while it streams, and the cells that are closed meanwhile wait behind it.
+/// Records which part of the cells is printed, that is, committed to the scrollback. Cells are printed when they are
+/// closed, in the order of closing. An answer is printed row by row while it streams; cells that are closed meanwhile
+/// wait until the answer is closed.
 ///
 /// ```
 /// use archon_terminal::{Cells, Look, Note, Page, Printed, Theme};
@@ -21,22 +22,22 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
-    /// The number of cells that are printed as a whole, in the order of the cells.
+    /// The number of cells that are printed completely: the first ones in the order of printing.
     cells: usize,
     last: Option<Group>,
     answer: PrintedAnswer,
 }
 
-/// The printed part of the first answer that is not printed as a whole.
+/// The printed part of the first answer that is not printed completely.
 #[derive(Clone, Debug, Default)]
 struct PrintedAnswer {
     has_begun: bool,
     progress: Progress,
-    /// The printed text, to know it again in the next attempt.
+    /// The printed text. If the next attempt begins with the same text, the text is not printed again.
     text: String,
 }
 
-/// Cells of the same group stand together; between others there is an empty row.
+/// The group of a cell. Between two cells there is an empty row unless both are in the group `Work`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Message,
@@ -44,7 +45,7 @@ pub(crate) enum Group {
     Work,
 }
 
-/// The maximum number of rows of the list of steps.
+/// The maximum number of rows of the step list in the live area.
 const PLAN_ROWS: usize = 6;
 
 impl Group {
@@ -62,7 +63,7 @@ impl Group {
 }
 
 impl Printed {
-    /// Returns the rows to commit now. They count as committed: a second call returns the rows that came since.
+    /// Returns the rows to commit now, which then count as committed: the next call returns only newer rows.
     pub fn take(&mut self, cells: &Cells, page: &Page) -> Vec<Row> {
         let mut rows = Vec::new();
         for cell in cells.in_order(self.cells) {
@@ -74,8 +75,9 @@ impl Printed {
         rows
     }
 
-    /// Returns the rows of what is not printed yet, at most the last `most` of them: the rest of an answer, what
-    /// waits behind it, the calls that run, the number of agents that work if there are several, and the list of steps.
+    /// Returns the rows for the live area: the rest of an open answer, the cells that wait for its end, the running
+    /// calls, the number of working agents if there are several, and the step list. If there are more than `most`
+    /// rows, the first ones are left out.
     pub fn open(&self, cells: &Cells, page: &Page, most: usize) -> Vec<Row> {
         let mut after = self.clone();
         let mut rows = after.take(cells, page);
@@ -103,8 +105,8 @@ impl Printed {
         rows
     }
 
-    /// Leaves out all but the newest `most` of the cells that are not printed yet, as if they were printed, and
-    /// returns the number of those that it left out. Call it before a long conversation is shown again.
+    /// Treats all cells except the newest `most` as printed, so that they are left out, and returns the number of
+    /// cells that are left out by this call. Call it before a long conversation is shown again.
     pub fn leave_out(&mut self, cells: &Cells, most: usize) -> usize {
         let skipped = cells.order_len().saturating_sub(most).saturating_sub(self.cells);
         self.cells += skipped;
@@ -115,7 +117,7 @@ impl Printed {
         skipped
     }
 
-    /// Adds the rows of a cell that are final, and returns true if these are all.
+    /// Adds the final rows of a cell, and returns true if the cell is then printed completely.
     fn add(&mut self, cell: &Cell, page: &Page, rows: &mut Vec<Row>) -> bool {
         match &cell.kind {
             CellKind::Answer(answer) => {

@@ -17,13 +17,13 @@ use crate::{
     wrap::{break_line, one_row},
 };
 
-/// Keys answer a question only after it was on the screen for this time, in milliseconds.
+/// The time that a question must be on the screen before keys answer it, in milliseconds.
 const EARLY_MS: u64 = 400;
-/// A rule with more characters is not offered: a person must see the whole rule before it holds.
+/// The maximum number of characters of a rule that is offered: a person must see the whole rule before it holds.
 const MOST_RULE: usize = 200;
 /// The indentation of each key.
 const KEY_INDENT: &str = "  ";
-/// With a draft, this key lets the next one answer.
+/// While there is a draft, this key lets the next key answer the question.
 const CALL: Key = Key::plain(KeyCode::Tab);
 /// The label that is shown while there is a draft.
 const HOW: &str = "empty the draft to answer, or press Tab";
@@ -36,7 +36,8 @@ pub enum QuestionKey {
     NotForMe,
     /// The question used the input and has new rows.
     Taken,
-    /// The answer, and the calls for which it holds. For [`AnswerScope::Always`] the program stores the rules too.
+    /// The answer, and the calls for which it holds. For [`AnswerScope::Always`], the program must also store the
+    /// rules of the answer.
     Decided(Answer, AnswerScope),
 }
 
@@ -53,10 +54,10 @@ pub enum AnswerScope {
 
 /// A question on the screen. The program shows its rows, and gives it each input before the composer.
 ///
-/// A letter answers only if the draft is empty, so that no letter of a message answers. A key that was read before
-/// the question was on the screen, or in the first 400 ms after, was not meant for it: it goes to the draft. Each
-/// such input prolongs this time to 400 ms after itself. With a draft, Tab lets the next letter answer. The letter
-/// that stores a rule has to be pressed twice: a person who begins to write does not store one.
+/// A letter answers only if the draft is empty, so that no letter of a message answers by mistake. A key that was read
+/// before the question was on the screen, or within 400 ms after that, was not meant as an answer, so it goes to the
+/// draft; the 400 ms then begin again. While there is a draft, Tab lets the next letter answer. The letter that stores
+/// a rule must be pressed twice, so that a person who begins to write a message does not store a rule.
 ///
 /// ```
 /// use archon_terminal::{AnswerScope, Input, Key, Question, QuestionKey};
@@ -76,25 +77,26 @@ pub struct Question {
     ways: Vec<Way>,
     stage: Stage,
     keymap: Keymap,
-    /// The time since which no other key was typed and the rows of the stage are on the screen.
+    /// The beginning of the time in which keys do not answer: the rows of the stage came on the screen, or a later
+    /// input did not answer. `None` while the rows are not on the screen.
     quiet_since: Option<Timestamp>,
 }
 
 /// The meaning of the next key.
 #[derive(Clone, Debug, Default)]
 enum Stage {
-    /// It answers if the draft is empty.
+    /// The next key answers if the draft is empty.
     #[default]
     Keys,
-    /// It answers although there is a draft.
+    /// The next key answers although there is a draft.
     Called,
-    /// It repeats the key of an answer with a rule, or goes back.
+    /// The next key repeats the key of an answer that stores a rule, or goes back.
     Repeat(Repeat),
-    /// It edits a text.
+    /// The next key edits the text field.
     Field(Box<Field>),
 }
 
-/// An answer whose key has to be pressed twice.
+/// An answer that stores a rule, so that its key must be pressed twice.
 #[derive(Clone, Debug)]
 struct Repeat {
     key: char,
@@ -127,7 +129,8 @@ enum Purpose {
     Reply { may_be_empty: bool },
     /// The values of these inputs, one after the other.
     Inputs { names: VecDeque<String>, given: serde_json::Map<String, Json> },
-    /// The new arguments of the call: the text of its only argument if this is its name, otherwise all as JSON.
+    /// The new arguments of the call. `only` is the name of the call's only argument if that is a text: then the field
+    /// has this text. Otherwise it has all arguments as JSON.
     Arguments { only: Option<String>, is_invalid: bool },
 }
 
@@ -150,12 +153,13 @@ impl Question {
         &self.request
     }
 
-    /// Takes the time at which a frame with the question was written. Call it after each frame.
+    /// Records that a frame with the question was written at this time. Call it after each such frame.
     pub fn mark_drawn(&mut self, at: Timestamp) {
         self.quiet_since.get_or_insert(at);
     }
 
-    /// Takes note that the question is no longer on the screen: keys answer it only after the next frame with it.
+    /// Records that the question is no longer on the screen. Keys answer it again only after the next frame that shows
+    /// it.
     pub fn mark_hidden(&mut self) {
         self.quiet_since = None;
         if matches!(self.stage, Stage::Called) {
@@ -183,10 +187,10 @@ impl Question {
         })
     }
 
-    /// Returns the rows of the question for a page, at most `most` and at least one, and the place of the caret
-    /// in them if a text field is open; otherwise the caret stays in the draft. The rows are the first line of
-    /// the question and its keys, or how to answer beside a draft; the whole call belongs to the question's cell.
-    /// `draft` is the composer if it has text, and `None` otherwise.
+    /// Returns the rows of the question for a page, at least one and at most `most`. If a text field is open, also
+    /// returns the place of the caret in these rows; otherwise the caret stays in the draft. The rows have the first
+    /// line of the question, and its keys or, if there is a draft, the way to answer nevertheless. They do not have
+    /// the whole call. `draft` is the composer if it has text, and `None` otherwise.
     pub fn rows(&self, page: &Page, most: usize, draft: Option<&Composer>) -> (Vec<Row>, Option<Place>) {
         let most = most.max(1);
         let (below, place) = match &self.stage {
@@ -207,13 +211,13 @@ impl Question {
         (rows, place)
     }
 
-    /// Lets the next key answer, although there is a draft, if this key is Tab.
+    /// Applies Tab while there is a draft: the next key answers. Returns `None` for any other key.
     fn call(&mut self, key: Option<&Key>) -> Option<QuestionKey> {
         key.filter(|key| **key == CALL)?;
         Some(self.enter(Stage::Called))
     }
 
-    /// Takes a key that answers.
+    /// Applies a key that answers; returns `None` for any other key.
     fn choose(&mut self, key: &Key) -> Option<QuestionKey> {
         let Way { key, does, .. } = self.way(key)?.clone();
         Some(match does {
@@ -229,7 +233,8 @@ impl Question {
         })
     }
 
-    /// Takes the key that was pressed before. Any other key goes back, and is not lost for the draft.
+    /// Stores the rule if the same key was pressed again. Any other key goes back to the question; unless it is the
+    /// key for that, it then goes to the draft.
     fn apply_to_repeat(&mut self, repeat: Repeat, key: Option<&Key>, is_ready: bool) -> Option<QuestionKey> {
         let key = key?;
         if is_ready && letter(key) == Some(repeat.key) {
@@ -410,7 +415,7 @@ fn reply(request: &ApprovalRequest) -> Purpose {
     }
 }
 
-/// Returns the text for a change of arguments: that of the argument with the name `only`, otherwise all as JSON.
+/// Returns the text that a person edits: the value of the argument `only`, or all arguments as JSON.
 fn arguments_as_text(arguments: &Json, only: Option<&str>) -> String {
     match only {
         Some(name) => arguments[name].as_str().unwrap_or_default().to_owned(),
@@ -418,7 +423,7 @@ fn arguments_as_text(arguments: &Json, only: Option<&str>) -> String {
     }
 }
 
-/// Returns the arguments of a changed text; `None` if it is empty, or no JSON object.
+/// Returns the arguments from an edited text; `None` if the text is empty, or not a JSON object.
 fn arguments_of_text(text: String, only: Option<&str>) -> Option<Json> {
     match only {
         Some(name) => (!text.is_empty())
@@ -427,7 +432,8 @@ fn arguments_of_text(text: String, only: Option<&str>) -> Option<Json> {
     }
 }
 
-/// Returns the label for the keys that stop the run. Beside a draft in vi's insert mode, the first Esc leaves the mode.
+/// Returns the label for the keys that stop the run. If there is a draft in vi's insert mode, the first Esc only
+/// leaves this mode.
 fn stop(draft: Option<&Composer>) -> &'static str {
     match draft.and_then(Composer::vi_mode) {
         Some(ViMode::Insert) => "Esc Esc stops the run",
@@ -440,7 +446,7 @@ fn letter(key: &Key) -> Option<char> {
     key.text()?.to_lowercase().next()
 }
 
-/// Returns the rows of labels, as many in a row as it has room for.
+/// Returns rows of labels; each row has as many labels as fit.
 fn label_rows<'a>(labels: impl Iterator<Item = &'a str>, page: &Page) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for label in labels {
@@ -460,7 +466,7 @@ fn key_rows(label: &str, page: &Page) -> Vec<Row> {
     rows.map(|row| Row::of_spans(key_spans(&row.text, page)).cut(page.width)).collect()
 }
 
-/// Returns a label behind the space before it, with the letter in brackets as a key.
+/// Returns the spans of an indented label. The letter in brackets gets the style of a key.
 fn key_spans(label: &str, page: &Page) -> Vec<TextSpan> {
     let span = |text: &str, look| TextSpan::new(text, page.theme.style(look));
     let bracket = label.find('[').and_then(|at| Some((at, at + label.get(at..)?.find(']')? + 1)));

@@ -8,8 +8,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::theme::{Look, Page, Style};
 
-/// A piece of a row in one style. Its text is harmless: control characters and invisible ones are shown by
-/// their number, a tab is four spaces and a line end one.
+/// A piece of a row in one style. Its text is harmless: control characters and invisible characters are escaped, such
+/// as `\u{1b}`, a tab becomes four spaces, and a line end becomes one space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextSpan {
     text: String,
@@ -65,13 +65,13 @@ pub(crate) fn width(text: &str) -> usize {
     }
 }
 
-/// The place where a row that is too wide is broken into lines.
+/// Tells if the terminal may have to wrap a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wrap {
-    /// None: the row is at most as wide as its page.
+    /// No: the row is at most as wide as its page.
     #[default]
     Done,
-    /// The terminal, so that a line of code is copied as one line.
+    /// Yes: the row may be wider, and the terminal wraps it, so that a line of code is copied as one line.
     Terminal,
 }
 
@@ -80,7 +80,7 @@ pub enum Wrap {
 pub struct Row {
     /// The text, from left to right.
     pub spans: Vec<TextSpan>,
-    /// The place where the row is broken into lines.
+    /// Tells if the terminal may have to wrap the row.
     pub wrap: Wrap,
 }
 
@@ -159,7 +159,8 @@ pub(crate) fn prefix_within(text: &str, columns: usize) -> (&str, bool) {
     (text, true)
 }
 
-/// A place on the screen, counted from 0: from the first row of the live area, and from the left.
+/// A place on the screen. Rows count from 0 at the top of the live area or of the alternate screen; columns count from
+/// 0 at the left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The row.
@@ -183,8 +184,8 @@ impl Size {
         Self { columns, rows }
     }
 
-    /// Returns the number of columns for rows: one less than the terminal has, so that the cursor never waits
-    /// behind the last column.
+    /// Returns the maximum width of a row: one column less than the terminal has, so that the cursor is never beyond
+    /// the last column.
     pub fn width(self) -> usize {
         usize::from(self.columns).saturating_sub(1).max(1)
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::row::{Place, Row, Size};
 
-/// A frame: what is new for ever, and what is shown for now.
+/// A frame: new rows for the scrollback, and the live area below them.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// The rows that were committed since the last frame, such as the rows of [`Printed::take`](crate::Printed).
@@ -14,9 +14,9 @@ pub struct Frame<'a> {
     pub live: &'a [Row],
     /// The place of the draft's caret in `live`; `None` if nothing can be typed.
     pub caret: Option<Place>,
-    /// True if the terminal's cursor stands at the caret, as input methods for Chinese, Japanese and Korean need
-    /// it. If false, the caret is drawn, and the cursor rests where a resize cannot separate it from the live
-    /// area; so set it only while a person types.
+    /// True if the terminal's own cursor stands at the caret; input methods for Chinese, Japanese and Korean need
+    /// that. If false, the caret is drawn, and the cursor rests at the beginning of the live area, where a resize
+    /// cannot separate the two. So set it to true only while a person types.
     pub caret_is_real: bool,
     /// The size of the terminal, read just before the frame.
     pub size: Size,
@@ -50,7 +50,7 @@ pub trait Screen {
     ///
     /// # Errors
     ///
-    /// The error of the output; the terminal may be lost.
+    /// Writing to the output failed; the terminal may be gone.
     fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()>;
 
     /// Erases the live area and ends all modes of the terminal that the screen began. The next frame begins them
@@ -58,6 +58,6 @@ pub trait Screen {
     ///
     /// # Errors
     ///
-    /// The error of the output; the terminal may be lost.
+    /// Writing to the output failed; the terminal may be gone.
     fn leave(&mut self) -> io::Result<()>;
 }

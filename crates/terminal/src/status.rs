@@ -36,7 +36,7 @@ use crate::{
 pub struct Status<'a> {
     /// Tokens, money and context used by the conversation.
     pub meter: &'a Meter,
-    /// The model of the next message, for a conversation without a run.
+    /// The model for the next message; shown while the conversation has no run.
     pub model: &'a str,
     /// The mode of vi keys; `None` without them.
     pub vi: Option<ViMode>,
@@ -44,7 +44,7 @@ pub struct Status<'a> {
     pub mode: SessionMode,
     /// The present work of the conversation.
     pub work: Work,
-    /// The branch of the folder's repository.
+    /// The branch of the folder's git repository; `None` shows no branch.
     pub branch: Option<&'a str>,
     /// True if commands run in a sandbox.
     pub is_sandboxed: bool,

@@ -1,4 +1,4 @@
-//! The abilities of the terminal, as the variables of the environment tell them.
+//! The abilities of the terminal, as far as environment variables tell them.
 
 use crate::{
     ansi,
@@ -10,18 +10,18 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Support {
-    /// True if the output is a terminal that moves its cursor.
+    /// True if the output is a terminal that can move its cursor.
     pub is_terminal: bool,
     /// True if texts are in UTF-8. Without it, the columns of a text cannot be counted.
     pub has_utf8: bool,
     /// True if texts may have colors.
     pub has_colors: bool,
-    /// True if the colors may be of any parts of red, green and blue.
+    /// True if the terminal can show any RGB color.
     pub has_true_color: bool,
     /// The background; dark if the terminal does not tell.
     pub background: Background,
-    /// True if the terminal tells Shift+Enter and Escape from other keys when it is asked to, with the keyboard
-    /// protocol of kitty.
+    /// True if the terminal has the keyboard protocol of kitty, with which it can distinguish Shift+Enter and Escape
+    /// from other keys.
     pub has_kitty_keys: bool,
 }
 
@@ -29,9 +29,10 @@ pub struct Support {
 const LEAST: Size = Size::new(20, 6);
 
 impl Support {
-    /// Reads the variables `TERM`, `TERM_PROGRAM`, `COLORTERM`, `COLORFGBG`, `NO_COLOR`, `LC_ALL`, `LC_CTYPE` and
-    /// `LANG`. `is_tty` is true if the output goes to a terminal. A missing locale counts as UTF-8: containers and remote shells seldom
-    /// set one, and their terminals have long used UTF-8.
+    /// Determines the abilities from the variables `TERM`, `TERM_PROGRAM`, `COLORTERM`, `COLORFGBG`, `NO_COLOR`,
+    /// `LC_ALL`, `LC_CTYPE` and `LANG`, which `env` returns. `is_tty` is true if the output goes to a terminal. A
+    /// missing locale counts as UTF-8: containers and remote shells seldom set one, and their terminals have long used
+    /// UTF-8.
     ///
     /// ```
     /// use archon_terminal::{Size, Support};
@@ -73,7 +74,8 @@ impl Support {
         self.theme_named(ThemeName::Auto)
     }
 
-    /// Returns the theme with this name for the terminal. Without colors, all are [`ThemeName::Mono`].
+    /// Returns the theme with this name for the terminal. If the terminal has no colors, each name gives the theme
+    /// [`ThemeName::Mono`].
     pub fn theme_named(&self, name: ThemeName) -> Theme {
         let fixed = |background| (Theme::for_background(background), background);
         let (theme, background) = match name {
@@ -85,24 +87,24 @@ impl Support {
         if self.has_utf8 { theme } else { theme.with_ascii_signs() }
     }
 
-    /// Returns the bytes that make the terminal usable after the program was killed: they end all modes of
-    /// [`Inline`](crate::Inline) and erase the live area, but do not end bracketed paste, for which there is
-    /// [`END_PASTE`](crate::END_PASTE): a shell that has taken over the terminal may have begun it again.
+    /// Returns the bytes that make the terminal usable after the program was killed. They end all modes of
+    /// [`Inline`](crate::Inline) and erase the live area. They do not end bracketed paste, because a shell that has
+    /// taken over the terminal may have begun it again; [`END_PASTE`](crate::END_PASTE) ends it.
     pub fn restore_sequence(&self) -> String {
         let keys = if self.has_kitty_keys { ansi::END_KITTY_KEYS } else { "" };
         [ansi::PLAIN, ansi::END_SYNC, ansi::AUTOWRAP, ansi::SHOW_CURSOR, keys, ansi::ERASE_BELOW].concat()
     }
 
-    /// Returns the bytes that make the terminal usable after the program was killed while it had the alternate screen: they
-    /// end all modes of [`Alternate`](crate::Alternate), but not bracketed paste. On the terminal's own screen they would
-    /// move the cursor to any place.
+    /// Returns the bytes that make the terminal usable after the program was killed while it had the alternate screen.
+    /// They end all modes of [`Alternate`](crate::Alternate), but not bracketed paste. Write them only then: on the
+    /// terminal's own screen, they would move the cursor to an arbitrary place.
     pub fn restore_sequence_of_alternate(&self) -> String {
         let keys = if self.has_kitty_keys { ansi::END_KITTY_KEYS } else { "" };
         [ansi::PLAIN, ansi::END_SYNC, ansi::AUTOWRAP, ansi::SHOW_CURSOR, keys, ansi::END_ALTERNATE].concat()
     }
 }
 
-/// Returns the background that the value of `COLORFGBG` tells: its last number is one of the palette.
+/// Returns the background from the value of `COLORFGBG`, whose last number is a color of the palette.
 fn background(colors: &str) -> Background {
     let number = colors.rsplit(';').next().and_then(|number| number.parse::<u8>().ok());
     match number {

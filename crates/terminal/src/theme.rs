@@ -98,9 +98,9 @@ pub enum Look {
     Warning,
     /// Something that failed.
     Error,
-    /// An added line of a difference.
+    /// An added line of a diff.
     Added,
-    /// A removed line of a difference.
+    /// A removed line of a diff.
     Removed,
     /// A part of an added line that differs from the removed line.
     AddedPart,
@@ -112,17 +112,17 @@ pub enum Look {
     Address,
     /// A keyword in code.
     Keyword,
-    /// A text in code.
+    /// A string literal in code.
     Literal,
     /// A number in code.
     Number,
     /// A comment in code.
     Comment,
-    /// The cell under the draft's caret.
+    /// The character at the draft's caret.
     Caret,
 }
 
-/// The styles of all looks.
+/// Gives each [`Look`] a style.
 ///
 /// ```
 /// use archon_terminal::{Background, Theme};
@@ -133,7 +133,7 @@ pub enum Look {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     colors: Colors,
-    /// The background for which differences have backgrounds of their own, in true color.
+    /// The background for which added and removed lines get background colors in true color; `None` without them.
     differences: Option<Background>,
     is_ascii: bool,
 }
@@ -141,9 +141,9 @@ pub struct Theme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Colors {
     None,
-    /// Those of the terminal's palette.
+    /// The colors of the terminal's palette.
     Palette,
-    /// Those that can be read on this background.
+    /// Colors that can be read on this background.
     For(Background),
 }
 
@@ -165,13 +165,13 @@ impl Theme {
         Self { colors, differences: None, is_ascii: false }
     }
 
-    /// Creates the theme for a terminal with this background and 256 colors. It uses none that the terminal can change,
-    /// and each has a contrast of at least 4.5 to 1 on usual backgrounds of this kind.
+    /// Creates the theme for a terminal with this background and 256 colors. It uses only colors that are the same in
+    /// all terminals; each has a contrast of at least 4.5 to 1 on usual backgrounds of this kind.
     pub const fn for_background(background: Background) -> Self {
         Self { colors: Colors::For(background), ..Self::new(true) }
     }
 
-    /// Uses true color for the backgrounds of differences. A theme without colors stays without.
+    /// Uses true color for the backgrounds of added and removed lines. A theme without colors stays unchanged.
     ///
     /// ```
     /// use archon_terminal::{Background, Color, Look, Theme};
@@ -234,8 +234,8 @@ impl Theme {
 }
 
 impl Background {
-    /// Returns the style with the color of its kind that can be read on this background. Faint letters become gray: each
-    /// terminal has another idea of faint.
+    /// Replaces the color of a style by a similar color that can be read on this background. Faint letters become
+    /// gray, because each terminal draws faint letters differently.
     const fn readable(self, style: Style) -> Style {
         let [red, green, yellow, blue, magenta, cyan, gray] = match self {
             Self::Dark => [210, 114, 221, 111, 176, 80, 247],
@@ -254,8 +254,8 @@ impl Background {
         Style { color: Some(Color::Indexed(number)), is_dim: false, ..style }
     }
 
-    /// Returns the style of a look in true color. The letters have a color of their own, so that they can be read
-    /// also if the background of the terminal is not what its environment tells.
+    /// Returns the true-color style of an added or removed line, and `other` for any other look. The letters have a
+    /// fixed color, so that they can be read even if the terminal has another background than its environment says.
     const fn style(self, look: Look, other: Style) -> Style {
         let (letters, removed, added, part) = match self {
             Self::Dark => (
@@ -310,7 +310,7 @@ impl Page {
         Self { width: width.max(1), theme, is_verbose: false, is_unfolded: false, now: None }
     }
 
-    /// Shows details too, or not.
+    /// Sets if details are shown, too.
     pub fn with_details(mut self, is_verbose: bool) -> Self {
         self.is_verbose = is_verbose;
         self
@@ -322,7 +322,8 @@ impl Page {
         self
     }
 
-    /// Shows the time for which several agents have worked; see [`Cells::next_beat`](crate::Cells::next_beat).
+    /// Sets the present time, so that the row that counts the working agents shows the time since they began; see
+    /// [`Cells::next_beat`](crate::Cells::next_beat).
     pub fn at(mut self, now: Timestamp) -> Self {
         self.now = Some(now);
         self

@@ -1,6 +1,6 @@
 //! The present work of a conversation.
 
-/// The present work of a conversation. One value for the status line, and for what Esc and Ctrl+C mean.
+/// The present work of a conversation. The status line shows it, and the meanings of Esc and Ctrl+C depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Work {
@@ -20,8 +20,8 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns the state together with the draft: without a run it is [`Composing`](Self::Composing) if there
-    /// is a draft, else [`Idle`](Self::Idle). Records do not have the draft.
+    /// Returns the work with regard to the draft, which is not in the records: if no run works, the result is
+    /// [`Composing`](Self::Composing) with a draft, and [`Idle`](Self::Idle) without one.
     ///
     /// ```
     /// use archon_terminal::Work;

@@ -1,8 +1,7 @@
 //! Breaks text into rows: at spaces if possible, otherwise between characters.
 //!
-//! A row is decided by the text up to the first character that no longer fits, so text that is appended later
-//! changes the last row only. A row that is written while a text streams is therefore the row that the whole
-//! text gives.
+//! A row depends only on the text up to the first character that no longer fits, so text that is appended later
+//! changes only the last row. While a text streams, all rows before the last one are therefore final.
 
 use std::borrow::Cow;
 
@@ -13,7 +12,8 @@ use crate::{
     theme::Style,
 };
 
-/// A row of a source text: what is shown, and where in the source it ends, the space at the break included.
+/// A row of a source text: the shown text, and the offset in the source where the row ends, after the spaces at the
+/// break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BrokenRow {
     pub(crate) text: String,

@@ -160,7 +160,7 @@ pub fn builtin_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// Returns the default tools of an agent: the read-only ones of [`builtin_tools`].
+/// Returns the default tools of an agent: the read-only tools among [`builtin_tools`].
 #[cfg(feature = "files")]
 pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     let mut tools = builtin_tools(workspace);

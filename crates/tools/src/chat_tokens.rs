@@ -2,9 +2,9 @@
 //! token anywhere in the text, so in a result it could look like the end of the result or the beginning of
 //! another turn.
 //!
-//! Each such token gets a space after its first character before the model reads it, as in `< |im_start|>`
-//! or `[ INST]`. It is still readable, but is not the token. A note tells the model, so that it leaves the
-//! space out when it writes the text back, for instance with `edit_file`.
+//! Each such token gets a space after its first character before the model reads it, as in `< |im_start|>` or `[
+//! INST]`. The text is still readable, but is no longer the token. A note tells the model about the space, so that the
+//! model leaves it out when it writes the text back, for instance with `edit_file`.
 
 use std::borrow::Cow;
 

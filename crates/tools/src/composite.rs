@@ -145,14 +145,14 @@ impl Composite {
     /// Makes a tool of the composite. Its calls pass the guards of `engine`, and can do no more than the
     /// engine that runs the composite allows.
     ///
-    /// If a step needs approval, a person is asked about the whole composite before it begins; the run can be
-    /// suspended until the person answers. The question shows the arguments, and the steps with their
-    /// constants and data flow, but not the results, which do not exist yet. The approval is bound to this
-    /// graph and these tools. A step that a rule asks about, or whose tool was replaced, needs an approval of
-    /// its own, and runs only if the engine's approver gives it at once.
+    /// If one of its calls needs approval, a person is asked about the whole composite before it begins; the run can
+    /// be suspended until the person answers. The question shows the composite's arguments, and the calls with their
+    /// constants and data flow, but no results, because they do not exist yet. The approval is bound to this graph and
+    /// these tools. A call that a rule asks about, or whose tool was replaced, needs an approval of its own, and is
+    /// made only if the engine's approver gives it at once.
     ///
-    /// A registry that holds a composite with this same registry is not freed until the composite is
-    /// removed.
+    /// If the composite is added to the registry of `engine`, the two refer to each other. Such a registry is not
+    /// freed until the composite is removed from it.
     ///
     /// # Errors
     /// All problems of the composite.

@@ -1,6 +1,6 @@
-//! The list of control files: files with which a project starts programs for a person who has run nothing
-//! of the project. These are settings of git, editors, agents and shells, and files that run on a push. By
-//! changing such a file, a sandboxed command could make a program run outside of the sandbox.
+//! The list of control files: files that can start a program although the person has run nothing of the project. These
+//! are settings of git, editors, agents and shells, and files that run on a push. By changing such a file, a sandboxed
+//! command could make a program run outside of the sandbox.
 //!
 //! A file tool asks a person about each change of such a file, and no permission rule can replace the
 //! answer. A command cannot change such a file (`sandbox/control.rs`). The list has files that programs
@@ -89,9 +89,9 @@ pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str
     editor.or_else(|| REASONS.get(&*name).copied())
 }
 
-/// Returns whether a path, relative to the workspace, is a control file: a file that starts programs for a
-/// person who has run nothing of the project, such as `.git/config`, `.vscode/tasks.json` or `AGENTS.md`.
-/// `.git` itself is a control file, but not everything in it is.
+/// Returns whether a path, relative to the workspace, is a control file: a file that can start a program although the
+/// person has run nothing of the project, such as `.git/config`, `.vscode/tasks.json` or `AGENTS.md`. `.git` itself is
+/// a control file, but not everything in it is.
 ///
 /// ```
 /// assert!(archon_tools::is_control_file("sub/.git/hooks/pre-commit"));

@@ -1,12 +1,12 @@
-//! Tools: making tools of functions, the registry that holds them, and the engine that runs calls of a model
-//! through guards.
+//! Tools for models: a macro makes tools of functions, a registry holds them, and an engine checks a model's calls
+//! with guards and runs them.
 //!
 //! Use this crate alone to run tool calls in a loop of your own, with checked arguments, permissions, time limits and
 //! a sandbox.
 //!
-//! *Invariant*: a tool gets only validated arguments: those that the model sent, a person wrote, or the
-//! tool itself corrected as [`EngineOptions::corrections`] allow; a note tells the model of a correction. Every
-//! failure of a call, also a panic of the tool, becomes a [`ToolResult`](archon_types::ToolResult).
+//! *Invariant*: a tool gets only validated arguments. The model sent them, a person edited them, or the tool itself
+//! corrected them, if [`EngineOptions::corrections`] allows that; a note tells the model of a correction. Every
+//! failure of a call, even a panic of the tool, becomes a [`ToolResult`](archon_types::ToolResult).
 //!
 //! ```
 //! use archon_tools::{ToolEngine, ToolRegistry, tool};

@@ -48,9 +48,9 @@ pub struct EngineOptions {
     /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools
     /// that need a permission are refused.
     pub grants: BTreeSet<String>,
-    /// The [`grants`](Self::grants) of each [permission
-    /// level](archon_types::ToolInvocationRequest::permission_level). The level `default` has all of them
-    /// unless it is listed; another level that is not listed has none.
+    /// The permissions of each [permission level](archon_types::ToolInvocationRequest::permission_level). A level has
+    /// only those of its permissions that are also in [`grants`](Self::grants). If the level `default` is not listed,
+    /// it has all `grants`; any other level that is not listed has none.
     pub levels: BTreeMap<String, BTreeSet<String>>,
     /// Rules that allow, ask about or deny calls. Default none.
     pub permissions: Permissions,
@@ -74,18 +74,19 @@ pub struct EngineOptions {
     /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait
     /// does not count against the calls' time limit.
     pub rates: BTreeMap<String, CallRate>,
-    /// The [kinds](archon_types::Correction::kind) of corrections of refused arguments that tools may make,
-    /// once for each call. Of the built-in tools `write_file` has `empty_content` (no content for a new
-    /// file), which is the default, and `edit_file` has `replace_all` (a text that occurs several times). A
-    /// note tells the model of the change.
+    /// The [kinds](archon_types::Correction::kind) of corrections that tools may make in refused arguments, once for
+    /// each call. A note tells the model of the change. The built-in tools have two kinds: `empty_content` of
+    /// `write_file` creates an empty file if the call has no content, and `replace_all` of `edit_file` replaces a text
+    /// that occurs several times. Default: only `empty_content`.
     pub corrections: BTreeSet<String>,
-    /// Names of elements that are removed from results with their content. In tags that still remain the
-    /// `<` is replaced. In chat template tokens (`<|im_start|>`, `</function_results>`, `[INST]` and
-    /// others) a space is inserted after the first character, and a note tells the model.
+    /// Names of elements, in the sense of XML tags, that are removed from results with their content. In tags of these
+    /// elements that remain, the `<` is replaced. In chat template tokens (`<|im_start|>`, `</function_results>`,
+    /// `[INST]` and others), a space is always inserted after the first character, and a note tells the model.
     pub stripped_tags: Vec<String>,
 }
 
-/// A rate limit: a number of calls at once, and then as many in each period, evenly spread.
+/// A rate limit, as a token bucket: up to `calls` calls can be made at once; after that, `calls` further calls in each
+/// `period`, evenly spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallRate {
@@ -233,7 +234,7 @@ impl EngineOptions {
         self
     }
 
-    /// Sets the permissions of a level. The level has only those of them that are also granted.
+    /// Sets the permissions of a level. The level has only those permissions that are also [granted](Self::granting).
     pub fn with_level<T: Into<String>>(
         mut self,
         level: impl Into<String>,

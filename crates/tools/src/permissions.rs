@@ -10,13 +10,15 @@
 //! | `web_fetch(https://docs.rs/*)` | addresses that match in scheme, host and path |
 //!
 //! A rule applies to the tools that it names. Rules about `bash` also apply to commands in the background: all of them
-//! to `start_command`, and those that deny or ask to the text of `send_input`, with the unfinished line before it. Deny
-//! overrides ask, and ask overrides allow. A deny or ask rule about a folder, or about everything in one,
-//! includes the folder and everything in it: `search(secrets)`
-//! and `search(secrets/**)` mean the same. Such a rule also applies below the path of a call: `search`,
-//! `glob` and `list_files` leave out each place where a call of their own would be denied, or would be asked
-//! about unless the call itself was; the result says how many. `search` shows the contents of files, so rules
-//! about `read_file` apply to what it shows.
+//! to `start_command`, and those that deny or ask to the text of `send_input`, with the unfinished line before it.
+//! Deny overrides ask, and ask overrides allow.
+//!
+//! A deny or ask rule about a folder, or about everything in one, includes the folder and everything in it:
+//! `search(secrets)` and `search(secrets/**)` mean the same. Such a rule also applies below the path of a call:
+//! `search`, `glob` and `list_files` leave out each file and folder for which a separate call would be denied. They
+//! also leave out those for which a separate call would need a question, unless a person was already asked about this
+//! call. The result says how many are left out. `search` shows the contents of files, so rules about `read_file` apply
+//! to what it shows.
 //!
 //! # Commands
 //!
@@ -79,7 +81,8 @@ impl Rule {
         wildcard(&self.tool, tool)
     }
 
-    /// Returns whether the rule is about such calls of a tool: it names the tool, or `bash` and the tool is in `alike`.
+    /// Returns whether the rule is about a call of `tool`: the rule names the tool, or the call runs a command, the
+    /// rule names `bash`, and `alike` contains the tool.
     fn is_about(&self, tool: &str, subject: &Subject, alike: &[&str]) -> bool {
         let is_alike = || matches!(subject, Subject::Command { .. }) && alike.contains(&tool);
         self.names(tool) || is_alike() && self.names("bash")

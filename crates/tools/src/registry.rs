@@ -33,7 +33,7 @@ pub struct ToolRegistry {
 #[derive(Default)]
 struct Shared {
     tools: BTreeMap<Arc<str>, Arc<Registered>>,
-    /// Tools that stand for a source of further tools, by the prefix of the names.
+    /// Tools with a source of further tools, by the prefix of the names of these further tools.
     sources: BTreeMap<String, Arc<dyn Tool>>,
     specs: Arc<Encoded<Vec<ToolSpec>>>,
 }
@@ -52,9 +52,9 @@ impl ToolRegistry {
         Self::default()
     }
 
-    /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool). Of a tool with a
-    /// [source](Tool::source), only the tools of the source can be called, and [`specs`](Self::specs) has none of
-    /// them.
+    /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool). A tool with a
+    /// [source](Tool::source) cannot be called itself: only the tools of its source can. [`specs`](Self::specs) lists
+    /// neither that tool nor the tools of its source.
     ///
     /// # Errors
     /// The name is taken or invalid, the description is empty, or the parameters are not a JSON Schema of
@@ -63,7 +63,7 @@ impl ToolRegistry {
         self.register_all([tool.into_tool()])
     }
 
-    /// Adds a tool to those that can be called, and not yet to the list of definitions.
+    /// Adds a tool to those that can be called, but not yet to the specs that [`specs`](Self::specs) returns.
     fn add(&self, tool: Arc<dyn Tool>) -> Result<(), ToolSetupError> {
         if tool.source().is_some() {
             return self.register_source(tool);
@@ -151,8 +151,8 @@ impl ToolRegistry {
         Registered::new(tool).ok().map(Arc::new)
     }
 
-    /// Returns the tool with a source whose tools have names like `name`; `None` if `name` is a tool of the registry
-    /// itself.
+    /// Returns the registered tool with a source whose prefix `name` begins with; `None` if there is no such tool, or
+    /// if the registry itself has a tool called `name`.
     pub(crate) fn source_of(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let shared = self.read();
         if shared.tools.contains_key(name) {

@@ -7,17 +7,18 @@
 //! system allows cgroups, they limit processes and memory. See
 //! `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`.
 //!
-//! Before that, a mount namespace is made (`sandbox/mounts.rs`). In it everything outside of the granted
-//! folders is read-only, also modes and times. In the granted folders, control files are read-only
-//! (`control.rs`), files that rules deny are read-only or hidden, and folders that belong to no workspace are
-//! empty. The thread makes the namespace if it may mount; otherwise the command's own process makes it in a
-//! user namespace, between `fork` and `exec`. If the kernel allows neither, control files are compared and
-//! restored after the command; [`gaps`] describes the remaining gaps.
+//! Before that, a mount namespace is made (`sandbox/mounts.rs`). In it everything outside of the granted folders is
+//! read-only, also modes and times. In the granted folders, control files are read-only (`control.rs`), files that
+//! rules deny are read-only or hidden, and excluded folders ([`Workspace::without`]) are empty. The thread makes the
+//! namespace if it may mount; otherwise the command's own process makes it in a user namespace, between `fork` and
+//! `exec`. If the kernel allows neither, control files are compared and restored after the command; [`gaps`] describes
+//! the remaining gaps.
 //!
 //! A command may run on after its call (`sandbox/background.rs`). It is refused where no mounts can be made, and new
 //! control files are reported at its end.
 //!
-//! Servers can be sandboxed too ([`ServerSandbox`]), without what compares files and limits resources.
+//! Servers can be sandboxed too ([`ServerSandbox`]), but without the comparison of control files and without limits of
+//! resources.
 //!
 //! No process of a command can leave the process group, so one signal ends them all, whatever signals they
 //! ignore.
@@ -227,7 +228,7 @@ const NO_BACKGROUND: &str = "No mounts can be made for commands on this system, 
 pub(crate) struct Cage {
     pub(crate) options: SandboxOptions,
     pub(crate) roots: Vec<PathBuf>,
-    /// Folders that belong to no workspace, each with a description.
+    /// Excluded folders ([`Workspace::without`]), each with a description for error texts.
     pub(crate) excluded: Arc<[(PathBuf, String)]>,
     pub(crate) access: Access,
     /// The missing part of the system, as returned by [`missing`]; determined once.

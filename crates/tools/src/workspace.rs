@@ -41,7 +41,7 @@ const LOOKED_THROUGH: usize = 2_000;
 pub struct Workspace {
     /// The canonical paths of the workspace's folders; there is at least one.
     roots: Arc<Vec<PathBuf>>,
-    /// Folders that belong to no workspace, canonical as far as they exist, each with a description.
+    /// The excluded folders, canonical as far as they exist, each with a description for error texts.
     without: Arc<Vec<(PathBuf, String)>>,
     /// The versions of files that each session has read, for the tools that write.
     seen: Seen,
@@ -224,7 +224,7 @@ impl Workspace {
         self.roots.iter().find_map(|root| Some((root.as_path(), real.strip_prefix(root).ok()?)))
     }
 
-    /// Returns the folders that belong to no workspace, each with a description.
+    /// Returns the excluded folders, each with a description for error texts.
     #[cfg(all(unix, feature = "bash"))]
     pub(crate) fn all_excluded(&self) -> &[(PathBuf, String)] {
         &self.without

@@ -6,7 +6,7 @@
 //! | term | types | meaning |
 //! |---|---|---|
 //! | message | [`Message`], [`AgentMessage`] | a text of a person, a model or a tool, in a conversation |
-//! | provenance | [`Speaker`], [`Attributed`] | the real author of a message; its role in a request may be another |
+//! | provenance | [`Speaker`], [`Attributed`] | the real author of a message, which its role does not always show |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
 //! | event | [`Event`] | a record that was appended, or a delta |
@@ -23,24 +23,24 @@
 //! | project | [`Instructions`] | instructions of a project for the agents that work in it |
 //! | workspace snapshot | [`WorkspaceSnapshots`], [`WorkspaceSnapshot`] | the files before and after the effects of a turn, for an undo |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed points of a run |
-//! | choice | [`EvaluationStrategy`], [`BranchVerdict`] | selects the branch of a parallel loop that its session continues with |
+//! | choice | [`EvaluationStrategy`], [`BranchVerdict`] | selects the winning branch of a parallel loop |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
-//! | execution of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | its settings, its progress and its changes |
+//! | execution of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | the plan's settings, progress and changes |
 //! | team | [`TeamRole`], [`Member`], [`TeamSettings`] | agents with roles that work on one task |
 //! | execution of a team | [`TeamRecord`], [`Claim`], [`SharedItem`] | delegations, missed heartbeats and conflicting results |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | data that an agent keeps between turns, runs and sessions |
 //! | memory store | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one trait for every backend |
 //! | memory of runs | [`RunMemory`] | stores the messages of a run before they leave the window, and recalls them |
 //! | bus | [`Bus`], [`BusMessage`] | messages between agents |
-//! | notification | [`Notification`], [`NotificationChannel`] | what a person hears about runs that work without a person |
-//! | task store | [`TaskStore`], [`StoredTask`] | keeps the tasks that start runs by themselves |
+//! | notification | [`Notification`], [`NotificationChannel`] | a message to a person about a run or a task |
+//! | task store | [`TaskStore`], [`StoredTask`] | keeps tasks that start runs, at a time or for an event |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
 //! | structured output | [`OutputCheck`], [`OutputChecker`], `json_in` | an answer that must match a JSON schema, and the check of the answer |
 //! | secret | [`Secret`], [`Redactor`] | a value that is removed from everything that is kept or shown |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | the time and new ids; a test can control both |
 //!
-//! Each folder has one part of these types. A folder imports only those above it in this table:
+//! Each folder has one part of these types. A folder imports only folders that stand above it in this table:
 //!
 //! | types | folder |
 //! |---|---|

@@ -43,8 +43,9 @@ pub struct Near {
     pub cosine: f32,
 }
 
-/// A range of group names: one name and the names of all groups within it, which continue it after a `:`. The
-/// form suits queries on ordered maps and SQL indexes. `;` is the byte after `:`.
+/// A range of group names: one name, and the names of all groups within it, which begin with that name and a
+/// `:`. Ordered maps and SQL indexes can search the range: the names within the group are those from `from`
+/// to `to`. `to` ends with `;`, because `;` is the byte after `:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRange {
     /// The name of the group itself. An empty name means all groups if `to` is `None`.
@@ -107,8 +108,8 @@ impl VectorIndex {
         self.insert_bytes(group, row, &bytes, scale)
     }
 
-    /// Does the same as [`insert`](Self::insert), with the values (as two's complement bytes) and the scale
-    /// of a stored [`Quantized`] vector.
+    /// Does the same as [`insert`](Self::insert), for a stored [`Quantized`] vector: `bytes` are its values
+    /// as two's complement bytes, and `scale` is its scale.
     pub fn insert_bytes(&mut self, group: &str, row: u64, bytes: &[u8], scale: f32) -> bool {
         if bytes.len() != self.dimensions {
             return false;

@@ -3,8 +3,8 @@
 use archon_types::{AgentId, Effect, RunId, SessionId, Spending, TenantId, Timestamp};
 use serde::Serialize;
 
-/// The audit trail of a run. An entry leads to its record by the number of the record, and a call to its questions by the
-/// id of the call.
+/// The audit trail of a run. An entry has the sequence number of its record. The entries of a call and of the questions
+/// about this call have the same call id.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct AuditTrail {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AuditEntry {
-    /// The sequence number of the record. The record has the words: messages, arguments, results.
+    /// The sequence number of the record. The record has the full messages, arguments and results.
     pub seq: u64,
     /// The time of the record.
     pub at: Timestamp,
@@ -53,13 +53,14 @@ pub struct AuditEntry {
     /// The outcome, or the reason. `None` if the log has none, for instance for a call that still runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The call, which also names the questions about it.
+    /// The id of the call. An entry of a question has the id of the call that the question is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The effect that a second execution of the call would have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
-    /// The other run: the child run of a call, the caller of this run, or the run that it continues.
+    /// The other run: the child run of a call, the caller of this run, or the run that this run continues or was forked
+    /// from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// The tokens and the money of an ended run, with those of its child runs.
@@ -74,7 +75,7 @@ pub struct AuditEntry {
 pub enum AuditActor {
     /// A person, or a program in the name of a person.
     Person,
-    /// Another agent, whose call started this run or whose model wrote the message, or a member of a team.
+    /// Another agent: the caller that started this run, the author of a message, or a member of a team.
     Agent,
     /// The model of the run.
     Model,

@@ -58,7 +58,7 @@ struct Fold {
     is_called: bool,
     /// The names of tools and members, by call.
     names: HashMap<CallId, String>,
-    /// The indexes of the entries of calls and of questions, by call.
+    /// The index of the entry of each call; `questions` has the index of the entry of each question, by its call.
     calls: HashMap<CallId, usize>,
     questions: HashMap<CallId, usize>,
 }
@@ -171,7 +171,8 @@ impl Fold {
         }
     }
 
-    /// Creates the entry of a call. The call of a plan's subtask has no name, and its child run shows what it is.
+    /// Creates the entry of a call. For the call of a plan's subtask no tool name is known, so the entry has no target;
+    /// its child run shows the work.
     fn call(&self, record: &Record, call: CallId) -> AuditEntry {
         let mut entry = AuditEntry::new(record, AuditActor::Model, AuditAction::ToolCalled).of_call(call);
         entry.target = self.names.get(&call).cloned();
@@ -306,7 +307,7 @@ fn with_reason(name: &str, reason: &str) -> String {
     if reason.is_empty() { name.to_owned() } else { format!("{name}: {}", cut(reason)) }
 }
 
-/// Cuts a text off: the record has the whole of it.
+/// Shortens a text to `LONGEST` characters. The record has the full text.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),

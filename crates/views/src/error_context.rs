@@ -112,7 +112,7 @@ impl ErrorContext {
         errors
     }
 
-    /// Creates the error of a memory, which is not in the log: the run goes on without its memories.
+    /// Creates an error from a `MemoryError`. The log has no such errors, because the run goes on without its memories.
     pub fn of_memory(error: &MemoryError, run: RunId, at: Timestamp) -> Self {
         let (error_type, severity) = match error {
             MemoryError::Storage { .. } => ("storage", ErrorSeverity::High),

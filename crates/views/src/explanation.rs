@@ -1,5 +1,5 @@
-//! The answer of a run with the results of tools that it has words of: a paragraph for the person who asked, and the
-//! records for a developer.
+//! Explanations: the final answer of a run, and the tool results that share words with it. An explanation has a
+//! paragraph for the person who asked, and the sequence numbers of the records for a developer.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,11 +14,11 @@ use serde::Serialize;
 
 use crate::text_sources::short_text_in;
 
-/// The final answer of a run, and the results of its calls.
+/// The final answer of a run, and the tool results that it probably comes from.
 ///
-/// It compares words: a result counts if the answer has one of its words, and no message of this log before the
-/// result has that word. Such a word has a digit, or at least five characters. The reasons of the model are not in
-/// the log.
+/// The results are found by their words: a result counts if it shares a word with the answer that no message of this
+/// log has before the result. Only words with a digit, or with at least five characters, are compared. The model's
+/// reasons are not in the log.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,10 +39,10 @@ use crate::text_sources::short_text_in;
 pub struct Explanation {
     /// The answer.
     pub conclusion: String,
-    /// The results of which the answer has words, in the order of the log; all results of successful calls if it has words
-    /// of none.
+    /// The results of successful calls that share words with the answer, in the order of the log. If there are none,
+    /// the results of all successful calls.
     pub evidence: Vec<Evidence>,
-    /// True if the answer has words of each result in `evidence`.
+    /// True if each result in `evidence` shares words with the answer; false if no result does.
     pub is_quoted: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Evidence {
     pub result: String,
     /// The sequence number of the record with the result.
     pub record: u64,
-    /// The child run that gave the result. Its own explanation leads further back.
+    /// The child run that gave the result. The explanation of that run shows the sources of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
 }
@@ -65,7 +65,7 @@ pub struct Evidence {
 const SHOWN: usize = 200;
 /// The number of characters of the answer in the paragraph.
 const SHOWN_OF_ANSWER: usize = 600;
-/// The number of characters of the shortest word without a digit that counts.
+/// The minimum number of characters of a word that is compared; a word with a digit may be shorter.
 const FEWEST: usize = 5;
 
 impl Explanation {
@@ -156,7 +156,7 @@ impl Fold {
     }
 }
 
-/// Returns the words that tell a text from others, in small letters: those with a digit, and longer ones.
+/// Returns the words that are compared, in lower case: words with a digit, and words of at least `FEWEST` characters.
 fn words_in(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '.').map(|word| word.trim_matches('.'));
     let tells = |word: &&str| word.contains(char::is_numeric) || word.chars().nth(FEWEST - 1).is_some();

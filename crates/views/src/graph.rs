@@ -1,5 +1,5 @@
-//! The plan of a run or a team as a drawing: boxes with places, edges with points, and the critical path. Computed from
-//! the log and not stored.
+//! The plan of a run or a team as a drawing: boxes and edges with coordinates, and the critical path. The drawing is
+//! computed from the log and not stored.
 
 use std::{
     cmp::Reverse,
@@ -18,7 +18,7 @@ use crate::{
 /// The number of characters of a label.
 const LABEL: usize = 80;
 
-/// The subtasks of a plan or a team, and what depends on what. All measures are in pixels.
+/// The subtasks of a plan or a team and their dependencies, as a drawing. All coordinates and sizes are in pixels.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct RunGraph {
     pub kind: GraphKind,
     /// The subtasks, in the order of the plan.
     pub nodes: Vec<GraphNode>,
-    /// The edges, each from a subtask to one that depends on it. An edge goes down.
+    /// The edges. Each leads from a subtask down to a subtask that depends on it.
     pub edges: Vec<GraphEdge>,
     /// The width of the drawing.
     pub width: u32,
@@ -69,7 +69,7 @@ pub struct GraphNode {
     pub width: u32,
     /// The height of the box.
     pub height: u32,
-    /// True on the critical path, the one that takes the longest time.
+    /// True if the subtask is on the critical path: the path through the plan that takes the longest time.
     pub is_critical: bool,
     /// The run that does the subtask, or did it last.
     pub run: Option<RunId>,
@@ -81,11 +81,11 @@ pub struct GraphNode {
 pub struct GraphEdge {
     /// The id of the subtask that comes first.
     pub from: String,
-    /// The id of the subtask that depends on it.
+    /// The id of the subtask that depends on the first.
     pub to: String,
-    /// The points, from the lower side of the first box down to the upper side of the other.
+    /// The points of the edge, from the bottom of the first box to the top of the second box.
     pub points: Vec<(u32, u32)>,
-    /// True on the critical path.
+    /// True if the edge is on the critical path.
     pub is_critical: bool,
 }
 
@@ -127,7 +127,8 @@ impl RunGraph {
     }
 }
 
-/// Returns the edges between the places of nodes. Dependencies on subtasks that are not there have none.
+/// Returns the edges as pairs of indexes into `nodes`: a subtask, and a subtask that depends on it. Dependencies on
+/// subtasks that are not in `nodes` are left out.
 fn edges(nodes: &[Node]) -> Vec<(usize, usize)> {
     let mut places = HashMap::new();
     for (place, node) in nodes.iter().enumerate() {
@@ -140,8 +141,8 @@ fn edges(nodes: &[Node]) -> Vec<(usize, usize)> {
     nodes.iter().enumerate().flat_map(of_node).collect()
 }
 
-/// Returns the time that each subtask took. A subtask that has not started counts as the average of the others, so that
-/// without any measured time the path with the most subtasks is the critical one.
+/// Returns the time that each subtask took, in milliseconds. A subtask that has not started gets the average time of
+/// the others. If none has started, the path with the most subtasks is the critical path.
 fn lengths(nodes: &[Node], now: Timestamp) -> Vec<u64> {
     let times: Vec<Option<u64>> = nodes.iter().map(|node| node.worked(now)).collect();
     let known: Vec<u64> = times.iter().flatten().copied().collect();
@@ -149,7 +150,8 @@ fn lengths(nodes: &[Node], now: Timestamp) -> Vec<u64> {
     times.into_iter().map(|time| time.unwrap_or(average).max(1)).collect()
 }
 
-/// Returns the longest path, from the top down. Of equally long ones, the path through the first subtasks.
+/// Returns the nodes of the longest path, from the top down. If several paths are equally long, the path through the
+/// first subtasks wins.
 fn critical_path(drawn: &Layered, lengths: &[u64]) -> Vec<usize> {
     let mut after: HashMap<usize, Vec<usize>> = HashMap::new();
     for edge in &drawn.edges {
@@ -167,7 +169,7 @@ fn critical_path(drawn: &Layered, lengths: &[u64]) -> Vec<usize> {
     std::iter::successors(start, |node| best.get(node)?.1).collect()
 }
 
-/// For each node the length of the longest path from it, and the next node of this path.
+/// Maps each node to the length of the longest path that begins there, and to the next node of this path.
 type Best = HashMap<usize, (u64, Option<usize>)>;
 
 fn length_from(best: &Best, node: usize) -> u64 {

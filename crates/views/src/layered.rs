@@ -6,23 +6,23 @@ use std::collections::BTreeSet;
 pub(crate) const BOX: (u32, u32) = (220, 56);
 /// The pixels between the boxes of a row, and between rows.
 const GAP: (u32, u32) = (24, 56);
-/// The pixels around the whole.
+/// The margin around the drawing, in pixels.
 const MARGIN: u32 = 16;
-/// The width that an edge takes where it passes a row, in pixels.
+/// The width of a passage in pixels. A passage is the place in a row through which a longer edge leads.
 const PASSAGE: u32 = 8;
 /// The number of sweeps that reorder rows. More sweeps hardly change the layout.
 const SWEEPS: usize = 4;
-/// The number of passages. Edges beyond it go straight, and may cross boxes.
+/// The maximum number of passages. Further edges are straight, and may cross boxes.
 const MOST_PASSAGES: usize = 20_000;
 
-/// A graph with places.
+/// A graph with the positions of its boxes and edges.
 #[derive(Debug, Default)]
 pub(crate) struct Layered {
     /// The upper left corner of each box.
     pub(crate) places: Vec<(u32, u32)>,
     /// The edges, each with its points from the upper box down to the lower one.
     pub(crate) edges: Vec<PlacedEdge>,
-    /// The boxes in an order in which each comes after those that lead to it.
+    /// The boxes in topological order: each box comes after the boxes that lead to it.
     pub(crate) order: Vec<usize>,
     pub(crate) width: u32,
     pub(crate) height: u32,
@@ -35,7 +35,8 @@ pub(crate) struct PlacedEdge {
     pub(crate) points: Vec<(u32, u32)>,
 }
 
-/// Lays out `count` boxes. Of a circle of edges, those that lead back are left out. Equal graphs get equal layouts.
+/// Lays out `count` boxes. Each edge is a pair of box indexes. Edges that lead back in a cycle are left out. Equal
+/// graphs get equal layouts.
 pub(crate) fn lay_out(count: usize, edges: &[(usize, usize)]) -> Layered {
     let wanted: BTreeSet<(usize, usize)> = edges.iter().copied().collect();
     let order = order(count, &wanted);
@@ -65,8 +66,8 @@ pub(crate) fn lay_out(count: usize, edges: &[(usize, usize)]) -> Layered {
     Layered { places, edges: placed, order, width, height }
 }
 
-/// Returns the boxes in an order in which each comes after those that lead to it, and otherwise in their own order. A
-/// circle is entered at its first box.
+/// Returns the boxes in topological order: each box comes after the boxes that lead to it, and otherwise the lower
+/// index comes first. A cycle is entered at its first box.
 fn order(count: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let (mut waiting, mut after) = (vec![0_usize; count], vec![Vec::new(); count]);
     for (from, to) in edges.iter().filter(|(from, to)| from != to) {
@@ -89,7 +90,7 @@ fn order(count: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     order
 }
 
-/// Returns the length of the longest path to each box, in edges.
+/// Returns the row of each box: the number of edges on the longest path to it.
 fn rows(count: usize, order: &[usize], edges: &[(usize, usize)]) -> Vec<usize> {
     let mut after = vec![Vec::new(); count];
     edges.iter().for_each(|(from, to)| after[*from].push(*to));
@@ -102,14 +103,14 @@ fn rows(count: usize, order: &[usize], edges: &[(usize, usize)]) -> Vec<usize> {
     rows
 }
 
-/// The boxes, and behind them the passages of long edges, in rows.
+/// The boxes and the passages of long edges, in rows. The boxes have the first indexes, the passages the next.
 struct Grid {
     /// The number of boxes.
     boxes: usize,
     /// The row of each box and passage.
     rows: Vec<usize>,
     by_row: Vec<Vec<usize>>,
-    /// For each box and passage those that it is connected with, above and below.
+    /// The boxes and passages that each box and passage is connected with: first those above, then those below.
     near: [Vec<Vec<usize>>; 2],
 }
 
@@ -146,7 +147,8 @@ impl Grid {
         self.near[1][above].push(below);
     }
 
-    /// Orders each row by the average place of what is above, then of what is below, so that fewer edges cross.
+    /// Orders each row by the average position of its neighbours above, then of its neighbours below, so that fewer
+    /// edges cross.
     fn untangle(&mut self) {
         let mut place = vec![0; self.rows.len()];
         self.by_row.iter().for_each(|row| note(row, &mut place));
@@ -165,7 +167,7 @@ impl Grid {
         }
     }
 
-    /// Returns the left edge of each box and passage, and the width of the whole. Rows are centred.
+    /// Returns the left edge of each box and passage, and the width of the drawing. Rows are centred.
     fn columns(&self) -> (Vec<u32>, u32) {
         let width = |item: usize| if item < self.boxes { BOX.0 } else { PASSAGE };
         let of_row = |row: &Vec<usize>| {
@@ -185,10 +187,10 @@ impl Grid {
     }
 }
 
-/// The factor by which averages of places are finer than places.
+/// The factor that averages of positions are multiplied by, because they are kept as integers.
 const FINE: i64 = 1_024;
 
-/// Notes the places of a row, twice the distance from its middle.
+/// Writes the position of each item of a row into `place`: twice the distance from the middle of the row.
 fn note(row: &[usize], place: &mut [i64]) {
     let last = row.len() as i64 - 1;
     row.iter().enumerate().for_each(|(at, item)| place[*item] = 2 * at as i64 - last);

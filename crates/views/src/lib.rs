@@ -16,7 +16,7 @@
 //! | performance | [`Performance`] | calls, failures and durations of tools, and alerts, of several runs |
 //! | error | [`ErrorContext`] | the errors of a run with their severity |
 //! | audit trail | [`AuditTrail`], [`AuditEntry`] | who did what in a run, on what, and with which outcome |
-//! | explanation | [`Explanation`] | the answer of a run with the results that it has words of |
+//! | explanation | [`Explanation`] | the answer of a run with the tool results that share words with it |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that other programs can read |
 //!
 //! *Invariant*: this crate starts no task, opens no file and changes no log.

@@ -1,4 +1,4 @@
-//! The spans of a timeline that is being made: which are not over, and which pause for another attempt.
+//! The spans of a timeline while it is computed: which spans are open, and which calls wait for another attempt.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use archon_types::{CallId, CommandId};
 
 use crate::span::{Span, SpanKind, SpanStatus};
 
-/// The thing that a span waits for.
+/// The key of an open span: the thing whose end also ends the span.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Model(CommandId),
@@ -31,20 +31,20 @@ impl Key {
 #[derive(Debug, Default)]
 pub(crate) struct OpenSpans {
     spans: Vec<Span>,
-    /// The places of the spans that are not over.
+    /// The indexes of the open spans.
     open: HashMap<Key, usize>,
-    /// The pauses before another attempt. A pause is a span once the attempt has come.
+    /// The pauses before another attempt. A pause joins `spans` when the attempt begins.
     pauses: HashMap<Key, Span>,
 }
 
 impl OpenSpans {
-    /// Adds a span that ends without a key, and returns its place.
+    /// Adds a span without a key, and returns its index. The caller ends the span.
     pub(crate) fn push(&mut self, span: Span) -> usize {
         self.spans.push(span);
         self.spans.len() - 1
     }
 
-    /// Begins a span, ends the pause before it, and returns its place.
+    /// Begins a span, ends the pause before it, and returns the index of the span.
     pub(crate) fn begin(&mut self, key: Key, span: Span) -> usize {
         if let Some(mut pause) = self.pauses.remove(&key) {
             pause.end(span.from_ms, SpanStatus::Completed);
@@ -63,13 +63,13 @@ impl OpenSpans {
         }
     }
 
-    /// Ends the open spans whose keys are meant.
+    /// Ends the open spans whose keys `is_meant` accepts.
     pub(crate) fn end_all(&mut self, ms: u64, status: SpanStatus, is_meant: impl Fn(&Key) -> bool) {
         let keys: Vec<Key> = self.open.keys().filter(|key| is_meant(key)).cloned().collect();
         keys.iter().for_each(|key| self.end(key, ms, status));
     }
 
-    /// Waits for another attempt.
+    /// Begins a pause before another attempt.
     pub(crate) fn pause(&mut self, key: Key, reason: String, seq: u64, ms: u64) {
         self.pauses.insert(key, Span::new(SpanKind::Retry, reason, seq, ms));
     }
@@ -99,12 +99,12 @@ impl OpenSpans {
         self.spans.get_mut(place)
     }
 
-    /// Returns true if a span shows that the run waits.
+    /// Returns true if an open span is a wait.
     pub(crate) fn is_waiting(&self) -> bool {
         self.open.keys().any(Key::is_wait)
     }
 
-    /// Returns all spans, also the pauses that are not over.
+    /// Returns all spans, and the pauses that are not over.
     pub(crate) fn into_spans(mut self) -> Vec<Span> {
         self.spans.extend(self.pauses.into_values());
         self.spans

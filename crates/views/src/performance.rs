@@ -15,7 +15,7 @@ const MOST_FAILED: u64 = 20;
 /// The duration of a turn above which there is an alert, in milliseconds.
 const LONGEST_TURN: u64 = 30_000;
 
-/// The performance of several runs. [`add_run`](Self::add_run) adds one, and [`summary`](Self::summary) sums up.
+/// The performance of several runs. Add each run with [`add_run`](Self::add_run), then call [`summary`](Self::summary).
 ///
 /// ```
 /// use archon_views::Performance;
@@ -74,9 +74,9 @@ pub struct ToolPerformance {
 pub struct Durations {
     /// The number of durations.
     pub count: u64,
-    /// The duration that half of them do not exceed.
+    /// The median: half of the durations do not exceed it.
     pub p50_ms: u64,
-    /// The duration that 95 % of them do not exceed.
+    /// The 95th percentile: 95 % of the durations do not exceed it.
     pub p95_ms: u64,
     /// The longest duration.
     pub max_ms: u64,
@@ -96,7 +96,7 @@ pub enum Alert {
         /// The number of failed calls.
         failures: u64,
     },
-    /// A turn took more than 30 seconds; the longest of its run.
+    /// A turn took more than 30 seconds. Only the longest turn of each run is reported.
     SlowTurn {
         /// The run.
         run: RunId,
@@ -185,9 +185,10 @@ struct Fold {
     turns: Vec<(u32, u64)>,
     /// The number of the turn whose model call is under way, with the time of the first attempt.
     asked: Option<(u32, Timestamp)>,
-    /// The number of the turn that has its answer, with the time of the model and of the longest call.
+    /// The turn that has its answer: its number, and the durations of the model call and of the longest tool call.
     turn: Option<(u32, u64, u64)>,
-    /// The calls of models that have not ended, by tool, with the time of their start.
+    /// The tool calls that have not ended, each with its tool and its start. The start is `None` if the call has not
+    /// started, or if its duration does not count.
     calls: HashMap<CallId, (String, Option<Timestamp>)>,
 }
 

@@ -208,7 +208,7 @@ impl RunEvents {
         });
     }
 
-    /// Sends the warnings of a parallel loop's choice, and the selected branch.
+    /// Sends the warnings about the choice among the branches, and the event for the selected branch.
     fn parallel_record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
         let RecordBody::ParallelFinished(choice) = &record.body else { return };
         out.extend(choice.warnings.iter().map(|text| AgentEvent::ProgressMessage {

@@ -206,7 +206,8 @@ impl Fold {
         });
     }
 
-    /// Handles a model request, for the current round or for follow-ups that waited for its end.
+    /// Handles the start of a model call. If the current round has ended, the follow-ups that waited begin the next
+    /// round.
     fn model_call_started(&mut self) {
         if self.rounds.last().is_some_and(|r| !r.is_open()) {
             for (i, (text, at)) in std::mem::take(&mut self.waiting).into_iter().enumerate() {

@@ -55,7 +55,7 @@ impl Session {
             .filter(|l| l.parent_loop_id.as_ref().is_none_or(|parent| self.get_loop(parent).is_none()))
     }
 
-    /// Returns the loops of this session that continue the given loop, or that it called.
+    /// Returns the loops of this session that continue the given loop, or that the given loop called.
     pub fn children_of<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
         self.loops.iter().filter(move |l| l.parent_loop_id.as_ref() == Some(loop_id))
     }
@@ -131,7 +131,7 @@ pub struct LoopRecord {
     pub session_id: SessionId,
     /// The agent of the loop.
     pub agent_id: AgentId,
-    /// The loop that this loop continues, or that called it.
+    /// The loop that this loop continues, or the loop that called this loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
     /// The kind of the continuation; `None` for the first loop of a session and for a loop that was called.
@@ -161,10 +161,10 @@ pub struct LoopRecord {
     /// The events of the loop, with pieces of messages only if the recorder's configuration asks for them.
     #[serde(default)]
     pub events: Vec<LoopEvent>,
-    /// The loops of this session that continue this loop, or that it called.
+    /// The loops of this session that continue this loop, or that this loop called.
     #[serde(default)]
     pub children_loop_ids: Vec<LoopId>,
-    /// The loops of other sessions that calls of this loop started.
+    /// The loops in other sessions that this loop started with its tool calls.
     #[serde(default)]
     pub child_loop_refs: Vec<ChildLoopRef>,
     /// The parallel group of the loop; `None` if it was not a branch.
@@ -252,7 +252,7 @@ pub struct LoopEvent {
     pub event: AgentEvent,
 }
 
-/// A reference from the session of a caller to a loop of another session that a call started.
+/// A reference from a loop to a loop of another session that one of its tool calls started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildLoopRef {
     /// The id of the call.
@@ -265,7 +265,7 @@ pub struct ChildLoopRef {
     pub child_session_id: SessionId,
 }
 
-/// A reference from a session to the call of another session that started it.
+/// A reference from a session to the tool call in another session that started the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnRef {
     /// The session of the calling loop.
@@ -327,7 +327,8 @@ impl SessionState {
 /// Returns messages as JSON text.
 ///
 /// # Errors
-/// The messages cannot be written as JSON. Messages that a run made or that were read from JSON always can.
+/// The messages cannot be written as JSON. This does not happen with messages that a run made or that were read from
+/// JSON.
 pub fn save_messages(messages: &[AgentMessage]) -> Result<String, serde_json::Error> {
     serde_json::to_string(messages)
 }

@@ -16,9 +16,9 @@ use crate::{
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
 
 impl Session {
-    /// Builds a session from the runs in a journal. Runs of other sessions that called it, or that it called,
-    /// are read too, for the links between sessions. A link to a missing run is left out. Returns `None` if
-    /// there is no run of the session.
+    /// Builds a session from the runs in a journal. For the links between sessions, also reads runs of other sessions:
+    /// those that called a run of this session, and those that a run of this session called. A link to a run that
+    /// cannot be read is left out. Returns `None` if there is no run of the session.
     ///
     /// # Errors
     /// The journal cannot be listed, or a run of the session cannot be read.
@@ -71,7 +71,7 @@ impl Session {
     }
 }
 
-/// Adds to the record of a loop the data that only the run's log has, and not the events.
+/// Completes the record of a loop with the data that is in the run's log but not in the events.
 fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) {
     // The answer of a plan or a team is no message of a model in this run, so it is added here.
     if let (RunKind::Plan | RunKind::Team, Some(last)) = (started.kind, log.last())

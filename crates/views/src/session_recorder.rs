@@ -232,7 +232,7 @@ impl SessionRecorder {
         part(n)
     }
 
-    /// Returns the session and the loop of a run. The session is empty if the run is unknown.
+    /// Returns the session and the loop of a run. The session id is empty if the run is unknown.
     fn loop_of(&self, run: &RunId) -> (SessionId, LoopId) {
         let unknown = || (SessionId::new(""), LoopId::new(run.as_str()));
         self.runs.get(run).cloned().unwrap_or_else(unknown)
@@ -329,8 +329,8 @@ impl SessionRecorder {
     }
 }
 
-/// Returns a loop's id in its session. Ids count the loops of a conversation, so two branches may announce
-/// the same id.
+/// Returns an id for a loop that no other loop of its session has. Two branches may announce the same loop id, because
+/// a loop id counts the loops of a conversation.
 fn free_id(session: &Session, announced: &LoopId, run: Option<&RunId>) -> LoopId {
     match run {
         Some(run) if session.get_loop(announced).is_some() => LoopId::new(format!("{announced}.{run}")),

@@ -1,5 +1,5 @@
-//! The logs in which the sources of a call's arguments are searched for: that of the run that asks, and those of the runs
-//! before it.
+//! The logs in which the sources of a call's arguments are searched: the log of the run that asks a person about the
+//! call, and the logs of the runs before it.
 
 use std::sync::Arc;
 
@@ -7,11 +7,12 @@ use archon_types::{CallId, Origin, Record, RecordBody, RunId, RunStarted};
 
 use crate::text_sources::TextSources;
 
-/// The number of records after which no earlier run is read.
+/// No earlier run is read once the logs have this number of records.
 const ENOUGH: usize = 2_000;
 
-/// Collects the logs whose texts may be the sources of a call's arguments. It reads nothing itself: the caller, who has
-/// a journal or a run service, reads the runs that it names.
+/// Collects the logs whose texts may be the sources of a call's arguments: the log of the run that asks about the call,
+/// and the logs of the runs before it. The caller reads the logs, from a journal or a run service: while
+/// [`missing`](Self::missing) returns a run, pass the log of that run to [`add`](Self::add).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,29 +38,30 @@ pub struct SourceLogs {
     count: usize,
 }
 
-/// The place in the log of an earlier run after which nothing counts.
+/// The end of the part of an earlier run's log that counts.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// The run is continued after so many records.
+    /// The number of records after which the next run continues this run.
     Records(u64),
-    /// The call that started the run that asks.
+    /// The call that started the next run.
     Call(CallId),
 }
 
 impl SourceLogs {
-    /// Creates the logs of a run that asks. An agent without a log asks in the log of its caller: pass that one.
+    /// Creates a collection with the log of the run that asks a person. If the agent that asks has no log, the log of
+    /// its caller has the question: pass that log.
     pub fn new(log: Vec<Arc<Record>>) -> Self {
         let mut logs = Self::default();
         logs.push(log);
         logs
     }
 
-    /// Returns the earlier run whose log is wanted next; `None` if there are enough texts, or no earlier run.
+    /// Returns the earlier run whose log the caller adds next; `None` if there are enough records, or no earlier run.
     pub fn missing(&self) -> Option<&RunId> {
         self.missing.as_ref().map(|(run, _)| run)
     }
 
-    /// Adds the log of the run that is [`missing`](Self::missing). Without records, no further run is wanted.
+    /// Adds the log of the run that [`missing`](Self::missing) returned. After an empty log, no further run is wanted.
     pub fn add(&mut self, mut log: Vec<Arc<Record>>) {
         let Some((_, end)) = self.missing.take() else { return };
         let count = match end {
@@ -90,7 +92,8 @@ impl SourceLogs {
     }
 }
 
-/// Returns the run before a run: the one that it continues, or the one that called it.
+/// Returns the run before a run, and the end of the part of its log that counts. The run before is the run that this
+/// one continues, or the run that called it.
 fn before(origin: &Origin) -> Option<(RunId, End)> {
     match origin {
         Origin::Continues { run, records, .. } => Some((run.clone(), End::Records(*records))),

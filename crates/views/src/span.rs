@@ -9,8 +9,8 @@ use serde::Serialize;
 pub struct Span {
     /// The id, unique in the timeline. It stays the same while the log grows.
     pub id: String,
-    /// The span that led to this one: the model call that asked for a tool, the call that a person is asked about, the
-    /// step of a plan that a call belongs to.
+    /// The id of the span that led to this one: the model call that asked for a tool, the call that a person is asked
+    /// about, or the step of a plan that a call belongs to.
     pub parent: Option<String>,
     /// The lane, from 0. Two spans of a lane do not overlap.
     pub lane: u32,
@@ -18,20 +18,21 @@ pub struct Span {
     pub kind: SpanKind,
     /// The label, as one line: the model, the tool with its first short argument, the question, the reason.
     pub label: String,
-    /// The time of the first record, in Unix milliseconds.
+    /// The time of the span's first record, in Unix milliseconds.
     pub from_ms: u64,
-    /// The time of the last record; `None` if the span is not over.
+    /// The time of the span's last record, in Unix milliseconds; `None` if the span is not over.
     pub to_ms: Option<u64>,
-    /// The sequence number of the first record.
+    /// The sequence number of the span's first record.
     pub seq: u64,
-    /// The end of the span.
+    /// The state of the span: running, or how it ended.
     pub status: SpanStatus,
-    /// The tokens of a model call, a planner or a child run; `None` if the log does not tell. Of a planner and a child run
-    /// only the total is known.
+    /// The tokens of a model call, a planner or a child run; `None` if the log does not have them. For a planner and a
+    /// child run, only the total is known.
     pub tokens: Option<Usage>,
     /// The cost of these tokens, in millionths of a currency unit; `None` if the model has no price.
     pub cost_micros: Option<u64>,
-    /// The share of the prompt that came from a cache, from 0 to 1, of a model call with an answer.
+    /// The share of a model call's prompt that came from a cache, from 0 to 1; `None` before the answer and for other
+    /// spans.
     pub cached_share: Option<f64>,
     /// The child run that the call started.
     pub child_run: Option<RunId>,
@@ -46,13 +47,13 @@ pub enum SpanKind {
     Model,
     /// An attempt of a tool call.
     Tool,
-    /// A question to a person, a pause, or a time without a process that works on the run.
+    /// A question to a person, a paused plan, or a time in which no process works on the run.
     Wait,
     /// The pause before another attempt.
     Retry,
     /// A subtask of a plan or a team, with all of its calls.
     Step,
-    /// A call that another run does.
+    /// A call whose work a child run does, or a branch of a parallel loop.
     Child,
 }
 
@@ -70,7 +71,7 @@ impl SpanKind {
     }
 }
 
-/// The end of a span.
+/// The state of a span: running, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -113,13 +114,13 @@ impl Span {
         }
     }
 
-    /// Sets the span that led to this one.
+    /// Sets the parent: the span that led to this one.
     pub(crate) fn below(mut self, parent: Option<String>) -> Self {
         self.parent = parent;
         self
     }
 
-    /// Ends the span. A clock that stepped back does not end it before its beginning.
+    /// Ends the span. If the clock was set back, the span ends at its beginning, not earlier.
     pub(crate) fn end(&mut self, to_ms: u64, status: SpanStatus) {
         self.to_ms = Some(to_ms.max(self.from_ms));
         self.status = status;

@@ -23,13 +23,13 @@ const LABEL: usize = 120;
 pub(crate) struct SpanFold {
     spans: OpenSpans,
     subtasks: Subtasks,
-    /// The places of the steps of a plan.
+    /// The index of the span of each step of a plan.
     steps: HashMap<CommandId, usize>,
-    /// The place of the last span of each call.
+    /// The index of the last span of each call.
     calls: HashMap<CallId, usize>,
     /// The calls that models asked for, with their labels.
     labels: HashMap<CallId, String>,
-    /// The span of the answer that a command led to.
+    /// The id of the span of each model call that has an answer, by its command.
     answers: HashMap<CommandId, String>,
     model: String,
     price: Option<ModelPrice>,
@@ -236,7 +236,8 @@ impl SpanFold {
         self.calls.insert(call, place);
     }
 
-    /// Begins the step that a call belongs to, or goes on with it. Returns the id of the step, and the label of the call.
+    /// Begins or reopens the span of the step that a call belongs to. Returns the id of this span, and the label of the
+    /// call; `None` if the call belongs to no step.
     fn start_step(&mut self, command: CommandId, seq: u64, ms: u64) -> Option<(String, String)> {
         let node = self.subtasks.of_command(command)?;
         let (id, what) = (&node.subtask.id, &node.subtask.description);

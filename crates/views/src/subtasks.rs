@@ -1,8 +1,9 @@
-//! The subtasks of a plan or a team with their states, computed from records without the rules by which a plan goes on.
+//! The subtasks of a plan or a team with their states. They are computed from records alone, without the rules that
+//! decide the next step of a plan.
 //!
-//! A record names a subtask of a plan by its command. The commands of a plan have numbers in a row: one for each request
-//! to the planner, one for each subtask, in the order in which they come into the plan. A team names a subtask by its
-//! text when it delegates it.
+//! A plan's record names a subtask by its command. The commands of a plan have consecutive numbers: one for each
+//! request to the planner, and one for each subtask, in the order in which they are added to the plan. A team's record
+//! names a subtask by its text when the team delegates it.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use archon_types::{
 };
 use serde::Serialize;
 
-/// The kind of work whose parts depend on each other.
+/// The kind of work that a graph shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -55,28 +56,28 @@ pub(crate) struct Subtasks {
     /// The number of the next command of a plan.
     next: u64,
     confirm: Confirm,
-    /// The request whose plan a person may still change.
+    /// The request to the planner whose plan a person has not confirmed yet, and may change.
     confirming: Option<CommandId>,
-    /// A change of the plan that a person must approve, with the request that it answers.
+    /// A change of the plan that a person must approve, with the request to the planner that led to it.
     proposed: Option<(CommandId, PlanDiff)>,
-    /// Requests of the members of a team: the command of the member, and the task.
+    /// The requests of team members for delegations: the command of the member, and the task.
     requests: Vec<(CommandId, String)>,
 }
 
-/// A subtask, or a delegation of a team that is in no plan.
+/// A subtask of a plan, or a delegation that is not in the plan of the team.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) subtask: SubTask,
     pub(crate) status: NodeStatus,
-    /// The run that does the subtask, or did it last.
+    /// The run that does the subtask, or that did it last.
     pub(crate) run: Option<RunId>,
-    /// The member or the tool that does it.
+    /// The member or the tool that does the subtask.
     pub(crate) by: Option<String>,
     command: Option<CommandId>,
     /// The status before a person was asked.
     before: NodeStatus,
     started_at: Option<Timestamp>,
-    /// The time of all calls that have ended.
+    /// The time of all calls that have ended, in milliseconds.
     worked_ms: Option<u64>,
 }
 
@@ -180,8 +181,8 @@ impl Subtasks {
         }
     }
 
-    /// Finds the subtask that a team delegates, or adds the delegation as one: a request of a member, or work on the
-    /// answer.
+    /// Connects the command of a delegation with the subtask that the team delegates. If no subtask fits, adds the
+    /// delegation as a subtask, for instance for a member's request or for work on the answer.
     fn take_job(&mut self, command: CommandId, task: &str) {
         if self.places.contains_key(&command) {
             return;
@@ -227,13 +228,13 @@ impl Subtasks {
         self.change(call.command, |node| node.take_answer(answer));
     }
 
-    /// Follows a whole new plan.
+    /// Replaces all subtasks by those of a new plan.
     fn adopt(&mut self, subtasks: &[SubTask]) {
         self.clear();
         subtasks.iter().for_each(|subtask| self.add_numbered(subtask));
     }
 
-    /// Follows a change of the plan.
+    /// Applies a change to the plan.
     fn follow(&mut self, diff: &PlanDiff) {
         self.drop_changed(diff);
         for subtask in diff.replace.iter().chain(&diff.add) {
@@ -243,7 +244,7 @@ impl Subtasks {
         }
     }
 
-    /// Returns the change that leads to the plan that a person wrote.
+    /// Returns the change that turns the current plan into the plan that a person wrote.
     fn difference(&self, wanted: &[SubTask]) -> PlanDiff {
         let mut diff = PlanDiff::default();
         for new in wanted {
@@ -265,8 +266,8 @@ impl Subtasks {
         diff.add.is_empty() && diff.remove.is_empty() && diff.replace.iter().all(is_as_before)
     }
 
-    /// Drops the subtasks that a change removes or replaces. Those that are done or under way stay, but not a loop that
-    /// waits for its parts, because no call of it has started.
+    /// Drops the subtasks that a change removes or replaces, but not those that are done or under way. A loop that
+    /// waits for its parts is dropped, because none of its calls has started.
     fn drop_changed(&mut self, diff: &PlanDiff) {
         let is_meant =
             |id: &SubTaskId| diff.remove.contains(id) || diff.replace.iter().any(|new| new.id == *id);
@@ -361,7 +362,7 @@ impl Node {
         self.status = status;
     }
 
-    /// Ends what is under way, because the run has ended.
+    /// Sets a subtask that is under way or asked about back to pending, because the run has ended.
     fn rest(&mut self, at: Timestamp) {
         if matches!(self.status, NodeStatus::Running | NodeStatus::Asking) {
             self.end(NodeStatus::Pending, at);
@@ -380,7 +381,8 @@ impl Node {
     }
 }
 
-/// A call that was cancelled starts again when the run is resumed.
+/// Returns the status of a subtask after its call. After a cancelled call the subtask is pending, because the call
+/// starts again when the run is resumed.
 fn status_of(result: &ToolResult) -> NodeStatus {
     match result.status {
         ToolResultStatus::Success => NodeStatus::Completed,

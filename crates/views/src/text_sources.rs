@@ -1,8 +1,8 @@
-//! The records that the words of a call's arguments come from, so that a person who decides about the call knows
-//! them.
+//! The sources of the texts in a call's arguments: the records that have the same words. A person who decides about the
+//! call sees them.
 //!
-//! The search is for exact words, and its cost has bounds: at most eight texts of a call are searched for, in at
-//! most 2 MiB of texts, so that no question waits for it.
+//! Only exact words are found. The search is limited, so that it does not delay a question: at most eight texts of a
+//! call are searched for, in at most 2 MiB of text.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -43,18 +43,18 @@ pub enum TextSource {
     Memory,
     /// The instructions of the project.
     Instructions,
-    /// A message that the person may not have written: that of an event or of a restored conversation, or one to which
-    /// an input filter added a text.
+    /// A message that the person may not have written: a message from an event, from a restored conversation, or with a
+    /// text that an input filter added.
     OtherMessage,
 }
 
-/// An argument of a call whose words stand in an earlier record.
+/// An argument of a call, with an earlier record that has the same words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ArgumentSource {
     /// The name of the argument.
     pub argument: String,
-    /// The words: the argument, or a text inside of it. `text` in JSON.
+    /// The words that were found: the argument, or a text inside the argument. This field is `text` in JSON.
     #[serde(rename = "text")]
     pub words: String,
     /// The source of the words.
@@ -67,12 +67,12 @@ pub struct ArgumentSource {
 
 /// The texts of a conversation with their sources, computed from the records of its runs and of their child runs.
 ///
-/// The earliest text with the words counts. The texts of models are no source: words that a model wrote first have
-/// none, also if it wrote them as a part of longer ones, unless the person writes them later. A result after that may
-/// only repeat what the model wrote. Arguments that a person has changed are no source either, because some of their
-/// words may still be the model's.
+/// The source of words is the earliest text that has them. Texts of models are not sources. If a model wrote the words
+/// first, even as a part of a longer text, only a later message or answer of the person can be their source: a later
+/// result may only repeat the words of the model. Arguments that a person has changed are not sources, because some of
+/// their words may still be the model's.
 ///
-/// Apply the records of a run from its first one on: it tells who wrote the prompts.
+/// Apply all records of a run, from the first one on: the first record tells who wrote the prompts.
 ///
 /// ```
 /// use archon_types::{Message, PromptSource, Record, RecordBody, Timestamp};
@@ -109,25 +109,25 @@ struct Text {
 
 #[derive(Clone, Debug, Default)]
 struct RunState {
-    /// The number of the next record that is new.
+    /// The sequence number of the next record to apply.
     next: u64,
-    /// True if another run called this one, so that its prompts are a model's.
+    /// True if another run called this run, so that a model wrote its prompts.
     is_called: bool,
     /// The sources of the results of open calls.
     calls: HashMap<CallId, TextSource>,
 }
 
-/// The size of all texts that are kept, in bytes. The oldest are dropped.
+/// The maximum size of all kept texts, in bytes. The oldest texts are dropped.
 const MOST_BYTES: usize = 2 * 1_024 * 1_024;
-/// The size of the beginning of a text that is kept, in bytes.
+/// The maximum size of one kept text, in bytes. Only the beginning of a longer text is kept.
 const MOST_OF_TEXT: usize = 128 * 1_024;
-/// The number of texts of a call that are searched for.
+/// The maximum number of texts of a call that are searched for.
 const MOST_ARGUMENTS: usize = 8;
 /// The size of the largest text that is searched for, in bytes.
 const MOST_WORDS: usize = 4 * 1_024;
-/// The number of characters of the shortest text that is searched for: `true` or `ls` stand everywhere.
+/// The number of characters of the shortest text that is searched for: texts such as `true` or `ls` occur too often.
 const FEWEST: usize = 8;
-/// The number of characters of a text that names a source.
+/// The maximum number of characters of a text that describes a source.
 const SHOWN: usize = 60;
 
 impl TextSources {
@@ -180,8 +180,8 @@ impl TextSources {
         }
     }
 
-    /// Returns the source of words: of the earliest text that has exactly these words, and not as a part of a longer
-    /// word, path or address. Words of fewer than 8 characters or more than 4 KiB are not searched for.
+    /// Returns the source of words: the source of the earliest text that has exactly these words, not as a part of a
+    /// longer word, path or address. Words of fewer than 8 characters or more than 4 KiB are not searched for.
     pub fn find(&self, words: &str) -> Option<&TextSource> {
         self.text_with(words)?.source.as_ref()
     }
@@ -191,8 +191,9 @@ impl TextSources {
         self.of_arguments(&request.details["arguments"])
     }
 
-    /// Returns the arguments of a call whose words have a source, in their order. Of an argument that is a list or an
-    /// object, each text inside counts. The first eight texts that are long enough are searched for.
+    /// Returns the arguments of a call whose words have a source, in the order of the arguments. Each text inside a
+    /// list or an object is searched for on its own. Only the first eight texts that are neither too short nor too long
+    /// are searched for.
     pub fn of_arguments(&self, arguments: &Json) -> Vec<ArgumentSource> {
         let named = arguments.as_object().into_iter().flatten();
         let texts = named.flat_map(|(name, value)| texts_in(value).into_iter().map(move |text| (name, text)));
@@ -319,8 +320,8 @@ fn is_searched(words: &str) -> bool {
     words.len() <= MOST_WORDS && words.chars().nth(FEWEST - 1).is_some()
 }
 
-/// Returns true if a text has the words, and not as a part of a longer word, path or address: the end of a path names
-/// another file than the whole path.
+/// Returns true if a text has the words, and not as a part of a longer word, path or address. For instance, the end of
+/// a path names another file than the whole path.
 fn has_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
         let before = text.get(..at).unwrap_or_default();
@@ -331,7 +332,8 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
-/// Returns true if the characters beside the first or last character of words belong to the same word, path or address.
+/// Returns true if words are a part of a longer word, path or address. `edge` is the first or last character of the
+/// words, and `beside` are the characters of the text from there outwards.
 fn is_joined(edge: Option<char>, beside: impl Iterator<Item = char>) -> bool {
     let mut beside = beside.peekable();
     let mut has_joint = false;

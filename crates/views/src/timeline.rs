@@ -36,7 +36,7 @@ pub struct Timeline {
     pub spans: Vec<Span>,
     /// The time of the first record, in Unix milliseconds; 0 for an empty log.
     pub from_ms: u64,
-    /// The time of the last record.
+    /// The time of the last record, in Unix milliseconds.
     pub to_ms: u64,
     /// True if earlier spans are left out.
     pub is_cut: bool,
@@ -54,7 +54,7 @@ impl Timeline {
         Self { spans, from_ms: at(records.first()), to_ms: at(records.last()), is_cut: false }
     }
 
-    /// Leaves out all but the `most` spans that began last, and begins with the first of these.
+    /// Keeps only the `most` spans that began last. The timeline then begins with the first of these.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -4,9 +4,9 @@ use super::ArchonBuilder;
 
 archon_types::setters! {
 impl ArchonBuilder {
-    /// Sets commands and HTTP endpoints on events of runs, which may deny a call or a prompt, or ask about a call. They
-    /// stand around the [`toolbox`](Self::toolbox), after every [`input_filter`](Self::input_filter) and beside
-    /// [`hooks`](Self::hooks).
+    /// Sets event hooks: commands and HTTP endpoints that are called at events of runs. They may deny a call or a
+    /// prompt, or ask a person about a call. They are called around the tool calls of the [`toolbox`](Self::toolbox),
+    /// after every [`input_filter`](Self::input_filter), and in addition to [`hooks`](Self::hooks).
     ///
     /// ```
     /// use archon::{Archon, ArchonBuilder, hooks::EventHooks};

@@ -9,7 +9,7 @@ use archon_types::{AgentId, Provider, Tool, ToolChoice};
 use super::{ArchonBuilder, Model};
 use crate::BuildError;
 
-/// The agents of files, and the models and skills that the files may name. Each agent becomes a
+/// The agents that agent files describe, and the models and skills that these files may name. Each agent becomes a
 /// [`SubAgentTool`]: see [`ArchonBuilder::file_agents`].
 ///
 /// ```
@@ -31,13 +31,13 @@ pub struct FileAgents {
 }
 
 impl FileAgents {
-    /// Takes all agents of the files, without the untrusted ones.
+    /// Creates a value with all trusted agents of `files`; untrusted ones are left out.
     pub fn new(files: &AgentFiles) -> Self {
         Self { files: files.iter().cloned().collect(), ..Self::default() }
     }
 
-    /// Sets the provider and the model for a name that a file may give as `model`, such as `haiku`. Without it, only
-    /// `inherit` and, with the feature `named-models`, `provider:name` are known.
+    /// Defines a model name that a file may use in its field `model`, such as `haiku`, by a provider and its model.
+    /// Files may always use `inherit` and, with the feature `named-models`, names of the form `provider:name`.
     pub fn with_model(
         mut self,
         name: impl Into<String>,
@@ -54,7 +54,7 @@ impl FileAgents {
         self
     }
 
-    /// Returns the model of a file; `None` for that of the caller.
+    /// Returns the model that an agent file names; `None` if the agent uses the model of its caller.
     fn model_of(&self, file: &AgentFile) -> Result<Option<Model>, AgentFileProblem> {
         let Some(name) = &file.model else { return Ok(None) };
         if let Some((provider, model)) = self.models.get(name) {
@@ -91,8 +91,8 @@ impl ArchonBuilder {
         Ok(())
     }
 
-    /// Returns the builder of the agent of a file: with the parts of this one, but fewer tools, other instructions, and
-    /// nothing that is about the answer or the memory of the caller.
+    /// Returns the builder for the agent of a file: a copy of this builder with fewer tools and other instructions.
+    /// The copy has no settings for the caller's answer and memory.
     fn of_file(&self, file: &AgentFile, agents: &FileAgents) -> Result<Self, AgentFileProblem> {
         let mut child = self.clone();
         child.tools.retain(|tool| {

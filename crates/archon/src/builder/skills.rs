@@ -6,13 +6,14 @@ use super::{ArchonBuilder, FileAgents};
 
 archon_types::setters! {
 impl ArchonBuilder {
-    /// Sets the skills. The model reads their names and descriptions behind the system text, and loads the
-    /// instructions of one with the tool `activate_skill`; they stay in the context window. While a skill with
-    /// `allowed-tools` is active in a run, other calls of the run and of its child runs are denied. Without skills
-    /// that a model may activate, there is neither the list nor the tool; limits that the log of a resumed run has hold
-    /// all the same.
+    /// Sets the skills. The model reads their names and descriptions after the system text. It loads the instructions
+    /// of a skill with the tool `activate_skill`, and these instructions stay in the context window. While a skill
+    /// with `allowed-tools` is active in a run, all other calls of the run and of its child runs are denied. If the
+    /// model may activate none of the skills, the list and the tool are left out; but limits in the log of a resumed
+    /// run still apply.
     ///
-    /// The instructions are trusted as the person's own, so load only folders that a person trusts.
+    /// The agent trusts the instructions as if the person had written them, so load only folders that the person
+    /// trusts.
     ///
     /// ```
     /// use archon::{Archon, skills::SkillSet};
@@ -20,9 +21,9 @@ impl ArchonBuilder {
     /// ```
     pub fn skills(self, skills: archon_skills::SkillSet) -> Self { self.skills = Some(Arc::new(skills)) }
 
-    /// Makes tools of the agents of files. Each keeps those tools of this agent that its file names, but no agents; it has
-    /// the model, the limits, the guards and the approver of this agent unless its file says otherwise. [`build`](Self::build)
-    /// fails if a file names a model or a skill that is not known.
+    /// Adds a tool for each agent that an agent file describes. Such an agent has the model, the limits, the guards
+    /// and the approver of this agent, unless its file says otherwise. It keeps the tools of this agent that its file
+    /// allows, except tools that are agents. [`build`](Self::build) fails if a file names an unknown model or skill.
     ///
     /// ```
     /// use archon::{Archon, FileAgents, skills::AgentFiles};

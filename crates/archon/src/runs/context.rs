@@ -7,8 +7,8 @@ use super::Runs;
 
 impl Runs {
     /// Returns the tokens that each part of the next request of a session takes: instructions, tools, memories,
-    /// messages and tool results. During a run this is its next request. `tenant` is `None` for a session of any
-    /// tenant.
+    /// messages and tool results. If a run of the session is under way, this is the next request of that run.
+    /// `tenant` is `None` for a session of any tenant.
     ///
     /// ```no_run
     /// use archon::{RunError, Runs, SessionId};

@@ -18,13 +18,13 @@ pub(super) struct PointOfSession {
 const LONGEST: usize = 100_000;
 
 impl Runs {
-    /// Returns the messages of people in a session, oldest first. Runs beside its newest run, such as those
-    /// that the session left when it went back, are not included. `tenant` is `None` for a session of any
-    /// tenant.
+    /// Returns the messages of people in a session, oldest first: those of the newest run, and of the runs that it
+    /// continues. Other runs are not included, such as those that the session left when it went back. `tenant` is
+    /// `None` for a session of any tenant.
     ///
     /// To send another text in place of a message, start a run with
-    /// [`StartRun::instead_of`](archon_types::StartRun::instead_of). The session then goes on from there; the
-    /// records that it leaves stay in their logs.
+    /// [`StartRun::instead_of`](archon_types::StartRun::instead_of). The session then continues from the point before
+    /// that message; the later records stay in their logs.
     ///
     /// ```no_run
     /// use archon::{RunError, Runs, SessionId, types::{StartRun, StartRuns}};
@@ -71,8 +71,8 @@ impl Runs {
         Ok(found)
     }
 
-    /// Returns the point of the session before the message whose place a request takes; `None` for a request
-    /// that continues its session at the end.
+    /// Returns the point of the session before the message that a request replaces with `instead_of`; `None` if the
+    /// request continues its session at the end.
     pub(super) async fn point_of(
         &self,
         request: &StartRun,

@@ -25,7 +25,7 @@ struct State {
     /// All events so far, kept until the first watcher subscribes, so that this watcher misses no event.
     /// Dropped if there are too many events.
     early: Option<EventStream>,
-    /// The sequence number of the first record of this run, not of a child run, that was emitted.
+    /// The sequence number of the first emitted record of this run. Records of child runs do not count.
     from: Option<u64>,
     /// The reason why the run stopped without an outcome.
     failure: Option<Arc<RunError>>,

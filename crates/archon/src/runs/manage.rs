@@ -83,7 +83,7 @@ impl Runs {
         self.remove(heads.into_iter().filter(old).map(|head| head.run_id).collect()).await
     }
 
-    /// Deletes runs in an order that works: a run that another run needs is deleted after that run.
+    /// Deletes runs in the necessary order: if a run needs another one, the run that needs it is deleted first.
     pub(super) async fn remove(&self, mut runs: Vec<RunId>) -> Result<Removed, RunError> {
         let mut removed = Removed::default();
         loop {

@@ -1,5 +1,5 @@
-//! Requests of a person about a session: its mode, and a compaction. A run at work reads them from its inbox.
-//! After the end of a run they wait there for the next run of the session.
+//! Requests of a person about a session: to change its mode, or to compact its conversation. A run at work reads such
+//! requests from its inbox. If the run has ended, they wait in its inbox until the next run of the session starts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{RunOptions, archon::local};
 /// The requests of a person in the inbox of a run.
 #[derive(Default)]
 pub(super) struct PersonRequests {
-    /// The run, and the ids of the messages.
+    /// The run whose inbox has the requests, and the ids of the requests' messages.
     of: Option<(RunId, Vec<String>)>,
     pub(super) mode: Option<SessionMode>,
     /// The instructions for the summary, which may be empty.
@@ -23,10 +23,10 @@ pub(super) struct PersonRequests {
 }
 
 impl Runs {
-    /// Sets the mode of a session: which calls of its runs need a person. Only call this function for a person,
-    /// never for a model. The run at work and the agents that it called follow from their next call on; without a
-    /// run at work, the next run of the session does. For the first run of a session use
-    /// [`StartRun::mode`](archon_types::StartRun::mode). `tenant` is `None` for a session of any tenant.
+    /// Sets the mode of a session. The mode decides which calls of its runs need a person. Call this function only on
+    /// behalf of a person, never for a model. A run at work and the agents that it called apply the mode from their
+    /// next call on. Without a run at work, the next run of the session applies it. For the first run of a session
+    /// use [`StartRun::mode`](archon_types::StartRun::mode). `tenant` is `None` for a session of any tenant.
     ///
     /// ```no_run
     /// use archon::{RunError, Runs, SessionId, types::SessionMode};
@@ -69,10 +69,10 @@ impl Runs {
         }
     }
 
-    /// Compacts the conversation of a session: the model sees a summary in place of old turns from here on.
-    /// `instructions` are those of the person for the summary. The run at work does so before its next request,
-    /// and if none follows, the next run of the session does. Without a run at work, a run starts that only does
-    /// this. `tenant` is `None` for a session of any tenant.
+    /// Compacts the conversation of a session: from then on, the model sees a summary in place of old turns.
+    /// `instructions` tell the model what the person wants in the summary. A run at work compacts before its next
+    /// request; if the run makes no further request, the next run of the session compacts. Without a run at work,
+    /// this function starts a run that only compacts. `tenant` is `None` for a session of any tenant.
     ///
     /// # Errors
     /// The session has no run, its run at work is no loop, or the journal failed or has no inbox.
@@ -174,7 +174,7 @@ impl Runs {
         Ok(inbox.post(run, archon.inbox_entry(request)).await?)
     }
 
-    /// Returns the agent of a loop, or the service's own agent for a run of another kind.
+    /// Returns the agent of a run if the run is a loop and the agent is known; otherwise the service's own agent.
     async fn loop_agent_of(&self, run: &RunId) -> Result<Arc<dyn RunAgent>, RunError> {
         let records = self.archon().journal.read(run).await?;
         match self.agent_of(run, &records).await {

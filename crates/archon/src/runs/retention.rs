@@ -1,4 +1,4 @@
-//! Retention: an old run becomes one line, and a run that matters is kept whole.
+//! Retention: replaces old runs by a one-line summary each, and keeps important runs whole.
 
 use std::{
     collections::HashSet,
@@ -16,12 +16,14 @@ use serde_json::json;
 use super::Runs;
 
 impl Runs {
-    /// Deletes ended runs that were last written before `before`, as [`prune`](archon_types::ManageRuns::prune) does, after
-    /// it has added a line of JSON about each to a file: the head of the run, its agent, its turns and what it spent.
+    /// Deletes ended runs that were last written before `before`, as [`prune`](archon_types::ManageRuns::prune) does.
+    /// Before that, it appends one line of JSON for each of these runs to a file: the head of the run, its agent, its
+    /// number of turns and its spending.
     ///
-    /// Kept whole are runs that failed, runs in which a person was asked, runs for which `is_important` returns true, and
-    /// the child runs and branches of all these. A run that is not deleted after all, for instance because another run
-    /// needs it, gets another line the next time only if its summary has changed.
+    /// The following runs are kept whole: runs that failed, runs in which a person was asked, runs for which
+    /// `is_important` returns true, runs whose log cannot be read, and the child runs and branches of all runs that
+    /// are kept. A run may get its line but not be deleted, for instance because another run needs it. The next time,
+    /// it gets another line only if its summary has changed.
     ///
     /// ```
     /// use archon::{Runs, types::{RunError, Timestamp}};
@@ -79,7 +81,7 @@ impl Runs {
     }
 }
 
-/// Returns the runs that are no part of a run that is kept.
+/// Returns the old runs without those that are a child run or a branch of a kept run, directly or indirectly.
 fn without_parts(mut old: Vec<(RunHead, String)>, mut kept: HashSet<RunId>) -> Vec<(RunHead, String)> {
     loop {
         let is_part = |(head, _): &(RunHead, String)| {
@@ -94,7 +96,7 @@ fn without_parts(mut old: Vec<(RunHead, String)>, mut kept: HashSet<RunId>) -> V
     }
 }
 
-/// Adds those lines to a file that it does not have. They are on the storage medium when this returns.
+/// Appends the lines that a file does not contain yet. When this function returns, they are on the storage medium.
 fn add_lines(file: &Path, lines: &[&str]) -> io::Result<()> {
     let mut missing: HashSet<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
     let earlier = match fs::read(file) {

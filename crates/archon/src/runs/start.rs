@@ -200,7 +200,8 @@ impl Runs {
         }
     }
 
-    /// Starts the run of a request, and passes on the requests that wait in its session.
+    /// Starts the run that `request` asks for, and passes on the requests of a person (mode, compaction) that wait in
+    /// its session.
     async fn begin(
         &self,
         agent: Arc<dyn RunAgent>,
@@ -235,8 +236,8 @@ impl Runs {
         Ok(started)
     }
 
-    /// Checks that a run of this kind may start in its session: in plan mode only a loop may, which keeps the mode
-    /// for all of its calls.
+    /// Checks that a run of this kind may start in its session. In plan mode only a loop may start, because a loop
+    /// applies the mode to all of its calls.
     pub(super) async fn check_plan_mode(&self, kind: RunKind, context: &Context) -> Result<(), RunError> {
         let session = &context.session;
         if kind == RunKind::Loop || self.mode(session, Some(&context.tenant)).await? != SessionMode::Plan {
@@ -302,7 +303,7 @@ impl Runs {
         }
     }
 
-    /// Returns the place of prompts that continue their session at an earlier point.
+    /// Returns a new run that continues its session at an earlier point, as the target of the prompts.
     async fn place_at(&self, options: RunOptions, point: PointOfSession) -> Result<Place, RunError> {
         let (context, origin) = self.archon().prepare_at(options, Some(point.origin)).await?;
         Ok(Place::Own(Box::new(context), origin))
@@ -388,7 +389,7 @@ impl Runs {
     }
 }
 
-/// Returns those of the messages with these ids that the inbox of the run still has.
+/// Returns those of the ids whose messages are still in the inbox of the run.
 async fn unread(inbox: &dyn Inbox, run: &RunId, ids: &[String]) -> Result<Vec<String>, JournalError> {
     let waiting = inbox.waiting(run).await?.into_iter().map(|entry| entry.id);
     Ok(waiting.filter(|id| ids.contains(id)).collect())
@@ -447,7 +448,7 @@ fn has_lines(text: &str, wanted: &str) -> bool {
     })
 }
 
-/// Returns true for a message without a text or a picture.
+/// Returns true for a message without content: all of its text is blank and it has no picture, or no model reads it.
 pub(super) fn is_empty(prompt: &AgentMessage) -> bool {
     let is_blank = |content: &Content| matches!(content, Content::Text { text } if text.trim().is_empty());
     match prompt.as_llm() {
@@ -470,7 +471,8 @@ fn first_prompts(records: &[Arc<Record>]) -> Vec<AgentMessage> {
     prompts
 }
 
-/// Returns true if a run began with this conversation from outside of the journal.
+/// Returns true if a run began with the restored conversation `wanted`, which came from outside of the journal;
+/// also if both are empty.
 fn has_restored(records: &[Arc<Record>], wanted: &[Message]) -> bool {
     let restored = records.iter().find_map(|record| match &record.body {
         RecordBody::ConversationRestored { messages } => Some(messages.as_slice()),

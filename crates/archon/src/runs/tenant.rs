@@ -141,7 +141,7 @@ impl TenantRuns {
     }
 }
 
-/// Removes the similar ids from an error of the service, which may belong to other tenants.
+/// Removes the similar ids from an error of the service, because they may be ids of other tenants.
 fn without_ids(error: RunError) -> RunError {
     match error {
         RunError::UnknownRun { run, .. } => RunError::UnknownRun { run, nearest: Vec::new() },

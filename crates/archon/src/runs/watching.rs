@@ -1,5 +1,5 @@
-//! A watcher of a run: the records of its log in pages, so that a long log is never in memory as a whole, and then the
-//! events of the run.
+//! A watcher of a run. It first gets the records of the run's log, in pages, so that a long log is never completely
+//! in memory. Then it gets the events of the run.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -15,7 +15,8 @@ pub(super) const POLL: Duration = Duration::from_millis(250);
 const PAGE: usize = 2_000;
 
 impl Runs {
-    /// Watches a run from the record behind the sequence number `after` on.
+    /// Watches a run. `after` is the sequence number of the last record that the watcher has; `None` to get all
+    /// records.
     pub(super) async fn watch_run(&self, run: &RunId, after: Option<u64>) -> Result<Watch, RunError> {
         // Subscribes before it reads the log, so that no record is missed.
         let watched = self.watched(run);
@@ -58,7 +59,8 @@ impl Runs {
         Ok(records)
     }
 
-    /// Returns the first records of [`records_from`](Self::records_from), at most [`PAGE`].
+    /// Returns the records of a run from the sequence number `wanted` on, at most [`PAGE`]. If one of them is missing,
+    /// reads the log from `wanted` to its end instead, because only the whole log shows the damage.
     async fn page_from(&self, run: &RunId, wanted: u64) -> Result<Vec<Arc<Record>>, RunError> {
         let end = wanted.saturating_add(PAGE as u64);
         let read = self.archon().journal.read_before(run, Some(end), PAGE).await;
@@ -86,16 +88,17 @@ struct Watching {
     run: RunId,
     /// The sequence number of the next record for the watcher.
     wanted: u64,
-    /// The sequence number before which the records come from the log. Those from it on come with the events, so that
-    /// no delta comes behind the record that has its text.
+    /// Records with a lower sequence number come from the log. Later records come with the events, so that no delta
+    /// comes after the record that contains the delta's text.
     until: u64,
     live: Option<EventStream>,
-    /// The state of the run in this process, which has the reason if the run stops.
+    /// The state of the run in this process, with the error if the run stops without an outcome; `None` if this
+    /// process does not know the run.
     watched: Option<Arc<Live>>,
     ready: VecDeque<Arc<Record>>,
     /// True if the last record that the watcher got ended or suspended the run.
     is_at_rest: bool,
-    /// True if an error was sent, which is the last item.
+    /// True once an error was sent. An error is the last item of the stream.
     has_failed: bool,
 }
 
@@ -152,7 +155,7 @@ impl Watching {
         self.watched.as_ref()?.failure()
     }
 
-    /// Reads the next records of those that come from the log.
+    /// Reads the next page of records from the log into `ready`.
     async fn read_page(&mut self) -> Result<(), RunError> {
         let mut page = self.runs.page_from(&self.run, self.wanted).await?;
         if page.is_empty() {
@@ -167,8 +170,8 @@ impl Watching {
         Ok(())
     }
 
-    /// Waits for records of a run that this process does not work on. Returns the status of the run once no
-    /// process works on it.
+    /// Waits until a run that this process does not work on has new records, and puts them into `ready`. Returns the
+    /// status of the run if there are no new records and no process works on the run.
     async fn elsewhere(&mut self) -> Result<Option<RunStatus>, RunError> {
         loop {
             let head = self.runs.head(&self.run).await?;

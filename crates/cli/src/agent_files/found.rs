@@ -1,4 +1,4 @@
-//! The files with agents, on the feature `skills`.
+//! Reads agent files, with the feature `skills`.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     text::{one_line, visible_line, visible_path},
 };
 
-/// Loads the files, adds their agents to those of the settings, and warns of the files that are left out.
+/// Loads the agent files, adds their agents to those of the settings, and warns about files that are left out.
 pub(crate) fn add(app: &mut App) {
     app.agent_files = Arc::new(load(app));
     for warning in warnings(app) {
@@ -36,7 +36,7 @@ pub(crate) fn add(app: &mut App) {
     agents.extend(usable.into_iter().map(|file| (file.name.clone(), settings(file))));
 }
 
-/// Loads the files of another project, whose folder is the workspace now, in place of those of the one before.
+/// Loads the agent files of the project that is the workspace now, in place of those of the previous project.
 pub(crate) fn replace(app: &mut App) {
     if let Some(agents) = &mut app.config.settings.agents {
         agents.retain(|_, agent| agent.file.is_none());
@@ -94,8 +94,8 @@ pub(crate) fn warnings(app: &App) -> Vec<String> {
     broken.chain(of_names).map(|text| visible_line(&text)).chain(unheard).collect()
 }
 
-/// Describes the files for `archon doctor`: the problems of [`warnings`], and models and skills that are not known, for
-/// which an agent is left out when it is built.
+/// Describes the agent files for `archon doctor`: the problems of [`warnings`], and unknown models and skills. An agent
+/// with an unknown model or skill is left out when the agents are built.
 pub(crate) fn findings(app: &App) -> Vec<String> {
     let mut found = warnings(app);
     for file in usable(app) {
@@ -106,8 +106,8 @@ pub(crate) fn findings(app: &App) -> Vec<String> {
     found
 }
 
-/// Returns why an agent of a file cannot have its name. Calls of agents are allowed by name, so a name of a tool would
-/// allow the calls of the tool.
+/// Returns the reason why the agent of a file cannot have its name, if there is one. Permission rules allow calls of
+/// agents by name, so an agent with the name of a tool would also allow calls of this tool.
 fn problem_of_name(app: &App, file: &Arc<AgentFile>) -> Option<String> {
     let name = file.name.as_str();
     let described = app.config.settings.agents.as_ref().and_then(|agents| agents.get(name));
@@ -137,7 +137,7 @@ fn settings(file: Arc<AgentFile>) -> AgentSettings {
     }
 }
 
-/// Returns the place of an agent's model and tools, for errors.
+/// Returns the place where an agent's model and tools are set, for error texts.
 pub(crate) fn place_of_model(name: &str, agent: &AgentSettings) -> String {
     match &agent.file {
         None => format!("[agents.{name}]"),
@@ -148,8 +148,8 @@ pub(crate) fn place_of_model(name: &str, agent: &AgentSettings) -> String {
     }
 }
 
-/// Returns an error for a file with a model that is neither `PROVIDER:MODEL` nor a file of a local model: other programs
-/// have names of their own, such as `sonnet`, which no service here knows.
+/// Returns an error for a file with a model that is neither `PROVIDER:MODEL` nor a local model. Files for other
+/// programs may have short names such as `sonnet`, which no service here knows.
 pub(crate) fn check_model(app: &App, agent: &AgentSettings) -> Result<(), Failure> {
     let (Some(file), Some(model)) = (&agent.file, &agent.model) else { return Ok(()) };
     if model.parse::<ModelRef>().is_ok() || local::is_meant(app, model) {
@@ -195,7 +195,7 @@ pub(crate) fn list_untrusted(app: &App) -> bool {
     !app.agent_files.untrusted().is_empty()
 }
 
-/// Returns an error if an agent has this name in a file to which no person has agreed.
+/// Returns an error if the agent with this name is in a file that no person has agreed to.
 pub(crate) fn check_agreed(app: &App, name: &str) -> Result<(), Failure> {
     let Some(file) = app.agent_files.untrusted().iter().find(|file| file.name == name) else { return Ok(()) };
     let what = format!("no person has agreed to {}", path(file));
@@ -207,12 +207,12 @@ pub(crate) fn path(file: &AgentFile) -> String {
     visible_path(&file.file)
 }
 
-/// Returns true if the agent has this tool of its caller.
+/// Returns true if the agent of the file may use this tool of its caller.
 pub(crate) fn has_tool(file: &AgentFile, tool: &str) -> bool {
     file.has_tool(tool)
 }
 
-/// Returns the problem that the file names tools that are none of these.
+/// Returns the problem if the file names tools that are not among `tools`.
 pub(crate) fn unknown_tools(file: &AgentFile, tools: &Tools) -> Option<String> {
     let known = tools.iter().map(|tool| tool.spec().name.as_str());
     file.unknown_tools(known).map(|problem| problem.to_string())

@@ -1,5 +1,5 @@
 //! The agents of a conversation: the settings' agent with more tools, larger limits, and time to answer questions; and
-//! the one that runs the person's lines.
+//! the agent that runs the shell lines of the person.
 
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ const MAX_DURATION: Duration = Duration::from_secs(2 * 60 * 60);
 pub(crate) struct Agents {
     /// The service that runs them.
     pub(crate) runs: Runs,
-    /// The provider of the lines that the person runs.
+    /// The provider behind the shell lines that the person runs.
     pub(crate) person: Person,
-    /// The reason why this machine runs no lines.
+    /// The reason why this machine cannot run shell lines; `None` if it can.
     pub(crate) line_problem: Option<Failure>,
-    /// The skills, which the person activates, too.
+    /// The skills of the agent, which the person can activate, too.
     pub(crate) skills: Skills,
     /// The model, in the words that people use for it.
     pub(crate) model: String,

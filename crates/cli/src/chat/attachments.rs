@@ -22,7 +22,7 @@ const MOST_IMAGE: u64 = 5 * 1_024 * 1_024;
 const MOST_FILES: usize = 20;
 /// The maximum number of files that a note names.
 const MOST_NAMED: usize = 3;
-/// The characters that a sentence may have behind a path.
+/// Matches the punctuation that a sentence may have after a path.
 const PUNCTUATION: fn(char) -> bool = |c| c.is_ascii_punctuation() && c != '/';
 /// The ends of the names of images.
 const IMAGES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
@@ -37,16 +37,16 @@ pub(crate) struct PersonMessage {
     pub(crate) skill: Option<SkillCall>,
 }
 
-/// The files of a message, and what a person should know about those that are not attached.
+/// The files that are attached to a message, and notes to the person about files that are not attached.
 #[derive(Debug, Default, PartialEq)]
 struct Attached {
-    /// The block of each file behind its path.
+    /// The path and the content of each file.
     blocks: Vec<(String, Content)>,
     notes: Vec<String>,
 }
 
-/// Returns the words of a draft in which files are named: what was typed, and paths of images that were dropped on the
-/// terminal, which are a paste of nothing else. Anybody may have written another paste.
+/// Returns the words of a draft in which files are named: typed text, and pastes that have only paths of images, as
+/// when images are dropped on the terminal. Other pastes do not count, because anybody may have written their text.
 pub(crate) fn own_words(draft: &Draft) -> String {
     let (mut words, mut from) = (String::new(), 0);
     for part in &draft.pasted {
@@ -74,8 +74,8 @@ fn is_dropped(pasted: &str) -> bool {
     true
 }
 
-/// Returns the blocks for the files that a message names, each behind the path of its file. About a file that is not
-/// attached there is a note.
+/// Returns the path and the content of each file that a message names. Writes a note about each file that is not
+/// attached.
 pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<(String, Content)> {
     let names = names_in(&message.own_words);
     let all = names_in(&message.text);
@@ -97,7 +97,7 @@ pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<(String, Conte
 /// A file that a message names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FileName {
-    /// Behind `@`.
+    /// A path after `@`.
     Mention(String),
     /// The path of an image, such as one that was dropped on the terminal.
     Image(String),
@@ -184,10 +184,11 @@ fn attach(workspace: &Workspace, names: &[FileName]) -> Attached {
     attached
 }
 
-/// A block, nothing for a word that names no file, or the reason why a file is not attached.
+/// The content of a file; `None` if the word names no file; or the reason why the file is not attached.
 type Block = Result<Option<Content>, String>;
 
-/// Returns a note about the files of the workspace that are among all names, but not among those that the person typed.
+/// Returns a note about the workspace files that are in `all` but not in `typed`, the files whose names the person
+/// typed.
 fn note_about_others(workspace: &Workspace, typed: &[FileName], all: &[FileName]) -> Option<String> {
     let find = |name: &FileName| match name {
         FileName::Mention(path) => file_of_mention(workspace, path).map(|(path, file)| (visible(path), file)),
@@ -204,13 +205,15 @@ fn note_about_others(workspace: &Workspace, typed: &[FileName], all: &[FileName]
     })
 }
 
-/// Returns the file that stands behind `@`, with its path without the punctuation behind it.
+/// Returns the file that a path after `@` names, with the path. Punctuation at the end of the path is ignored if
+/// needed.
 fn file_of_mention<'p>(workspace: &Workspace, path: &'p str) -> Option<(&'p str, PathBuf)> {
     let without = path.trim_end_matches(PUNCTUATION);
     [path, without].into_iter().find_map(|path| Some((path, workspace.resolve(path).ok()?)))
 }
 
-/// Returns the block of a file that stands behind `@`, without the punctuation behind it.
+/// Returns the content of the file that a path after `@` names, with the path. Punctuation at the end of the path is
+/// ignored if needed.
 fn block_of_mention<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block) {
     if let Some((path, file)) = file_of_mention(workspace, path) {
         return (path, block(path, &file).map(Some));
@@ -225,8 +228,8 @@ fn block_of_mention<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block
     (without, Err(problem.to_owned()))
 }
 
-/// Returns the block of an image. A path from the root may lead anywhere, since the person typed or dropped it; another
-/// one is a path in the workspace.
+/// Returns the content of an image. An absolute path may lead anywhere, since the person typed or dropped it; a
+/// relative path is a path in the workspace.
 fn block_of_image(workspace: &Workspace, path: &str) -> Block {
     let place = path.strip_prefix("file://").map_or_else(|| path.to_owned(), |path| path.replace("%20", " "));
     let file = match Path::new(&place).is_absolute() {
@@ -262,7 +265,7 @@ fn block(path: &str, file: &Path) -> Result<Content, String> {
     }
 }
 
-/// Returns the media type by the first bytes.
+/// Returns the media type of an image, by its first bytes; `None` if the type is not supported.
 fn image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),

@@ -178,7 +178,7 @@ const COMMANDS: &[Command] = &[
     command("exit", &["quit"], "", "End the conversation", Work::Exit),
 ];
 
-/// The view of the conversation that a command has.
+/// The parts of the conversation that a command can see.
 pub(crate) struct Situation<'a> {
     pub(crate) app: &'a App,
     pub(crate) meter: &'a Meter,
@@ -216,7 +216,7 @@ pub(crate) enum Step {
     Refuse(String),
 }
 
-/// Does what the sign of a draft stands for.
+/// Executes a draft by its kind: runs a command, stores a memory, or returns the step for a shell line or a message.
 pub(crate) fn apply(draft: &Draft, situation: &Situation<'_>) -> Step {
     match draft.kind {
         DraftKind::Command => run(draft.body(), situation),
@@ -366,7 +366,7 @@ pub(crate) fn candidates(app: &App) -> Vec<CompletionCandidate> {
 }
 
 impl Situation<'_> {
-    /// Returns the collection of the conversation, otherwise the one that `archon memory` uses.
+    /// Returns the memory collection of the conversation, or else the default collection of `archon memory`.
     fn collection(&self) -> Collection {
         self.memory.cloned().unwrap_or_else(|| Collection::new("user:local").unwrap_or_default())
     }
@@ -377,8 +377,8 @@ impl Situation<'_> {
         let _ = self.requests.send(request);
     }
 
-    /// Does the work of a command while the screen goes on; a failure is printed. The work has a sender of requests
-    /// until it is done, so that plain lines can wait for its end.
+    /// Runs the work of a command while the screen goes on; a failure is printed. The work keeps a sender of requests
+    /// until it is done, so that a conversation in plain lines can wait for its end.
     fn spawn(&self, work: impl Future<Output = Result<(), Failure>> + Send + 'static) {
         let (output, until_done) = (self.app.output.clone(), self.requests.clone());
         tokio::spawn(async move {

@@ -40,9 +40,9 @@ pub(crate) struct Opening {
     pub(crate) memory: Option<Collection>,
 }
 
-/// The lines that the person runs.
+/// The shell lines that the person runs.
 struct Lines {
-    /// The reason why this machine runs no lines.
+    /// The reason why this machine cannot run shell lines; `None` if it can.
     problem: Option<Failure>,
     /// The run of the last line.
     run: Option<RunId>,
@@ -53,9 +53,9 @@ pub(crate) struct Conversation {
     runs: Runs,
     journal: Arc<JsonlJournal>,
     app: App,
-    /// The collection of its memories.
+    /// The collection of the conversation's memories.
     memory: Option<Collection>,
-    /// The provider of the lines that the person runs.
+    /// The provider behind the shell lines that the person runs.
     person: Person,
     skills: Skills,
     lines: Lines,
@@ -64,23 +64,23 @@ pub(crate) struct Conversation {
     /// The newest run, and its events while it works.
     run: Option<RunId>,
     events: Option<Watch>,
-    /// False if another process works on the run, as long as there are events.
+    /// False if another process works on the run. Has a meaning only while there are `events`.
     is_here: bool,
     /// The sequence number and the time of the last known record of the run, and the status of the run after it.
     after: Option<u64>,
     last_at: Option<Timestamp>,
     status: RunStatus,
-    /// The first record of the run, and those of its questions: all of the log that an answer needs.
+    /// The first record of the run, and the records of its questions. An answer needs no other records.
     questions: Vec<Arc<Record>>,
     /// The number of messages that no run has read yet.
     waiting: usize,
-    /// The number of looks for a run since the last news or request.
+    /// The number of times that this conversation looked for a run since the last news or request.
     looks: u32,
     updates: UnboundedSender<Update>,
 }
 
-/// Opens a conversation and has it until the screen sends no more requests. Every result and every failure is an
-/// update.
+/// Opens a conversation, and handles requests until the screen sends no more. Each result and each failure is sent as
+/// an update.
 pub(crate) async fn converse(
     app: App,
     opening: Opening,

@@ -26,11 +26,11 @@ pub(crate) struct CustomCommand {
     pub(crate) arguments: String,
     /// The effect, as one line.
     pub(crate) about: String,
-    /// The text of the message, with the places of the arguments.
+    /// The text of the message, with placeholders for the arguments.
     text: String,
 }
 
-/// The commands that were found, and the files that are none.
+/// The commands that were found, and the files that are not valid commands.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) commands: Vec<CustomCommand>,
@@ -38,8 +38,8 @@ pub(crate) struct Found {
     pub(crate) problems: Vec<(PathBuf, String)>,
 }
 
-/// Reads the person's own commands. Of two with the same name, the one beside the settings counts, so that a project
-/// cannot take the place of a command that the person knows.
+/// Reads the person's own commands. If two commands have the same name, the one beside the settings counts, so that a
+/// project cannot replace a command that the person knows.
 pub(crate) fn find(app: &App) -> Found {
     let mut found = Found::default();
     if let Some(settings) = app.sources.user.as_deref().and_then(Path::parent) {
@@ -52,7 +52,7 @@ pub(crate) fn find(app: &App) -> Found {
 }
 
 impl Found {
-    /// Reads the files of a folder. Those of a project may not lead out of it.
+    /// Reads the files of a folder. A file of a project must not be a link out of the project.
     fn read(&mut self, folder: &Path, project: Option<&Path>) {
         let mut files = Vec::new();
         if project.is_some_and(|project| is_outside(folder, project)) {
@@ -162,8 +162,8 @@ impl CustomCommand {
         Self { name, arguments: value("argument-hint"), about, text: text.trim().to_owned() }
     }
 
-    /// Returns the message: `$ARGUMENTS` stands for all arguments, `$1` to `$9` for single ones. A text without such a
-    /// place gets the arguments at its end.
+    /// Returns the message: `$ARGUMENTS` stands for all arguments, `$1` to `$9` for single ones. If the text has no
+    /// such placeholder, the arguments are appended to it.
     pub(crate) fn message(&self, arguments: &str) -> String {
         let words: Vec<&str> = arguments.split_whitespace().collect();
         let mut message = String::new();

@@ -92,7 +92,7 @@ impl Display {
         self.typed_at.take_if(|typed| typed.elapsed() >= TYPING);
     }
 
-    /// Returns true if a frame is due now; otherwise it becomes due.
+    /// Returns true if a frame may be drawn now. Otherwise notes that a frame is due later.
     pub(crate) fn is_due(&mut self) -> bool {
         let is_time = self.drawn_at.elapsed() >= FRAME;
         self.is_dirty |= !is_time;
@@ -161,7 +161,7 @@ impl Display {
         Ok(())
     }
 
-    /// Draws the next live area, or the next frame of a full view, whole.
+    /// Makes the next frame draw the whole live area or the whole full view, not only the changes.
     pub(crate) fn redraw(&mut self) {
         self.screen.redraw();
         if let Some(full) = &mut self.full {
@@ -194,8 +194,8 @@ impl Display {
         Ok(())
     }
 
-    /// Takes the terminal again, after the process was continued or another program had the terminal: that may have set
-    /// other modes.
+    /// Takes the terminal again, after the process was continued or another program had the terminal, because the shell
+    /// or that program may have set other modes.
     ///
     /// # Errors
     /// The terminal is lost.

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The end of the conversation.
 pub(crate) struct Ending {
     exit: Exit,
-    /// The time at which the conversation ends although a run is at work.
+    /// The time at which the conversation ends even if a run still works.
     pub(crate) at: Instant,
 }
 

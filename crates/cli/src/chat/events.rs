@@ -8,7 +8,7 @@ use crate::failure::Failure;
 /// A request of the screen to the conversation.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Sends a message of the person, and to a run at work in this way.
+    /// Sends a message of the person. The second value tells when a run at work reads the message.
     Send(PersonMessage, WhenBusy),
     /// Answers the question with this id.
     Answer(String, Answer),

@@ -51,8 +51,7 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Resets what the terminal shows, and its modes if they are still those of the conversation: a shell that has
-/// taken the terminal over has set its own.
+/// Resets the screen of the terminal, and its modes unless a shell has taken over the terminal and set its own modes.
 fn restore(held: Held, saved: Modes) {
     let mut terminal = io::stdout();
     let now = tcgetattr(&terminal).ok();
@@ -116,8 +115,8 @@ struct Modes {
     time: u8,
 }
 
-/// The modes of a line in the control modes. The other bits are its speed, which some libraries write in another form
-/// than they read it.
+/// The control modes that are modes of the line. The other bits have the speed of the line, which some libraries write
+/// in another form than they read it.
 const LINE_MODES: ControlModes = ControlModes::CSIZE
     .union(ControlModes::CSTOPB)
     .union(ControlModes::CREAD)
@@ -155,7 +154,7 @@ impl Modes {
         Self::of(&termios)
     }
 
-    /// Reads what `to_string` wrote.
+    /// Parses the text that `to_string` returns.
     fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split(':').collect();
         let [input, output, control, local, least, time] = parts.as_slice() else { return None };

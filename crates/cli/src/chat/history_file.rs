@@ -32,7 +32,8 @@ pub(crate) struct HistoryFile {
 #[derive(Serialize, Deserialize)]
 struct Line {
     text: String,
-    /// False for a message, whose first character is no sign.
+    /// True if the first character of the text is a sign, such as `/`, which gives the draft its kind; false for a
+    /// message.
     #[serde(default)]
     has_sign: bool,
     /// The parts that were pasted.

@@ -13,7 +13,7 @@ use archon_terminal::{AttachedFile, Draft};
 
 use crate::{assemble::asks_no_model, failure::Failure, person::Person};
 
-/// The number of records with something to show after which no earlier run is read.
+/// The number of shown records after which no earlier run is read.
 const ENOUGH: usize = 400;
 
 /// The newest part of a session.
@@ -30,12 +30,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the configuration of the newest run that asks a model; `None` if it is not the loop of an agent.
+    /// Returns the configuration of the newest run that asks a model; `None` if this run is not an agent's loop.
     pub(crate) fn last_config(&self) -> Option<RunConfig> {
         self.last_loop().map(|started| started.config.clone())
     }
 
-    /// Returns the first record of that run.
+    /// Returns the start of the newest run that asks a model; `None` if this run is not an agent's loop.
     pub(crate) fn last_loop(&self) -> Option<&RunStarted> {
         let started = self.records.iter().rev().find_map(|(_, record)| match &record.body {
             RecordBody::RunStarted(started) if !asks_no_model(&started.config) => Some(&**started),

@@ -23,7 +23,7 @@ type TimedEvent = (io::Result<Event>, Timestamp);
 /// The keys of the terminal. They are read until the value is stopped or dropped.
 pub(crate) struct KeyReader {
     events: UnboundedReceiver<TimedEvent>,
-    /// Ends with the reader; `None` after that.
+    /// Completes when the reader has ended; `None` after a wait for it.
     ended: Option<oneshot::Receiver<()>>,
 }
 

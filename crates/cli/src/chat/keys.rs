@@ -3,8 +3,8 @@
 use archon_terminal::{Input, Key, KeyCode};
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// The input that was typed while the terminal still gave whole lines. In it, Enter is a line feed, which is Ctrl+J
-/// later.
+/// The input that was typed before raw mode, while the terminal still gave whole lines. In this input, Enter is a line
+/// feed, which means Ctrl+J in raw mode.
 pub(crate) struct EarlyInput {
     /// The number of its bytes that are still to come.
     bytes: u64,

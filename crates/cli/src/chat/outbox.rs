@@ -10,7 +10,7 @@ use super::{attachments::PersonMessage, events::Request, way_back::Earlier};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub(crate) text: String,
-    /// The time at which a run reads it, for a person; empty for a message that is on its way.
+    /// The description of the time at which a run reads the message; empty for a message that is on its way.
     pub(crate) when: &'static str,
 }
 
@@ -43,7 +43,8 @@ impl Outbox {
         let _ = self.requests.send(request);
     }
 
-    /// Sends a message, which is unread until a run has it: `work` is what the conversation does meanwhile.
+    /// Sends a message, which is unread until a run reads it. `work` is what the conversation does now; it decides when
+    /// the message is read.
     pub(crate) fn message(&mut self, message: PersonMessage, when_busy: WhenBusy, work: Work) {
         let when = match when_busy {
             _ if !work.is_busy() && work != Work::Elsewhere => "",
@@ -122,7 +123,7 @@ impl Outbox {
         self.at_work == AtWork::Here || self.at_work == AtWork::Nobody && is_on_its_way
     }
 
-    /// Returns what the conversation does now, questions and the draft aside.
+    /// Returns what the conversation does now, apart from questions and the draft.
     pub(crate) fn work(&self, cells: &Cells) -> Work {
         match self.at_work {
             AtWork::Elsewhere => Work::Elsewhere,

@@ -25,8 +25,8 @@ use crate::{app::App, ask::Asking, drive::follow, exit::Exit, failure::Failure, 
 /// The sign before the line of a person.
 const SIGN: &str = "> ";
 
-/// Has the conversation until the input ends, and returns its session. At a terminal the exit code is 0; otherwise it
-/// is that of the last message that did not finish.
+/// Runs the conversation until the input ends, and returns its session. At a terminal the exit code is 0. Otherwise it
+/// is the exit code of the last message whose run did not finish, or 0 if all runs finished.
 ///
 /// # Errors
 /// The conversation cannot begin: there is no model, or a log cannot be read.
@@ -61,7 +61,8 @@ struct PlainTalk {
     session: Option<SessionId>,
     /// The mode of the first run of a session; `None` for the usual one.
     mode: Option<SessionMode>,
-    /// The message in whose place the next one is sent; `None` for the end of the conversation.
+    /// The earlier message that the next message replaces; `None` if the next message goes to the end of the
+    /// conversation.
     earlier: Option<Earlier>,
 }
 
@@ -83,7 +84,7 @@ impl PlainTalk {
         Ok((Self { app, memory, agents, session, mode: None, earlier: None }, history.newest))
     }
 
-    /// Asks the question again for which the newest run waits.
+    /// Asks the question that the newest run waits for, if the run is suspended.
     async fn ask_again(&self, newest: Option<RunHead>) -> Result<Exit, Failure> {
         match newest.filter(|head| head.status == RunStatus::Suspended) {
             Some(head) if Asking::of(&self.app) == Asking::Here => self.resume(&head.run_id).await,
@@ -102,7 +103,7 @@ impl PlainTalk {
         self.show(started).await
     }
 
-    /// Lets the next message continue the conversation where it ends.
+    /// Makes the next message continue at the end of the conversation, instead of replacing an earlier message.
     fn stay(&mut self) {
         if self.earlier.take().is_some() {
             self.app.note(STAYS);

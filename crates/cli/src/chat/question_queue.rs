@@ -61,8 +61,8 @@ impl QuestionQueue {
         }
     }
 
-    /// Answers the question on the screen. A tool gets its answer at once; for a question in a log, the request is
-    /// returned that answers it.
+    /// Answers the question on the screen. A tool gets its answer at once; for a question in a log, returns the request
+    /// that answers the question.
     pub(crate) fn answer(&mut self, answer: Answer) -> Option<Request> {
         let Current { question, tool } = self.current.take()?;
         match tool {
@@ -101,7 +101,7 @@ impl QuestionQueue {
         self.is_answering = false;
     }
 
-    /// Lets the questions be asked again whose answers had no effect.
+    /// Makes it possible to ask questions again whose answers had no effect.
     pub(crate) fn ask_again(&mut self) {
         self.answered.clear();
         self.printed.clear();

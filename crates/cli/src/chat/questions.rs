@@ -56,9 +56,9 @@ pub(crate) enum Part {
     Difference(String),
 }
 
-/// Returns what a person has to know about a call before the answer: its arguments and the changes of files, also if
-/// they are long. Below an argument and a path stand the sources of its words. The first line is left out if it has at
-/// most `columns` columns, because then it is whole among the keys of the question.
+/// Returns the facts about a call that a person needs before answering: its arguments and the changes of files, even if
+/// they are long. Each argument and each path is followed by the sources of its words. The first line is left out if it
+/// has at most `columns` columns, because the question then shows the whole line with its keys.
 pub(crate) fn body(request: &ApprovalRequest, sources: &[ArgumentSource], columns: usize) -> Vec<Part> {
     let mut head = question::head(request);
     // A character has at most two columns.

@@ -54,7 +54,7 @@ use crate::{
 /// The time that a question waits for its answer.
 const WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Has the conversation until the person ends it, and returns its session.
+/// Runs the conversation until the person ends it, and returns its session.
 ///
 /// # Errors
 /// The terminal cannot be used, or the conversation cannot begin.
@@ -105,7 +105,7 @@ pub(crate) async fn converse(
     Ok((ended?, talk.session))
 }
 
-/// Opens the file for the log, without which a conversation works as well.
+/// Opens the file for the log; `None` if it cannot be opened, because a conversation also works without it.
 fn log_file(app: &App) -> Option<std::fs::File> {
     let folder = app.data_dir.join("logs");
     own_file::create_folder(&folder).ok()?;
@@ -116,7 +116,7 @@ fn log_file(app: &App) -> Option<std::fs::File> {
     options.open(folder.join("chat.log")).ok()
 }
 
-/// The conversation as the person has it.
+/// A conversation on the screen.
 struct Talk {
     app: App,
     display: Display,
@@ -136,12 +136,13 @@ struct Talk {
     model: String,
     branch: Option<String>,
     is_sandboxed: bool,
-    /// True if no run has had the model yet.
+    /// True if no run has used the model yet.
     is_model_new: bool,
     /// The collection that memories are stored in and recalled from.
     memory: Option<Collection>,
     mode: SessionMode,
-    /// The message in whose place the next one is sent; `None` for the end of the conversation.
+    /// The earlier message that the next message replaces; `None` if the next message goes to the end of the
+    /// conversation.
     earlier: Option<Earlier>,
     /// The time at which Esc was pressed without a draft and without a run.
     escaped_at: Option<Timestamp>,

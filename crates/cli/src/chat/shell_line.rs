@@ -1,5 +1,5 @@
-//! Lines that a person runs: the tool `bash` under the deny rules and in the sandbox, without a question, and also in
-//! plan mode.
+//! Shell lines that a person runs with the tool `bash`: under the deny rules and in the sandbox, but without a
+//! question, and also in plan mode.
 
 use std::sync::Arc;
 
@@ -15,9 +15,10 @@ use archon::{
 use super::line_journal::LineJournal;
 use crate::{app::App, assemble::engine_options, failure::Failure, person::Person, toolset};
 
-/// The id of the agent that runs lines. It is not that of the conversation's agent, whose runs ask a model.
+/// The id of the agent that runs shell lines. It differs from the id of the conversation's agent, whose runs ask a
+/// model.
 const AGENT: &str = "person";
-/// The call of the line, and the answer behind it.
+/// The maximum number of turns of a run: one for the call of the line, and one for the answer after it.
 const TURNS: u32 = 2;
 
 /// Builds the agent that runs the lines of this person in a conversation with the agent `conversation`.
@@ -63,7 +64,7 @@ pub(crate) async fn agent(
     Ok(Arc::new(LineAgent { agent: builder.build()?.run_agent(), person: person.clone(), conversation }))
 }
 
-/// The agent of lines: gives a line to the run that was started for it, and to no other. A message that came while a
+/// The agent that runs shell lines. A line runs only in the run that was started for it. A message that came while a
 /// line ran begins a run of the conversation's agent.
 struct LineAgent {
     agent: Arc<dyn RunAgent>,
@@ -106,7 +107,7 @@ impl RunAgent for LineAgent {
         self.agent.resume(more, context)
     }
 
-    /// Compacts the conversation behind a line with the agent of the conversation, since a line has no model.
+    /// Compacts the conversation with the conversation's agent, because the agent of shell lines has no model.
     fn compact<'a>(
         &'a self,
         origin: Origin,

@@ -25,7 +25,7 @@ pub(crate) enum Happening {
     Update(Option<Update>),
     /// A tool that works asks a question.
     Waiting(Box<Waiting>),
-    /// The program prints a line in this look.
+    /// A line that the program prints, in this style.
     Note(Look, String),
     /// The files of the workspace were listed.
     Files(FileList),
@@ -51,7 +51,7 @@ pub(crate) enum Signal {
     Continue,
 }
 
-/// The sources of all that happens.
+/// The sources of the events that the screen handles.
 pub(crate) struct Sources {
     pub(crate) updates: UnboundedReceiver<Update>,
     pub(crate) waiting: UnboundedReceiver<Waiting>,
@@ -65,7 +65,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Waits for the next thing, at most until `due`. Keys come first, so that a fast answer delays none.
+    /// Waits for the next event, at most until `due`. Keys have priority, so that a fast answer does not delay them.
     pub(crate) async fn next(&mut self, due: Option<Instant>) -> Happening {
         let until = due.unwrap_or_else(Instant::now);
         loop {
@@ -95,8 +95,8 @@ impl Sources {
         self.has_keys = false;
     }
 
-    /// Waits for work of another program that has the terminal: no key is read meanwhile, and an interrupt is meant for
-    /// that program.
+    /// Waits for work during which another program has the terminal. No key is read meanwhile, and an interrupt is
+    /// meant for that program.
     pub(crate) async fn rest_until<T>(&mut self, work: impl Future<Output = T>) -> T {
         self.keys.stop().await;
         let done = work.await;
@@ -147,8 +147,8 @@ impl Signals {
     }
 }
 
-/// The signals of a system where a closed terminal ends the process. Ctrl+C comes as a key, and as an interrupt while
-/// another program has the terminal: caught, it does not end this one.
+/// The signals on systems other than Unix, where a closed terminal ends the process. Ctrl+C comes as a key; while
+/// another program has the terminal, it comes as an interrupt, which is caught so that it does not end this process.
 #[cfg(not(unix))]
 pub(crate) struct Signals;
 

@@ -49,8 +49,8 @@ pub(crate) fn branch(folder: &Path) -> Option<String> {
     Some(text.trim().strip_prefix("ref: refs/heads/")?.to_owned())
 }
 
-/// Returns the file that names the branch. In a linked worktree, `.git` is a file with the path of the folder that has
-/// it.
+/// Returns the file that names the branch. In a linked worktree, `.git` is a file with the path of the folder that
+/// contains the file.
 fn head_file(git: &Path) -> Option<PathBuf> {
     if git.is_dir() {
         return Some(git.join("HEAD"));
@@ -62,7 +62,7 @@ fn head_file(git: &Path) -> Option<PathBuf> {
     Some(base.join(folder).join("HEAD"))
 }
 
-/// Returns a folder with `~` for the person's own one.
+/// Returns the path of a folder, with `~` for the person's home folder.
 fn short(folder: &Path, home: Option<&Path>) -> String {
     match home.and_then(|home| folder.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),

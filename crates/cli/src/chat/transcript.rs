@@ -1,4 +1,4 @@
-//! The text of a conversation: its cells, how much of them is printed, and rows of the program between them.
+//! The text of a conversation: its cells, the part of them that is printed, and the rows of the program between them.
 
 use archon::{
     types::{ApprovalRequest, Event, RunId, RunStatus, SessionId},

@@ -67,8 +67,8 @@ impl Tty {
         Ok(())
     }
 
-    /// Sets raw mode again, which a shell may have ended. The terminal is not one for lines in between, which would take
-    /// keys such as Ctrl+U for itself.
+    /// Sets raw mode again, because a shell may have ended it. The terminal is never in line mode in between: in line
+    /// mode, it would handle keys such as Ctrl+U itself.
     ///
     /// # Errors
     /// The terminal is lost.
@@ -131,8 +131,8 @@ fn read_size() -> Option<Size> {
     crossterm::terminal::size().ok().map(|(columns, rows)| Size::new(columns, rows))
 }
 
-/// Returns the terminal for frames. Frames are written in one piece, so standard output's own buffer, which writes
-/// line by line, is passed by.
+/// Returns the terminal for frames, without the buffer of standard output: the buffer writes line by line, but a frame
+/// must be written in one piece.
 ///
 /// # Errors
 /// Standard output is closed.

@@ -1,4 +1,4 @@
-//! The layout of the live area: what is open, the question or what waits, the draft, and the status.
+//! The layout of the live area: the open cells, the question, the messages that wait, the draft, and the status.
 
 use archon_terminal::{Cells, Composer, Look, Page, Place, Printed, Question, Row};
 
@@ -22,9 +22,10 @@ const WITH_STATUS: usize = 3;
 const WITH_SPACE: usize = 6;
 
 impl View<'_> {
-    /// Returns at most `most` rows, at least one, the place of the caret in them, and true if the question is among them.
-    /// The draft comes first, then the question, the list below the draft, the messages that wait, and the end of what is
-    /// open. An empty draft gives the only row of a low terminal to the question.
+    /// Returns at most `most` rows, at least one, the place of the caret in them, and true if the question is among
+    /// them. If there is little room, the rows go to the draft first, then to the question, the list below the draft,
+    /// the messages that wait, and the end of the open cells. If there is room for only one row and the draft is empty,
+    /// the question gets it.
     pub(crate) fn rows(self, page: &Page, most: usize) -> (Vec<Row>, Place, bool) {
         let most = most.max(1);
         let status = (most >= WITH_STATUS).then_some(self.status);
@@ -63,7 +64,8 @@ impl View<'_> {
     }
 }
 
-/// Returns a row for each message that waits and when it is read, and for those without room their number.
+/// Returns a row for each waiting message, with the time at which it is read. The last row has the number of messages
+/// that have no room.
 fn unread(messages: &[Unread], page: &Page, most: usize) -> Vec<Row> {
     let whole = if messages.len() > most { most.saturating_sub(1) } else { messages.len() };
     let row = |text: String| Row::of(text, Look::Dim, page).cut(page.width);

@@ -1,4 +1,5 @@
-//! The way back to an earlier message of the person, in whose place another one continues the session.
+//! Going back: another message takes the place of an earlier message of the person, and continues the session from
+//! there.
 
 use std::collections::HashMap;
 
@@ -26,7 +27,8 @@ pub(crate) struct Earlier {
 }
 
 impl Earlier {
-    /// Returns what a message in the place of this one leaves behind. `stay` keeps the conversation as it is.
+    /// Returns a note about what is left behind if another message replaces this one. `stay` names the input that keeps
+    /// the conversation as it is.
     pub(crate) fn note(&self, stay: &str) -> String {
         format!(
             "{} messages, answers and results are left behind by what you send now, and stay in the logs; {stay} keeps \
@@ -56,8 +58,8 @@ pub(crate) async fn find(
     })
 }
 
-/// Returns the messages of the person that another one can replace, newest first. Lines that the person ran are none,
-/// because they were not for the agent.
+/// Returns the messages of the person that another one can replace, newest first. Shell lines of the person are left
+/// out, because they were not for the agent.
 ///
 /// # Errors
 /// A log of the session cannot be read.

@@ -98,7 +98,8 @@ impl ApprovalsCommand {
     }
 }
 
-/// Answers a question, and shows its run while it continues here, unless another process works on it.
+/// Answers a question, and shows the run while it continues in this process. If another process works on the run, only
+/// a note is shown.
 async fn answered(app: &App, question: &str, answer: Answer) -> Result<Exit, Failure> {
     let runs = app.open_runs()?;
     let open = runs.questions(None).await?;

@@ -1,4 +1,4 @@
-//! `archon chat`: a conversation on the terminal, also what `archon` alone begins.
+//! `archon chat`: a conversation on the terminal. `archon` without a command begins one, too.
 
 use archon::types::SessionId;
 

@@ -168,7 +168,7 @@ async fn servers(app: &App) -> Vec<Finding> {
     answers.map(finding).collect()
 }
 
-/// Shows only names of variables and services, never a value.
+/// Describes the keys that are set: only the names of variables and services, never a value.
 fn keys(app: &App) -> Finding {
     let shown = |variable: String| match app.sources.env.contains_key(&variable) {
         true => variable,

@@ -199,7 +199,7 @@ async fn draft(
     Ok(Exit::Finished)
 }
 
-/// Shows the readable part of a damaged log, and fails because of the damage.
+/// Shows the plan of a run. If the log is damaged, shows the plan from the readable part, then fails.
 async fn show(app: &App, run: RunId, format: Option<Format>) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     let Some(machine) = fold(&salvaged.records) else {

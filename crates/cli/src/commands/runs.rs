@@ -190,7 +190,7 @@ fn severe_errors(errors: &[ErrorContext]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("errors: {}", lines.join(", ")))
 }
 
-/// Shows the readable part of a damaged log, and fails because of the damage.
+/// Shows a run from its log. If the log is damaged, shows the readable part, then fails.
 async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
@@ -224,7 +224,7 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }
 
-/// Prints the answer of a run with the results that it has words of.
+/// Prints the answer of a run, and the tool results that share words with it.
 async fn explain(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.runs()?.records(&run, None).await?;
     let Some(explanation) = Explanation::of(&salvaged.records) else {

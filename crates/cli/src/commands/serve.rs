@@ -75,9 +75,9 @@ pub(crate) struct ServeArgs {
     memory: MemoryFlags,
 }
 
-/// The file in the data folder with the writes of tokens.
+/// The file in the data folder that records the write requests of the access tokens.
 const REQUESTS: &str = "requests.jsonl";
-/// The maximum time for the runs to stop at their next await, when the server ends.
+/// The maximum time for the runs to stop at their next await point when the server ends.
 const STOP: Duration = Duration::from_secs(2);
 
 impl ServeArgs {
@@ -120,7 +120,7 @@ impl ServeArgs {
         served.map(|()| Exit::Finished)
     }
 
-    /// Puts the flags over the settings.
+    /// Returns the settings, overridden by the flags.
     fn over(&self, mut settings: ServeSettings) -> ServeSettings {
         if self.listen.is_some() || self.socket.is_some() {
             (settings.listen, settings.socket) = (self.listen, self.socket.clone());
@@ -161,15 +161,15 @@ impl ServeArgs {
     }
 }
 
-/// Opens the file in which the writes of tokens are noted.
+/// Opens the file that records the write requests of the access tokens.
 fn request_log(app: &App) -> Result<RequestLog, Failure> {
     let path = app.data_dir.join(REQUESTS);
     RequestLog::open(&path)
         .map_err(|e| Failure::unwritable(&path, &e, "make the file writable, or move it away"))
 }
 
-/// Tells where the server is, and how to get in. A link is a key to the server: people get it on a terminal, and no log
-/// of a service has it.
+/// Prints the address of the server, and the ways to sign in. A one-time link gives access to the server, so it is
+/// printed on a terminal but never into the log of a service.
 fn greet(
     app: &App,
     server: &Server,
@@ -207,8 +207,8 @@ fn greet(
     Ok(())
 }
 
-/// Serves until the server ends. The runs are at work in a runtime of their own, which ends before the command does
-/// anything else: so no tool fails in a run, and no run gets a record, because the program is about to end.
+/// Serves until the server ends. The runs work in a runtime of their own, which is ended before anything else. So the
+/// end of the program makes no tool of a run fail, and adds no record to a run.
 async fn work(
     app: App,
     runs: Runs,

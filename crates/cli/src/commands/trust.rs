@@ -57,7 +57,7 @@ impl TrustArgs {
     }
 }
 
-/// Returns the context with this folder as that of the project, which flags of other commands choose in the same way.
+/// Returns the context with this folder as the project's folder, as the flags of other commands set it.
 fn in_folder(app: &App, folder: Option<PathBuf>) -> App {
     let mut app = app.clone();
     if let Some(folder) = folder {
@@ -78,13 +78,13 @@ pub(crate) fn warning(app: &App) -> Option<String> {
     ))
 }
 
-/// Returns the parts of the project to which no person has agreed as they are now.
+/// Returns the parts of the project that no person has agreed to in their current form.
 fn waiting(app: &App) -> Vec<ProjectPart> {
     let parts = hooks::waiting(app).into_iter().chain(skills::waiting(app)).chain(agent_files::waiting(app));
     parts.chain(instructions_file::waiting(app)).collect()
 }
 
-/// Shows the settings and the parts of the project that wait for an agreement, and asks for one to all of them.
+/// Shows the settings and the parts of the project that wait for an agreement, and asks one question about all of them.
 fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure> {
     let asks = asks(&app.sources, agreements)?;
     let parts = waiting(app);

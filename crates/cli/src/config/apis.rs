@@ -85,7 +85,7 @@ pub(crate) enum ApiAuthForm<'s> {
 }
 
 impl ApiAuthSettings {
-    /// Returns the form; `None` if the fields make none.
+    /// Returns the form; `None` if the fields that are set belong to no form.
     pub(crate) fn form(&self) -> Option<ApiAuthForm<'_>> {
         let fields: Vec<(&str, &str)> = self.fields().collect();
         match fields.as_slice() {

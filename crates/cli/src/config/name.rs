@@ -175,7 +175,7 @@ fn part_of<'a>(schema: &'a Json, node: &'a Json, part: &str) -> Result<&'a Json,
     }
 }
 
-/// Follows a reference in the schema. Of a value that may be missing, returns the schema of the value.
+/// Follows a reference in the schema. For an optional value, returns the schema of the value itself.
 fn resolve<'a>(schema: &'a Json, node: &'a Json) -> &'a Json {
     if let Some(name) = node["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
         return resolve(schema, &schema["$defs"][name]);

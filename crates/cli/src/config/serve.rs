@@ -79,8 +79,8 @@ impl From<RoleName> for archon::server::Role {
 
 #[cfg(feature = "serve")]
 impl super::Config {
-    /// Returns the same settings, none of which is a flag: for runs that go on as their logs say, which flags would
-    /// override.
+    /// Returns the same settings, but with flags marked as environment variables. Flags would override the log of a run
+    /// that is resumed.
     pub(crate) fn without_flags(mut self) -> Self {
         for origin in self.origins.values_mut() {
             if let super::Origin::Flag(name) = origin {

@@ -6,12 +6,12 @@ use archon::providers::LocalServer;
 
 use super::*;
 
-/// Files in a directory of their own, of which the project's was agreed to, and an environment.
+/// Loads settings from an environment, and from files in a temporary directory; a person agreed to the project's file.
 fn load(user: &str, project: &str, env: &[(&str, &str)], flags: Settings) -> Result<Config, Failure> {
     load_after(project, user, project, env, flags)
 }
 
-/// The same where a project's file was agreed to when this stood in it.
+/// Does the same as [`load`], but the person agreed to the project's file when it had the text `agreed`.
 fn load_after(
     agreed: &str,
     user: &str,

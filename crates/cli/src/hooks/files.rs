@@ -25,20 +25,20 @@ const OF_PROJECT: &str = ".archon/hooks.json";
 /// The settings of another program, which may have hooks in the same form.
 const OF_OTHERS: &str = ".claude/settings.json";
 
-/// The hooks that count, and what is wrong with the others.
+/// The hooks that are used, and the problems of the others.
 #[derive(Default)]
 struct Loaded {
     set: HookSet,
-    /// The files with hooks that count.
+    /// The files with the hooks that are used.
     files: Vec<PathBuf>,
     /// One line each: the file, the line, the problem and what to do.
     problems: Vec<String>,
 }
 
-/// Lets hooks learn of the events of an agent's runs, and writes a warning about each problem.
+/// Connects the hooks with the events of an agent's runs, and writes a warning about each problem.
 ///
 /// # Errors
-/// [`Failure`] if the folder of the project cannot be used for the sandbox of the settings.
+/// [`Failure`] if the settings want a sandbox for hooks, and the folder of the project cannot be used for it.
 pub(crate) fn with_hooks(app: &App, builder: ArchonBuilder) -> Result<ArchonBuilder, Failure> {
     let loaded = load(app);
     loaded.problems.iter().for_each(|problem| app.output.warn(problem));
@@ -91,7 +91,7 @@ pub(crate) fn waiting(app: &App) -> Vec<ProjectPart> {
     files_of_project(app, &folder).into_iter().filter_map(part).collect()
 }
 
-/// Returns the lines that show a hook: what it is, and for a command the files that the agreement covers.
+/// Returns the lines that describe a hook to a person. For a command, they have the files that the agreement covers.
 fn lines(hook: &HookDescription) -> Vec<String> {
     let covered = hook.files.iter().map(|file| visible_line(file)).collect::<Vec<_>>().join(", ");
     let covers = match (hook.is_command, covered.is_empty()) {
@@ -104,7 +104,7 @@ fn lines(hook: &HookDescription) -> Vec<String> {
     std::iter::once(visible_line(&hook.text)).chain(covers).collect()
 }
 
-/// Describes the hooks for `archon doctor`: the files whose hooks count, and each problem.
+/// Describes the hooks for `archon doctor`: the files whose hooks are used, and each problem.
 pub(crate) fn findings(app: &App) -> Vec<(bool, String)> {
     let loaded = load(app);
     let count = loaded.set.len();

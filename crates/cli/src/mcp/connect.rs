@@ -64,8 +64,8 @@ pub(crate) async fn named(app: &App, names: &[&str]) -> Tools {
     running(app).current_tools()
 }
 
-/// Waits for the servers of these tools until 2 s after the start of the servers. A name without a server is one
-/// of all servers.
+/// Waits for the servers of these tools until 2 s after the start of the servers. If a name has no server in it, waits
+/// for all servers.
 pub(crate) async fn settle(app: &App, tools: &[&str]) {
     let servers: Option<Vec<&str>> = tools.iter().map(|tool| Some(tool.split_once("__")?.0)).collect();
     match servers {

@@ -84,10 +84,10 @@ pub(super) fn of(app: &App, entry: &Entry) -> Result<McpServer, Failure> {
     Ok(server.with_read_only(&settings.read_only).with_timeouts(timeouts(settings)))
 }
 
-/// Returns the server with the identity of its settings as they are written, so that the pins have no value of
-/// a variable, and no tool is held back after a change of a key. The values of variables in the command line or
-/// the address count as secrets. A path does not count, because the results of a server for files contain it, unless
-/// the name of its variable contains a part of [`SECRET`]: a key can begin with a slash, too.
+/// Returns the server with the identity of its settings as written, without the values of variables. So the pins
+/// contain no value, and no tool is held back after a change of a key. The values of variables in the command line or
+/// the address count as secrets. A path is not a secret, because the results of a server for files contain it. But if
+/// the name of its variable contains a part of [`SECRET`], it is one: a key can begin with a slash, too.
 fn without_values(app: &App, settings: &ServerSettings, server: McpServer) -> McpServer {
     let written = match &settings.url {
         Some(url) => McpServer::http(url),

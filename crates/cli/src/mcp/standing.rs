@@ -59,7 +59,7 @@ pub(super) fn late(name: &str, limit: Duration) -> String {
     format!("MCP server '{name}', phase handshake or list of tools: it has not connected within {seconds} s")
 }
 
-/// Returns the advice for a server that is late.
+/// Returns the advice for a server that takes too long to connect.
 fn to_measure(app: &App, name: &str) -> String {
     format!("measure the time: {}", in_data_dir(app, &format!("archon mcp test {name}")))
 }

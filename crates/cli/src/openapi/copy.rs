@@ -1,5 +1,5 @@
-//! Copies of documents in the data folder, each named by its SHA-256, so that no run fetches a document or reads another one
-//! than a person has seen.
+//! Copies of documents in the data folder, each named by its SHA-256. So no run fetches a document, or reads a document
+//! other than the one that a person has seen.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     text::{visible_line, visible_path},
 };
 
-/// Maximum size of a document of a project, in bytes, as of one that is fetched.
+/// Maximum size of a document of a project, in bytes; the same as for a document that is fetched.
 const LARGEST: u64 = 64 << 20;
 
 /// Returns the document of an API: the copy, else the file that the settings name. It must have the digest of the

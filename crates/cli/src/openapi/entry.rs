@@ -1,4 +1,4 @@
-//! The settings of an API, as the settings of its tools.
+//! Converts the settings of an API into the configuration of its tools.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     failure::Failure,
 };
 
-/// Returns the settings of the tools. `fill` returns a text with the values of its variables.
+/// Returns the configuration of the tools. `fill` replaces the variables in a text by their values.
 ///
 /// # Errors
 /// [`Failure`] if a variable is missing, or a setting cannot be used.
@@ -62,7 +62,7 @@ pub(crate) fn filter(settings: &ApiSettings) -> OperationFilter {
     }
 }
 
-/// Returns the words for an API in messages.
+/// Returns the description of an API in messages.
 pub(super) fn place(name: &str) -> String {
     format!("API '{name}'")
 }

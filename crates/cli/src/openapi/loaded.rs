@@ -55,7 +55,8 @@ pub(crate) fn tools(app: &App) -> Tools {
     apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().ok()).flatten().cloned().collect()
 }
 
-/// Returns a line about each API of a project that is not used, since the user's own settings have one of its name.
+/// Returns a line about each API of a project that is not used, because the user's own settings have an API with the
+/// same name.
 fn conflicts(app: &App) -> impl Iterator<Item = String> {
     let apis = app.config.settings.openapi.iter().flat_map(|apis| apis.iter());
     apis.filter(|(_, settings)| settings.hides_one_of_project).map(|(name, _)| {

@@ -27,8 +27,8 @@ pub(crate) fn offered(app: &App) -> Vec<OfferedSkill> {
 pub(crate) struct Skills(Arc<SkillConversations>);
 
 impl Skills {
-    /// Returns the skills of an agent. An agent without tools has none of its own, and nothing that a skill could limit;
-    /// its model reads the instructions all the same.
+    /// Returns the skills of an agent. An agent without tools has no skills, and no calls that a skill could limit. For
+    /// such an agent, all skills are returned, because its model can still read their instructions.
     pub(crate) fn of(app: &App, agent: &Archon) -> Self {
         let skills = agent.skills().cloned();
         Self(skills.unwrap_or_else(|| Arc::new(SkillConversations::new(Arc::new(discover(app))))))

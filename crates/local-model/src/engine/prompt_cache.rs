@@ -36,8 +36,8 @@ pub(super) struct PromptCache {
 }
 
 impl PromptCache {
-    /// Opens the cache for a model's file; `engine` names everything else on which the states depend. `None`
-    /// if the file's properties cannot be read.
+    /// Opens the cache for the file of a model. `engine` describes everything else that the states depend on.
+    /// Returns `None` if the properties of the file cannot be read.
     pub(super) fn new(folder: &Path, model: &Path, engine: &str) -> Option<Self> {
         let model = model.canonicalize().ok()?;
         let file = model.metadata().ok()?;

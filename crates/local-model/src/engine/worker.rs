@@ -60,7 +60,7 @@ struct Worker<'a> {
     cache: Option<PromptCache>,
 }
 
-/// The maximum number of tokens from which a text's score is computed: the first tokens of the text.
+/// The maximum number of tokens of a text that count for its score: only the first ones count.
 const MOST_JUDGED: usize = 100;
 
 /// The usual maximum length of a token in bytes.
@@ -160,9 +160,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns the shortest end of an answer that follows a grammar, if the end fits into the remaining
-    /// tokens now, but would not fit after these bytes. If it does not fit even now, the answer will be cut
-    /// off.
+    /// Returns the text that must end the answer now, because after `bytes` too few tokens would remain for
+    /// any end that the grammar allows. Returns `None` without a grammar, if an end still fits after
+    /// `bytes`, or if no end fits even now, so that the answer will be cut off.
     fn due_end(
         &self,
         bytes: &[u8],
@@ -299,9 +299,9 @@ impl Worker<'_> {
         Ok(false)
     }
 
-    /// Returns the next bytes if the grammar allows no others, so that they are written at once; empty if
-    /// there are fewer than two. The bytes of their last token are left to the model, because a longer token
-    /// may begin with them.
+    /// Returns the next bytes of the answer if the grammar allows only one continuation, so that they can be
+    /// written at once; empty if these are fewer than two bytes. The bytes of the last token are not
+    /// returned, because the model may choose a longer token that begins with them.
     fn forced(&self, job: &Generation) -> Vec<u8> {
         let Some(matcher) = &job.matcher else { return Vec::new() };
         let mut bytes = matcher.forced();
@@ -417,15 +417,15 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Returns the logits after the token number `row` of the last batch: one logit for each token of the
-    /// vocabulary.
+    /// Returns the logits after token `row` of the last batch, counted from 0: one logit for each token of
+    /// the vocabulary.
     fn logits(&self, row: i32) -> Result<&[f32], LocalModelError> {
         let logits = self.context.logits(row);
         logits.ok_or_else(|| LocalModelError::engine("choosing a token", "no tokens were processed before"))
     }
 }
 
-/// The number that llama.cpp takes for the last token of a batch.
+/// The value of `row` that means the last token of a batch.
 const LAST_ROW: i32 = -1;
 
 /// Sends the bytes to the receiver. Returns true if the grammar allows no further text.

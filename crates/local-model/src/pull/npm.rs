@@ -18,7 +18,7 @@ pub(super) fn registry(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
     })
 }
 
-/// Returns the registry in the settings: that of the scope, otherwise that of all packages.
+/// Returns the registry in the settings of npm: the one for the scope, otherwise the one for all packages.
 fn registry_of(settings: &str) -> Option<String> {
     let value = |key: &str| {
         let lines = settings.lines().filter_map(|line| line.split_once('='));

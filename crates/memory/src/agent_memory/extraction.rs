@@ -1,6 +1,6 @@
-//! The queue of stored turns that one extractor has not read. The mark of an unread turn is removed in the
-//! same change that stores the facts, so a turn whose extraction failed or was interrupted is read later, by
-//! this or another process.
+//! The queue of stored turns that one extractor has not read. Unread turns have a mark in the store. The change
+//! that stores the facts of a turn also removes its mark. So if an extraction fails or is interrupted, this or
+//! another process reads the turn later.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -45,8 +45,8 @@ impl Extraction {
         Self { extractor, state: Mutex::new(state) }
     }
 
-    /// Notes that marked turns may be stored from now on. Turns that [`read`](Self::read) does not reach
-    /// stay in the store for a later extraction.
+    /// Announces that the caller is about to store marked turns. If the caller then does not complete
+    /// [`read`](Self::read), a later call reads these turns.
     pub(super) fn begin(&self) -> Begun<'_> {
         Begun { extraction: self, read: false }
     }
@@ -93,7 +93,8 @@ impl Extraction {
         learnt.map(drop)
     }
 
-    /// Returns `None` if another caller is reading the turn; that caller handles the result.
+    /// Reserves a turn for reading. Returns `None` if another caller is reading the turn; that caller handles
+    /// the result.
     fn open(&self, turn: &str) -> Option<Open<'_>> {
         let is_new = self.state().open.insert(turn.to_owned());
         is_new.then(|| Open { extraction: self, turn: turn.to_owned(), end: End::Cut })
@@ -104,7 +105,8 @@ impl Extraction {
     }
 }
 
-/// A note that marked turns may be in the store. If it is dropped before they are read, they are read later.
+/// A guard for marked turns that are being stored. If the guard is dropped before the turns are read, a later
+/// call reads them.
 pub(super) struct Begun<'a> {
     extraction: &'a Extraction,
     read: bool,

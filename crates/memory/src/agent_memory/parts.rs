@@ -1,5 +1,5 @@
-//! Splits long texts into parts, since stores limit the length of a text, and since a hit should be near the
-//! words of the search.
+//! Splits long texts into parts, since stores limit the length of a text, and since a search should return only
+//! the part that contains the words.
 
 /// The maximum number of bytes of a part.
 pub(super) const MOST: usize = 64 << 10;

@@ -10,8 +10,8 @@ use archon_types::{Collection, MemoryEntry, Timestamp, Trust};
 use super::Learnt;
 use crate::fact::{Fact, object_of, restated, rewritten, was_said_again};
 
-/// The facts with one key in one collection, and the collection and id of each fact that differs from the
-/// stored one.
+/// The facts with one key in one collection. `changed` identifies the facts that differ from the stored
+/// version.
 #[derive(Default)]
 pub(super) struct Timeline {
     entries: Vec<MemoryEntry>,
@@ -82,8 +82,8 @@ pub(super) fn moved(mut line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     moved.map(with_end).collect()
 }
 
-/// Splits a fact that other facts end before it was stated again: the second part begins at the time of that
-/// statement. Returns the names of new and changed entries.
+/// Splits each fact that was ended by another fact and stated again after that: the second part begins when the
+/// fact was stated again. Returns the collections and ids of new and changed entries.
 fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     let (mut changed, mut i) = (BTreeSet::new(), 0);
     while let Some(entry) = line.get(i) {
@@ -115,16 +115,16 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     changed
 }
 
-/// Returns the id of the part of a fact that begins at a time. A part of a part also has the whole fact's id
-/// as its prefix: an id that ends with `@` and digits is treated as the id of a part.
+/// Returns the id of a part of a fact: the id of the whole fact, `@`, and the time at which the part begins.
+/// `id` may itself be the id of a part: then `@` and the digits at its end are replaced.
 fn part_at(id: &str, begins: Timestamp) -> String {
     let is_part = |(_, time): &(&str, &str)| !time.is_empty() && time.bytes().all(|b| b.is_ascii_digit());
     let whole = id.rsplit_once('@').filter(is_part).map_or(id, |(whole, _)| whole);
     format!("{whole}@{}", begins.as_millis())
 }
 
-/// Returns the index of an entry that already states the same for the time `start`, with the same or a higher
-/// trust level.
+/// Returns the index of an entry that already states the new fact at the time `start`, with the same or a
+/// higher trust level.
 fn known(line: &[MemoryEntry], new: &MemoryEntry, start: Timestamp) -> Option<usize> {
     let says_so = |entry: &&MemoryEntry| entry.trust >= new.trust && object_of(entry) == object_of(new);
     // A fact that was learnt before is known, even if something ended it since.

@@ -31,9 +31,9 @@ pub(super) fn chosen(
     hits
 }
 
-/// Reorders the facts of one key and collection among their own positions: the fact that counts gets the
-/// first position and the greatest relevance, so that no fact is returned without the fact that contradicts
-/// it.
+/// Reorders the facts of each key and collection; other hits keep their positions. The fact that counts gets
+/// the first position and the greatest relevance of its group, so that no fact is returned without the fact
+/// that contradicts it.
 fn most_trusted_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
     let mut places: BTreeMap<(Collection, String), Vec<usize>> = BTreeMap::new();
     for (place, hit) in hits.iter().enumerate() {

@@ -12,7 +12,8 @@ pub struct TimeHint {
     year: Option<i32>,
     month: Option<u8>,
     day: Option<u8>,
-    /// The known range, in days since 1970.
+    /// The range in days since 1970, if the question gives it exactly, as "yesterday" does. Otherwise `None`,
+    /// and the range follows from `year`, `month` and `day`.
     span: Option<(i64, i64)>,
 }
 

@@ -181,7 +181,7 @@ impl Ranker {
             .collect()
     }
 
-    /// Adds a share of the scores of its neighbours in the session to each item's own score.
+    /// Adds to each item's own score a share of the scores of its neighbours in the session.
     fn with_neighbours(&self, items: &[Item<'_>], own: &[f32]) -> Vec<f32> {
         let mut order: Vec<usize> = (0..items.len()).filter(|item| items[*item].session.is_some()).collect();
         order.sort_by_key(|item| (items[*item].session, items[*item].place));

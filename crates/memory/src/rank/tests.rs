@@ -19,7 +19,7 @@ fn ask(text: &str) -> RankQuestion {
     Ranker::default().question(text)
 }
 
-/// Far apart, so that no item is another's neighbour.
+/// Returns items with positions far apart, so that no item is another's neighbour.
 fn apart<'a>(texts: &[&'a str]) -> Vec<Item<'a>> {
     texts.iter().zip(0..).map(|(text, at)| turn(at * 10, "", text)).collect()
 }
@@ -132,7 +132,7 @@ fn relevance_means_the_same_for_each_question() {
     assert_eq!(calibration.relevance(0.0, Some(f32::NAN)), 0.0);
 }
 
-/// Vectors that are told: unrelated texts are near to each other, as with some embedders of services.
+/// An embedder whose vectors of unrelated texts are near to each other, as with some embedders of services.
 struct Near;
 
 impl archon_types::Embedder for Near {
@@ -206,7 +206,7 @@ proptest! {
         prop_assert!(ranking.hits.is_sorted_by(|a, b| a.score >= b.score));
     }
 
-    /// A store gives its candidates in no order.
+    /// A store returns its candidates in any order.
     #[test]
     fn the_order_in_which_candidates_come_does_not_matter(turn_of in Just((0..8u64).collect::<Vec<_>>()).prop_shuffle()) {
         let texts = ["I paint", "What do you paint?", "A lake at sunrise", "Nice", "We had soup and tea", "The dog", "Lake trip", "Sunrise!"];

@@ -64,20 +64,20 @@ impl Weights {
     }
 }
 
-/// The calibration of one embedder's cosines. The same cosine may mean near for one embedder and far for
-/// another, so a threshold is valid only for the embedder that it was measured with.
+/// The calibration of one embedder's cosines. The same cosine can mean similar texts for one embedder and
+/// unrelated texts for another, so a threshold for cosines is valid for one embedder only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Calibration {
     /// Cosines up to this value count as 0.
     pub floor: f32,
-    /// The cosine that 99 % of the memories unrelated to a question stay below.
+    /// The cosine that only 1 % of the memories unrelated to a question reach.
     pub relevant: f32,
 }
 
 impl Default for Calibration {
-    /// Returns the values of MiniLM, to which most sentence embedders are similar; for embedders that were
-    /// not measured.
+    /// Returns the calibration for embedders that were not measured: the values of MiniLM, since most sentence
+    /// embedders are similar to MiniLM.
     fn default() -> Self {
         MINILM
     }
@@ -86,7 +86,7 @@ impl Default for Calibration {
 /// The calibration of MiniLM, measured on questions and turns of the first five LoCoMo conversations.
 const MINILM: Calibration = Calibration { floor: 0.0, relevant: 0.45 };
 
-/// The [coverage](crate::rank) that 99 % of the memories unrelated to a question stay below.
+/// The [coverage](crate::rank) that only 1 % of the memories unrelated to a question reach.
 const RELEVANT_COVERAGE: f32 = 0.3;
 
 /// The relevance at the cosine [`Calibration::relevant`] and at the coverage [`RELEVANT_COVERAGE`], so that
@@ -101,8 +101,8 @@ impl Calibration {
         known.map_or_else(Self::default, |(_, calibration)| *calibration)
     }
 
-    /// Measures an embedder with unrelated texts: the cosines of texts on different subjects. A hundred
-    /// sentences on different subjects give 4,950 pairs, which is enough.
+    /// Measures the calibration of an embedder from the cosines of all pairs of `texts`, which must be about
+    /// different subjects. A hundred sentences give 4,950 pairs, which is enough.
     ///
     /// ```
     /// use archon_memory::{HashEmbedder, MemoryOptions, rank::Calibration};
@@ -141,8 +141,8 @@ impl Calibration {
         ((cosine - self.floor) / (1.0 - self.floor)).clamp(0.0, 1.0)
     }
 
-    /// Returns the relevance of a memory, from 0 to 1, from its [coverage](crate::rank) and its cosine: 0.7
-    /// if the better of the two just reaches the value that 99 % of unrelated memories stay below.
+    /// Computes the relevance of a memory, from 0 to 1, from its [coverage](crate::rank) and its cosine; the
+    /// better of the two counts. The relevance is 0.7 at the value that only 1 % of unrelated memories reach.
     pub fn relevance(&self, coverage: f32, cosine: Option<f32>) -> f32 {
         let meaning = cosine.filter(|cosine| cosine.is_finite()).map_or(0.0, |cosine| self.meaning(cosine));
         scaled(coverage, RELEVANT_COVERAGE).max(scaled(meaning, self.meaning(self.relevant))).clamp(0.0, 1.0)

@@ -4,7 +4,7 @@ use archon_types::{MemoryEntry, Recalled, TokenCounter, Trust};
 
 use super::turn_line;
 
-/// Turns with their token counts, oldest first. All of them fit if no memories are recalled.
+/// Turns with their token counts, oldest first. All of them fit into the prompt if no memories are added.
 #[derive(Default)]
 pub(super) struct Turns {
     entries: Vec<MemoryEntry>,

@@ -1,7 +1,7 @@
 //! Replanning: the lost steps, the changes that a new plan may make, and the effect of the planner's answer.
 //!
-//! A step is lost if all attempts at it failed. The planner is asked once no other step can continue. All
-//! steps stay that are neither lost nor depend on a lost one.
+//! A step is lost if all attempts at it failed. The planner is asked once no other step can continue. A step stays as
+//! it is if it is not lost and does not depend on a lost step.
 
 use std::collections::HashSet;
 

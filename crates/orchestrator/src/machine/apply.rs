@@ -397,8 +397,8 @@ impl TeamMachine {
     }
 }
 
-/// Returns true for a record that lets no job change its state, so that the jobs need no update after it: a
-/// delegation or its start, a heartbeat, a lease that is granted or settled, a member that begins to wait.
+/// Returns true for a record that changes the state of no job, so that the jobs need no update after it: a delegation
+/// or its start, a heartbeat, a lease that is granted or settled, a member that begins to wait.
 fn changes_no_job(body: &RecordBody) -> bool {
     use RecordBody::{ChildRunCreated, LeaseGranted, LeaseSettled, ToolCallStarted};
     use TeamRecord::{Delegated, Heartbeat, MemberWaiting};

@@ -116,7 +116,8 @@ impl TeamMachine {
         self.questions().any(|job| matches!(job.purpose, Purpose::Escalate { .. }))
     }
 
-    /// Returns the call of an open question of the team itself, by the id and the binding of the question.
+    /// Returns the call of an open question that the team itself asked, not a member. The question is found by its id
+    /// and its binding.
     pub(crate) fn question_of(&self, request_id: &str, binding: &str) -> Option<CallId> {
         // A team asks about no tool call, so its questions have no binding.
         if !binding.is_empty() {

@@ -176,7 +176,7 @@ impl TeamMachine {
         Some((group[0].value.clone(), how))
     }
 
-    /// Continues the conflicts whose questions are answered.
+    /// Continues the conflicts for which all answers have come: explanations, a decision, or a person's answer.
     pub(super) fn progress_conflicts(&mut self) {
         for number in 0..self.conflicts.len() as u64 {
             let Some(conflict) = self.conflict(number).cloned() else { continue };
@@ -211,7 +211,8 @@ impl TeamMachine {
         }
     }
 
-    /// Returns the value that a judge or a second opinion decided: one of the claims, or another value.
+    /// Returns the value that a judge or a second opinion chose: one of the claims, or another value. `None` if the
+    /// response names no value.
     fn verdict(&self, conflict: &Conflict, said: &Response) -> Option<Json> {
         let tolerance = self.settings.conflicts.tolerance;
         let own = said.claims.get(&conflict.key).or_else(|| said.result.get("value"));
@@ -230,8 +231,9 @@ impl TeamMachine {
         self.set_stage(number, vec![question], Stage::Human);
     }
 
-    /// Applies a settlement: shares the value. With the strategy `Arbitration`, the jobs that claimed another
-    /// value are done again.
+    /// Applies the settlement of a conflict. If the answers to one job contradicted each other, the value becomes the
+    /// result of that job. Otherwise the value is shared with the team; then, with the strategy `Arbitration`, the
+    /// jobs that claimed another value are done again.
     pub(super) fn settled(&mut self, number: u64, value: &Json, how: &str, at: Timestamp) {
         let is_decided = |conflict: &&Conflict| matches!(conflict.stage, Stage::Decided { .. });
         let Some(conflict) = self.conflict(number).filter(is_decided).cloned() else { return };

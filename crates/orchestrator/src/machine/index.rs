@@ -38,7 +38,7 @@ pub(super) struct Index {
     pub(super) looks: BTreeSet<(Timestamp, CommandId)>,
     /// Jobs with open delegations that are no longer needed.
     pub(super) unneeded: BTreeSet<CommandId>,
-    /// Unanswered questions to people.
+    /// Jobs that are unanswered questions to people.
     pub(super) questions: BTreeSet<CommandId>,
     /// Delegations that were dropped while they wait for other members, who wait for a person.
     pub(super) waiting: BTreeSet<CallId>,
@@ -50,7 +50,7 @@ pub(super) struct Index {
     pub(super) under_way: usize,
     /// Number of jobs that have not ended.
     pub(super) open: usize,
-    /// Jobs without delegations that any able member may take, by their requirements.
+    /// Jobs that have no delegation yet and that any able member may take, by their requirements.
     pub(super) plain: BTreeMap<Kind, BTreeSet<CommandId>>,
     /// Jobs that may be delegated now, but are in neither `plain` nor `extra`.
     pub(super) single: BTreeSet<CommandId>,
@@ -136,7 +136,7 @@ impl Index {
         trim(self) == trim(other)
     }
 
-    /// Returns the best idle member for these requirements, and whether an able member is not silent.
+    /// Returns the best idle member for these requirements, and true if at least one able member is not silent.
     pub(super) fn best(&self, kind: &Kind) -> (Option<&AgentId>, bool) {
         let pool = self.pools.get(kind);
         let best = pool.and_then(|pool| pool.idle.first()).map(|(.., id)| id);

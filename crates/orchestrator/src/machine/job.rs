@@ -26,13 +26,13 @@ pub struct Job {
     pub chain: Vec<AgentId>,
     /// State of the job.
     pub state: JobState,
-    /// Number of members that shall do the job.
+    /// The number of members that get the job, each independently of the others.
     pub wanted: u32,
     /// Delegations of the job, open and ended.
     pub hands: Vec<Assignment>,
     /// The response, once the job is done.
     pub response: Option<Response>,
-    /// True if the lead does the job, because no member can.
+    /// True if the lead does the job: because it is the lead's own work, or because no member can do it.
     pub by_lead: bool,
     /// The member with the best offer.
     pub(super) preferred: Option<AgentId>,
@@ -67,22 +67,22 @@ pub enum Purpose {
     },
     /// A member explains its claim.
     Explain {
-        /// Number of the contradiction.
+        /// The number of the contradiction in the run, from 0.
         conflict: u64,
     },
     /// A judge decides which claim is right.
     Judge {
-        /// Number of the contradiction.
+        /// The number of the contradiction in the run, from 0.
         conflict: u64,
     },
-    /// Another member answers the same question.
+    /// A member that made none of the claims answers the same question.
     Verify {
-        /// Number of the contradiction.
+        /// The number of the contradiction in the run, from 0.
         conflict: u64,
     },
     /// A member does a job again with the settled value.
     Recompute {
-        /// Number of the contradiction.
+        /// The number of the contradiction in the run, from 0.
         conflict: u64,
         /// Command of the job.
         job: CommandId,
@@ -104,7 +104,7 @@ pub enum Purpose {
     },
     /// A person decides about a contradiction.
     AskHuman {
-        /// Number of the contradiction.
+        /// The number of the contradiction in the run, from 0.
         conflict: u64,
     },
     /// A person decides whether the run continues after many failures.

@@ -78,7 +78,7 @@ impl TeamMachine {
         Some((self.job(*first.0)?, first.1))
     }
 
-    /// Returns the match for a job without delegations that any able member may take.
+    /// Returns the match for a job that has no delegation yet and that any able member may take.
     fn match_plain(&self, kind: &Kind, job: &Job) -> Match {
         match self.index().best(kind) {
             (Some(best), _) => Match::Member(best.clone()),
@@ -149,8 +149,8 @@ impl TeamMachine {
         able.map(|state| state.member.id.clone()).collect()
     }
 
-    /// Returns the sort key of a member for a job, lower is better: the member's attempts at the job so far,
-    /// whether the member has not the best offer, and [`MemberState::rank`].
+    /// Returns the sort key of a member for a job, lower is better: the number of the member's attempts at the job so
+    /// far, false for the member with the best offer and true for all others, and [`MemberState::rank`].
     fn rank(&self, state: &MemberState, job: &Job) -> (usize, bool, Rank) {
         let id = &state.member.id;
         let tried = job.hands.iter().filter(|hand| hand.member == *id).count();

@@ -22,8 +22,8 @@ impl TeamMachine {
         }
     }
 
-    /// Returns the schema as text for the delegation whose answer must fit it, if the agent cannot ask its
-    /// model for structured output.
+    /// Returns the schema as text for the prompt, for an agent that cannot ask its model for structured output.
+    /// `None` if the answer of this delegation need not fit a schema.
     pub fn schema_text(&self, call: CallId) -> Option<String> {
         let format = self.output_format().filter(|_| self.is_synthesis(call))?;
         Some(format!(

@@ -5,8 +5,8 @@ use archon_types::OutputChecker;
 use super::{Phase, PlanMachine};
 
 impl PlanMachine {
-    /// Returns true if a resume may help the failed run, because it has no plan, no answer, or no answer
-    /// that fits the schema, for a reason that may pass.
+    /// Returns true if a resume may help the failed run. The run then has no plan, no answer or no answer that fits
+    /// the schema, and the reason of the failure is temporary.
     pub fn may_try_again(&self) -> bool {
         matches!(&self.phase, Phase::Broken { kind, .. } if kind.may_pass())
     }

@@ -67,8 +67,8 @@ impl PlanMachine {
         self.fail_targets(&ask.targets);
     }
 
-    /// Returns true if a replan may change a subtask: the subtask is not done, skipped or running, and no
-    /// person is asked about it. A dropped subtask is not found by its id.
+    /// Returns true if a replan may change a subtask: the subtask is not done, skipped or running, and no person is
+    /// asked about it. Returns false for an id that is not in the current plan.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
         use NodeState::{Delayed, Failed, Gated, Ready, Troubled, Unreachable, Waiting};
         self.nodes.of_id(id.as_str()).is_some_and(|node| {

@@ -42,9 +42,9 @@ impl PlanMachine {
         self.done(index, ToolResult::success(text).with_metadata(metadata::ANSWERED_BY, "person"), at);
     }
 
-    /// Applies a person's decision about a failed subtask, other than another attempt. A text is the
-    /// result, an empty text means no result, and a refusal gives up all subtasks that depend on the
-    /// failed one.
+    /// Applies a person's decision about a failed subtask, except the decision to try again. A text becomes the
+    /// result of the subtask. With an empty text, the plan continues without a result. A refusal fails the subtask,
+    /// so that the subtasks that depend on it are not executed.
     pub(super) fn decided(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
         let Some(index) = self.nodes.index_of(call) else { return };
         let failure = self.nodes.get(index).result.as_deref().cloned();
@@ -178,8 +178,7 @@ impl PlanMachine {
     }
 }
 
-/// Returns the failure text of a result in one line of at most 500 characters, without a leading `Error:
-/// `.
+/// Returns the failure text of a result without a leading `Error: `, in one line of at most 500 characters.
 pub(super) fn why(result: &ToolResult) -> String {
     let text = result.error_message.clone().unwrap_or_else(|| result.text());
     let line = one_line(&text);

@@ -36,8 +36,8 @@ pub struct PlanNode {
     pub(super) is_central: bool,
     /// True if a person approved the start of the subtask.
     pub is_approved: bool,
-    /// The [binding](archon_types::binding) of a call about which the tool asked, and which a person
-    /// approved.
+    /// The [binding](archon_types::binding) of the call that a person approved, after the tool had asked for an
+    /// approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<String>,
     /// Arguments that a person gave instead of the planned ones, for the current tool.
@@ -46,8 +46,8 @@ pub struct PlanNode {
     /// The source of the open question.
     #[serde(default)]
     pub(super) asked_by: AskedBy,
-    /// The call whose child run began a log of its own, as a `ChildRunCreated` record says. `None` again once
-    /// a person allowed a second start of that child run.
+    /// The call whose child run has a log, as a `ChildRunCreated` record says. Reset to `None` when a person allows a
+    /// second start of that child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) begun: Option<CallId>,
     /// For an expanded loop: for each item, the subtasks that may have the item's result.
@@ -71,7 +71,7 @@ pub(super) enum AskedBy {
     Plan,
     /// The tool of the subtask asks about a call with this binding.
     Tool(String),
-    /// The plan asks about a call in doubt. An approval of a second run has this binding.
+    /// The plan asks about a call in doubt. If a person approves a second execution, the approval has this binding.
     Doubt(String),
     /// The child run of the subtask asks. The answer goes to the child run, which is resumed.
     Below,

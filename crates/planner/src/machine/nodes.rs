@@ -464,8 +464,7 @@ impl Nodes {
         self.make_ready(index);
     }
 
-    /// Marks subtasks as ready whose child runs asked questions, because the child runs may have been
-    /// answered.
+    /// Marks the subtasks as ready whose child runs wait for answers, because the answers may have come by now.
     pub(super) fn look_below(&mut self) {
         let is_below = |index: &NodeIndex| self.graph[*index].asked_by == AskedBy::Below;
         let below: Vec<NodeIndex> = self.asked.iter().copied().filter(is_below).collect();

@@ -178,7 +178,7 @@ impl PlanMachine {
         self.phase != Phase::Following || self.nodes.len() > SMALL || self.invariants().is_empty()
     }
 
-    /// Returns the permission rules of "always allow" answers.
+    /// Returns the permission rules that people trusted for this run with an "always allow" answer.
     pub fn trusted(&self) -> &[String] {
         &self.trusted
     }

@@ -62,8 +62,8 @@ impl PlanMachine {
         }
     }
 
-    /// Writes into an outcome the last answer that did not fit the schema, and an error if a limit ended the
-    /// run before any answer did.
+    /// Completes an outcome: sets the last answer that did not fit the schema, if there is one, and sets an error if
+    /// a limit ended the run before an answer fitted the schema.
     pub(super) fn note_output(&self, outcome: &mut Outcome) {
         let is_missing = matches!(outcome.status, OutcomeStatus::Limit(_)) && self.output.is_some();
         outcome.error = is_missing.then(|| "there is no answer yet that fits the schema".to_owned());

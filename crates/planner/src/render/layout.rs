@@ -1,5 +1,5 @@
-//! Lays out the boxes of a drawn plan: rows by the length of the longest path to a box, and near their
-//! dependencies within a row.
+//! Lays out the boxes of a drawn plan. The row of a box is the length of the longest path to the box. Within a row,
+//! boxes are near their dependencies.
 
 /// The layout of a graph: the centres of nodes and the total size, in pixels.
 #[derive(Debug, PartialEq)]

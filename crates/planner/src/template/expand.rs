@@ -43,13 +43,12 @@ pub(super) fn steps(
     }
 }
 
-/// The ids of the subtasks with which a sequence of steps ends, and of those that give the result of the
-/// sequence.
+/// The end of a sequence of steps, as ids of subtasks.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
-    /// The subtasks for which a following step waits.
+    /// The last subtasks, for which a following step waits.
     pub(super) last: Vec<SubTaskId>,
-    /// The subtasks that may give the result; the first one of them that has a result does.
+    /// The subtasks that may give the result of the sequence. The first of them that has a result gives it.
     pub(super) results: Vec<SubTaskId>,
 }
 
@@ -72,8 +71,8 @@ pub(super) struct Expansion<'a> {
     /// For each name, the subtasks that give the name its value.
     pub(super) owners: HashMap<String, Vec<SubTaskId>>,
     pub(super) problems: Vec<TemplateProblem>,
-    /// True for the steps of a loop whose list is not known yet. When it is known, the texts of these steps
-    /// are filled again for each item.
+    /// True for the steps of a loop whose list is not known yet. Once the list is known, the texts of these steps are
+    /// filled again for each item.
     pub(super) is_of_item: bool,
 }
 
@@ -219,8 +218,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Adds a subtask, whose result is the value of its id and of its second name, and returns the [`Ends`]
-    /// of its step.
+    /// Adds a subtask and returns the [`Ends`] of its step. The subtask's result becomes the value of its id and of
+    /// its `save_as` name.
     pub(super) fn add(&mut self, subtask: SubTask) -> Ends {
         let id = subtask.id.clone();
         for name in [Some(id.to_string()), subtask.rules.save_as.clone()].into_iter().flatten() {
@@ -259,8 +258,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Returns the subtasks after which a step starts: those of the steps that `after` names, otherwise
-    /// `before`.
+    /// Returns the subtasks after which a step starts: the subtasks of the steps that `after` names, or `before` if
+    /// the step has no `after`.
     pub(super) fn followed(
         &mut self,
         step: &TemplateStep,

@@ -78,12 +78,12 @@ impl Replaced {
     }
 }
 
-/// The names of one template's steps that replace one subtask.
+/// Names the steps of a template in the plan, where the steps replace the subtask `whole`.
 struct InPlace<'a> {
     whole: &'a SubTask,
     inner: &'a [SubTask],
     results: &'a [SubTaskId],
-    /// The name of the result of `whole`.
+    /// The name by which references in the plan find the result of `whole`.
     result_name: String,
 }
 
@@ -127,9 +127,9 @@ impl<'a> InPlace<'a> {
         self.results.contains(&step.id)
     }
 
-    /// Returns a step under its new name, with the rules of `whole`. The first steps get the gate of `whole`
-    /// too; every step gets the condition of `whole` too, and the other rules of `whole` that the step does
-    /// not set.
+    /// Returns a step under its new name, with the rules of `whole` added to its own. All steps get the condition and
+    /// the resources of `whole`, and the first steps also get its gate, in addition to their own. The other rules of
+    /// `whole` apply only if the step does not set them.
     fn step(&self, step: &SubTask) -> SubTask {
         let whole = &self.whole.rules;
         let mut new = with_names(step, self.id(&step.id), &|head| self.name(head));
@@ -235,8 +235,8 @@ fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -
     }
 }
 
-/// Returns the loop with the names in its references to subtasks outside the loop replaced by `name`. The
-/// loop's own steps are renamed by the loop's id, because two loops may come from one template.
+/// Returns the loop with new names. In references to subtasks outside the loop, `name` replaces the names. The names
+/// of the loop's own steps get the loop's id as a prefix, because two loops may come from one template.
 fn each_with_names(each: &ForEach, id: &str, name: &dyn Fn(&str) -> String) -> ForEach {
     let own = names_of(each);
     let named = |head: &str| match own.contains(head) {

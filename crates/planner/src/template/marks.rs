@@ -1,4 +1,4 @@
-//! The names inside templates and loops, and the mark of names outside of them.
+//! The names inside templates and loops, and the prefix that marks names from outside a template.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub(super) fn references_in(arguments: Option<&Json>, condition: Option<&str>) -
     found
 }
 
-/// Returns the ids and second names of the steps of a loop.
+/// Returns the ids and the `save_as` names of the steps of a loop.
 pub(super) fn names_of(each: &ForEach) -> HashSet<String> {
     let names = |step: &SubTask| [Some(step.id.to_string()), step.rules.save_as.clone()];
     each.steps.iter().flat_map(names).flatten().collect()

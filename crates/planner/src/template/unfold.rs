@@ -121,7 +121,8 @@ fn numbered_ids(ids: &[SubTaskId], number: usize) -> Vec<SubTaskId> {
     ids.iter().map(|id| numbered(id.as_str(), number).into()).collect()
 }
 
-/// Returns for each name of a loop's step a reference to the copy of that step for the item with this number.
+/// Returns a reference for each name of a loop's steps. The reference leads to the copy of the step for the item with
+/// this number.
 fn numbered_references(names: &HashSet<String>, number: usize) -> Values {
     names.iter().map(|name| (name.clone(), format!("{{{}}}", numbered(name, number)).into())).collect()
 }

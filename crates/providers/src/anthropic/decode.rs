@@ -19,7 +19,7 @@ use crate::{
 /// Decodes one answer.
 pub(super) struct MessagesDecoder {
     answer: Answer,
-    /// The blocks that have begun and not ended, each with the number that the service gave it.
+    /// The blocks that have begun and not ended, each with the index that the service gave it.
     open: Vec<(u32, Open)>,
     stop: Option<Stop>,
 }
@@ -30,13 +30,13 @@ enum Open {
     /// Thinking with its signature, which comes last.
     Thinking(String),
     Redacted,
-    /// A call: its index in the answer, and the arguments in its first event, which count if no deltas of
-    /// arguments come.
+    /// A tool call: its index in the answer, and the arguments in the first event of the block. These arguments are
+    /// used only if no argument deltas follow.
     Call(usize, Option<String>),
-    /// The call that carries the structured output, with the arguments in its first event, which count if no
-    /// deltas of arguments come.
+    /// The tool call that carries the structured output, with the arguments in the first event of the block. These
+    /// arguments are used only if no argument deltas follow.
     Format(Option<String>),
-    /// A block that is ignored: an unknown one, or structured output after the first.
+    /// A block that is ignored: a block of an unknown type, or structured output after the first one.
     Other,
 }
 

@@ -71,7 +71,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// Returns true if the service must drop thinking that no longer fits the conversation.
+    /// Returns true if the request tells the service to drop thinking blocks that no longer fit the conversation.
     pub(super) fn drops_changed_thinking(&self) -> bool {
         self.traits.bound_thinking
             && self.options.changed_history == ChangedHistory::DropThinking
@@ -211,8 +211,9 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Returns true if the structured output must be requested as a tool call: the service allows maps in the
-/// schema of a tool, which is an object's schema, but not in a response schema.
+/// Returns true if the structured output must be requested as a tool call: its schema contains a map, which the
+/// service accepts in the parameters of a tool but not in a response schema. The parameters of a tool must be an
+/// object.
 fn needs_tool(schema: &Json) -> bool {
     is_object_schema(schema) && format::has_maps(schema)
 }

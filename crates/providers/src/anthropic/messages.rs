@@ -15,7 +15,7 @@ use crate::{
 
 /// The text at the beginning of a message.
 const BLOCKS: &str = "{\"content\":[";
-/// Marks the end of a prefix of the prompt that is to be cached.
+/// The JSON field that makes the service cache the prompt up to the end of the block with this field.
 pub(super) const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
 /// Appends a message, with a line break that separates it from the next.

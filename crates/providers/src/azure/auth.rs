@@ -13,7 +13,7 @@ pub enum AzureAuth {
     /// are sent.
     #[default]
     ApiKey,
-    /// A token that stays valid while the provider is used: the key of the options, sent as a bearer token.
+    /// The key of the options, sent as a bearer token. The token must stay valid as long as the provider is used.
     Bearer,
     /// A bearer token that is fetched before each request.
     BearerFrom(TokenSource),

@@ -20,8 +20,8 @@ use crate::{
 /// Decodes one answer.
 pub(super) struct ConverseDecoder {
     blocks: Blocks,
-    /// The block of the call that carries the structured output, and true if its arguments have begun.
-    /// Later calls of the same tool are ignored.
+    /// The structured output, if it has begun as a tool call: the number of its block, and true if its arguments
+    /// have begun. Later calls of the same tool are ignored.
     form: Option<(u64, bool)>,
     /// The signature of the open block, which may come in pieces.
     signature: String,
@@ -154,7 +154,7 @@ impl Decoder for ConverseDecoder {
     }
 }
 
-/// Maps the service's stop reason; an unknown one means that the model stopped.
+/// Maps the service's stop reason. An unknown reason counts as a normal end of the answer.
 fn stop(reason: &str, sequence: Option<String>) -> Result<Stop, ProviderError> {
     Ok(match reason {
         "max_tokens" => Stop::Length,
@@ -183,7 +183,7 @@ fn exception(kind: &str, payload: &[u8]) -> ProviderError {
     failure(kind, &message)
 }
 
-/// The HTTP status by which each of the service's exceptions is classified.
+/// Parts of exception names, in lower case, each with the HTTP status with which such an exception is classified.
 const STATUSES: &[(&str, u16)] = &[
     ("throttling", 429),
     ("toomanyrequests", 429),

@@ -24,7 +24,7 @@ use crate::{
 // Names of the encodings; each stands for a fixed choice of all options that change the output.
 const TOOLS: &str = "bedrock-tools";
 
-/// The maximum number of answer tokens after thinking with a budget, if the request sets no limit.
+/// The number of tokens for the answer that is added to a thinking budget, if the request sets no token limit.
 const ANSWER_TOKENS: u32 = 8_192;
 /// The field with the instructions.
 const SYSTEM: SystemField =
@@ -162,7 +162,8 @@ impl<'a> Encoder<'a> {
         body.push('}');
     }
 
-    /// Returns the tools that the conversation called, by name; none if the request offers callable tools.
+    /// Returns the names of the tools that the conversation called. Empty if the request offers tools that the model
+    /// may call.
     fn called_tools(&self) -> BTreeSet<String> {
         if !self.request.tools.is_empty() && self.request.options.tool_choice != ToolChoice::None {
             return BTreeSet::new();
@@ -172,7 +173,7 @@ impl<'a> Encoder<'a> {
         calls.map(|call| tool_names::to_wire(&call.name).into_owned()).collect()
     }
 
-    /// Returns the tool choice; with `None` the model chooses.
+    /// Returns the tool choice; `None` lets the model choose. `given` is true if the tools of the request are sent.
     fn tool_choice(&self, given: bool) -> Option<Json> {
         // With a budget for thinking, and on some models, no call can be forced.
         let can_force = self.family != ModelFamily::Anthropic

@@ -61,7 +61,7 @@ impl ModelFamily {
         self == Self::Anthropic && self.caches(model)
     }
 
-    /// Returns true if models of the family can be forced to call a tool, with exceptions among Anthropic's.
+    /// Returns true if models of the family can be forced to call a tool. Some models of Anthropic are exceptions.
     pub(super) fn can_be_forced(self) -> bool {
         matches!(self, Self::Anthropic | Self::Nova)
     }
@@ -78,8 +78,8 @@ const CACHES_NOTHING: [&str; 6] = [
     "claude-3-5-sonnet-20240620",
 ];
 
-/// Returns the request fields that set this level of thinking for the model; `None` if the model decides by
-/// itself. `thinking` is the form for Anthropic's models.
+/// Returns the request fields that set this level of thinking for the model; `None` if the model decides by itself.
+/// `thinking` is used only for Anthropic's models.
 pub(super) fn thinking_fields(
     family: ModelFamily,
     model: &str,

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Marks the end of a prefix of the prompt that is to be cached.
+/// The JSON block that makes the service cache the prompt before this block.
 pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
 /// The placeholder for a message without content, which the service refuses.
 const NOTHING: &str = "{\"text\":\"(nothing)\"}";
@@ -30,7 +30,8 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Returns the name of the encoding of messages in this form; a message is encoded once for each name.
+    /// Returns the name of the encoding of messages in this form. A conversation keeps its encoded text as long as
+    /// this name stays the same.
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "bedrock-messages",

@@ -23,8 +23,7 @@ const ALIKE: f64 = 0.5;
 /// |---|---|
 /// | `context_window`, `max_output` | tokens |
 /// | `input`, `output` | US dollars per million tokens; a price needs both |
-/// | `cache_read`, `cache_write` | the same for tokens that are read from or written to a cache; default
-/// `input` |
+/// | `cache_read`, `cache_write` | the same, for tokens read from or written to a cache; default `input` |
 /// | `long` | `above`, a number of prompt tokens, and these four prices for longer prompts |
 /// | `thinking`, `vision` | true if the model thinks; true if it accepts images |
 /// | `tools` | true if it accepts tool specs; if false, the loop uses text instead |

@@ -23,13 +23,13 @@ const CONTENTS_OF_3: &str = "gemini-3-contents";
 const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
 const TOOLS: &str = "gemini-tools";
 
-/// The text at the beginning of every message, and (`MODEL_END`) at the end of a message of the model.
+/// The text at the beginning of every message. A message of the model ends with `MODEL_END`.
 const PARTS: &str = "{\"parts\":[";
 const MODEL_END: &str = "],\"role\":\"model\"},\n";
 /// The placeholder for the signature of a tool call of another model:
 /// <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-/// The prefixes of ids that a decoder generated, which the service does not know.
+/// The prefixes of ids that decoders of this crate generate. The service does not know such ids.
 pub(super) const MADE_UP: [&str; 3] = ["google-fc-", "vertex-fc-", "manual-id-"];
 /// The field with the instructions.
 const SYSTEM: SystemField = SystemField {
@@ -44,7 +44,7 @@ const SYSTEM: SystemField = SystemField {
 pub(super) enum CallIds<'a> {
     /// All ids, of any service.
     All,
-    /// Only ids that the provider with this id generated, and no ids before the third generation of models.
+    /// Only ids that the provider with this id generated; for models before Gemini 3, no ids at all.
     Own(&'a str),
 }
 
@@ -53,7 +53,7 @@ struct Style<'a> {
     third: bool,
     ids: CallIds<'a>,
     messages: &'a Transcript,
-    /// The calls whose ids are sent, if not all ids are accepted.
+    /// The ids of calls that are sent, if the service accepts only its own ids. Computed at the first use.
     own: OnceCell<HashSet<&'a str>>,
 }
 

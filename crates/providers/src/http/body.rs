@@ -48,7 +48,7 @@ impl Body {
         Self::of(response.into(), watch)
     }
 
-    /// Creates a body, for instance one that does not come from a connection.
+    /// Creates a body from bytes of any source, not only from a connection.
     pub(crate) fn of(body: reqwest::Body, watch: Watch) -> Self {
         Self { ahead: None, body, watch, left: MOST_BYTES, line: None }
     }
@@ -130,7 +130,7 @@ impl Body {
     }
 }
 
-/// The position of an event stream within its lines.
+/// The position within a line of an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Start,

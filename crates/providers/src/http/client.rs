@@ -25,8 +25,8 @@ const KEPT_ON_THIS_MACHINE: Duration = Duration::from_secs(1);
 #[derive(Clone, Default)]
 pub(crate) struct ClientPool(Arc<Mutex<Vec<(Kind, Client)>>>);
 
-/// The properties in which clients of one pool may differ: clones of the options share the pool and can be
-/// changed.
+/// The properties that distinguish the clients of one pool: the kind of the address, and options that may differ
+/// between clones of one [`HttpOptions`], because clones share the pool.
 #[derive(Clone, PartialEq)]
 struct Kind {
     connect_timeout: Duration,

@@ -136,7 +136,8 @@ enum Phase<F> {
 enum Judged {
     Events {
         body: Body,
-        /// For a body that does not begin like an event stream: its excerpt for the error if no event comes.
+        /// An excerpt of a body that does not begin like an event stream, for the error if no event comes; `None`
+        /// for any other body.
         odd: Option<String>,
     },
     /// A body that was not streamed (`text`), and its excerpt for the error if it is no answer (`shown`).
@@ -156,7 +157,8 @@ pub(crate) struct Exchange<D: Decoder> {
     out: VecDeque<ModelEvent>,
     /// True if `Start` was emitted.
     begun: bool,
-    /// For a body that does not begin like an event stream, until an event comes: its excerpt for an error.
+    /// An excerpt of a body that does not begin like an event stream, for the error if no event comes. `None` for
+    /// any other body, and after the first event.
     odd: Option<String>,
     /// The HTTP status; `None` until the response comes.
     status: Option<u16>,

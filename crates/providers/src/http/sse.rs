@@ -28,9 +28,9 @@ pub(crate) struct Sse {
     lines: Bytes,
     parser: EventStream<Fed>,
     feed: Arc<Mutex<Feed>>,
-    /// True if the parser has lines, or the end of the body, for which it was not polled yet.
+    /// True if the parser got lines, or the end of the body, and was not polled since.
     is_fed: bool,
-    /// True if the parser has the beginning of an event.
+    /// True if the parser has an event that is not complete.
     is_within: bool,
 }
 
@@ -177,10 +177,10 @@ struct SseBytes {
 
 /// The position within a stream of events.
 enum Place {
-    /// Only byte order marks came, and this many bytes of another.
+    /// Only complete byte order marks were received so far, and this number of bytes of the next one.
     Start(u8),
     Middle,
-    /// The last event was closed; this error follows.
+    /// The last event was closed. If the body broke off, this error follows.
     End(Option<BodyError>),
 }
 

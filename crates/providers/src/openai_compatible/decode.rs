@@ -25,7 +25,7 @@ const END_MARK: &str = "[DONE]";
 /// Decodes one answer.
 pub(crate) struct ChatDecoder {
     answer: Answer,
-    /// The number and the id that the service gave to each call of the answer.
+    /// The index and the id that the service gave to each call of the answer.
     calls: Vec<WireCall>,
     stop: Option<Stop>,
     /// True if `[DONE]` came.
@@ -51,11 +51,11 @@ struct ThinkingSource {
     left_out: String,
 }
 
-/// The number and the id that the service gave to a call.
+/// The index and the id that the service gave to a call.
 struct WireCall {
-    /// The service's number of the call; `None` for the legacy field.
+    /// The index as the service sent it; `None` for a call in the legacy field `function_call`.
     index: Option<u32>,
-    /// The service's own id; empty if it sent none.
+    /// The id as the service sent it; empty if it sent none.
     id: String,
 }
 
@@ -116,8 +116,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Returns the new part of a choice. Some services (Perplexity) send the whole text so far as a message
-    /// next to the delta; if the delta is empty, the message may contain more than the deltas did.
+    /// Returns the new part of a choice. Some services (Perplexity) send, next to each delta, a message with the
+    /// whole text so far. If the delta is empty, the message may contain more than the deltas did.
     fn news<'a>(&mut self, delta: Option<Delta<'a>>, message: Option<Box<Delta<'a>>>) -> Option<Delta<'a>> {
         let Some(mut message) = message.map(|message| *message) else { return delta };
         self.whole = delta.as_ref().is_none_or(Delta::is_empty);
@@ -216,7 +216,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Handles the legacy field for one call, without number and id.
+    /// Handles the legacy field `function_call`: one call, without index and id.
     fn legacy_call(&mut self, function: Function<'_>, out: &mut VecDeque<ModelEvent>) {
         let name = Word::non_empty(&function.name).unwrap_or_default();
         let place = match self.calls.iter().position(|call| call.index.is_none()) {
@@ -311,8 +311,8 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// Maps the finish reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and
-/// other services' variants. An unknown reason means that the model stopped.
+/// Maps the finish reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and other
+/// services' variants. An unknown reason counts as a normal end of the answer.
 fn stop(reason: &str, text: Option<String>, data: &str) -> Result<Stop, ProviderError> {
     match reason {
         "stop_sequence" => Ok(Stop::Sequence(text)),

@@ -60,7 +60,7 @@ struct Style {
 
 impl Style {
     /// Returns the name of the encoding of messages in this style, with every option that changes the text. A
-    /// message is encoded once for each name.
+    /// conversation keeps its encoded text as long as this name stays the same.
     fn name(self) -> Cow<'static, str> {
         let reasoning = match self.reasoning {
             ReasoningField::None => "",

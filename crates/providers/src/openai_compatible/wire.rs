@@ -1,8 +1,8 @@
 //! The wire format of the chunks of a chat-completions stream, private to this protocol.
 //!
-//! Unnamed fields are skipped. Values that the decoder keeps are owned from the start, so that they are
-//! moved into an event and never copied; other values are borrowed. Rare values are boxed, because these
-//! structs are moved several times for every token.
+//! Fields that no struct names are skipped. Values that the decoder keeps are owned from the start, so that they are
+//! moved into an event and never copied; other values are borrowed. Rare values are boxed, because these structs are
+//! moved several times for every token.
 
 use std::{borrow::Cow, fmt};
 
@@ -101,8 +101,9 @@ impl Delta<'_> {
             && self.function_call.as_ref().is_none_or(|function| function.is_empty())
     }
 
-    /// Removes the content that deltas already contained from a message that repeats everything: the first
-    /// bytes of its text, and every other kind of content of which deltas contained a part.
+    /// Removes the content that deltas already contained from a message that repeats the whole answer. Of the text,
+    /// the first `content_bytes` bytes are removed. Content of any other kind is removed completely if deltas
+    /// contained a part of it.
     pub(super) fn leave_out(&mut self, content_bytes: usize, said: AnswerSize) {
         self.content.text = self.content.text.get(content_bytes..).unwrap_or_default().to_owned();
         if said.thinking_bytes > 0 {

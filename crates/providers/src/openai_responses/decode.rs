@@ -258,7 +258,7 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// Returns the items of a response, which is in an event or alone.
+/// Returns the items of a response. `data` is the response, or an event that contains it.
 fn output(data: &str) -> Vec<Json> {
     let whole = serde_json::from_str::<ResponseEvent<Output>>(data).map(|event| event.response);
     whole.or_else(|_| serde_json::from_str(data)).map_or_else(|_| Vec::new(), |whole| whole.output)
@@ -273,8 +273,8 @@ fn replayed(item: &Json) -> String {
     item.to_string()
 }
 
-/// Returns the error for a failed response, from its error object. A code that no other class knows, for
-/// instance `invalid_prompt` or `image_too_large`, means that the service refused the request.
+/// Returns the error for a failed response, from its error object. An error of no other class, for instance
+/// `invalid_prompt` or `image_too_large`, counts as an invalid request.
 fn failure(error: &Json) -> ProviderError {
     match classify::stream_error(&serde_json::json!({ "error": error })) {
         ProviderError::Api { status: 0, kind: ApiErrorKind::Other, message } => {

@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     said: AnswerSize,
     /// The size of the answer when the service sent the finish reason.
     ended_at: Option<AnswerSize>,
-    /// The error of an event that was cut off, which is reported if another event follows.
+    /// The error for an event whose data were cut off. It is returned only if another event follows.
     cut: Option<ProviderError>,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
@@ -181,8 +181,8 @@ impl Answer {
         }
     }
 
-    /// Notes that the data of an event, which cannot be parsed, were cut off. `end_mark` is the text that marks
-    /// the end of the stream, if it is not JSON.
+    /// Stores the error for an event that cannot be parsed because its data were cut off. `end_mark` is the text
+    /// that marks the end of the stream, if that text is not JSON.
     ///
     /// # Errors
     /// The error of the event, if it is invalid for another reason than a cut.
@@ -218,7 +218,7 @@ impl Answer {
         self.refused = true;
     }
 
-    /// Counts thinking that is not in the message towards the limit of thinking.
+    /// Counts the bytes of thinking that is not part of the message. They count for the limit of thinking.
     pub(crate) fn count_thinking(&mut self, bytes: usize) {
         self.said.thinking_bytes += bytes;
     }

@@ -9,9 +9,9 @@ use crate::answer::Answer;
 
 /// An answer while it is received, with the numbers that the service gave to its blocks.
 pub(crate) struct Blocks {
-    /// The answer, for changes that belong to no block.
+    /// The answer, for changes that concern no single block.
     pub(crate) answer: Answer,
-    /// The calls: the number of the block, and the number of the call in the answer.
+    /// For each call: the number of its block, and its index in the answer.
     calls: Vec<(u64, usize)>,
     /// The numbers of blocks with text or thinking.
     said: Vec<(u64, Part)>,
@@ -19,7 +19,7 @@ pub(crate) struct Blocks {
     last: Option<(u64, Part)>,
 }
 
-/// The kind of a block that is no call.
+/// The kind of content in a block that is no tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Text,

@@ -66,8 +66,7 @@ const QUOTA_PHRASES: &[(&str, &str)] = &[
     ("prepayment credits are depleted", "Gemini"),
 ];
 
-/// Phrases, in lower case, that mean that a model does not exist, of services that do not send status 404
-/// for it.
+/// Phrases, in lower case, that mean that a model does not exist, for services that do not send status 404.
 const MODEL_PHRASES: &[(&str, &str)] = &[
     ("model_not_found", "OpenAI, Groq: the error's code"),
     ("model not exist", "DeepSeek, with status 400"),
@@ -304,12 +303,12 @@ fn is_torn(error: &serde_json::Error, text: &str) -> bool {
     error.is_eof() || (error.is_syntax() && text.ends_with(['-', '+', '.', 'e', 'E']) && is_at_end())
 }
 
-/// Returns the error of an event that cannot be parsed, to be reported only if another event follows: the
-/// connection most likely broke off in it. `end_mark` is text that is not JSON and marks the end of the
-/// stream; it may be cut off too.
+/// Returns the error for an event that cannot be parsed because it was cut off. The caller reports the error only if
+/// another event follows; otherwise the connection most likely broke. `end_mark` is a text that is not JSON and
+/// marks the end of the stream; it may be cut off too.
 ///
 /// # Errors
-/// The same error, if the event is invalid for another reason than a cut.
+/// The same error, if the event is invalid for another reason.
 pub(crate) fn torn(
     error: &serde_json::Error,
     data: &str,

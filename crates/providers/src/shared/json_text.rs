@@ -68,8 +68,8 @@ pub(crate) fn push_object_schema(json: &mut String, schema: &Json) {
     }
 }
 
-/// Returns the arguments of a call as text. A malformed call was never run, and most servers parse this text,
-/// so it gets empty arguments.
+/// Returns the arguments of a call as text. The arguments of a malformed call become `{}`, because the call was
+/// never run and most servers parse this text.
 pub(crate) fn arguments_text(call: &ToolCall) -> String {
     if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() }
 }

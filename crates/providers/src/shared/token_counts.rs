@@ -2,11 +2,13 @@
 
 use archon_types::Usage;
 
-/// Returns the usage with every token counted once; `usage.input` counts the whole prompt.
+/// Returns the usage with each token counted once. The argument's `input` counts the whole prompt, as in OpenAI's
+/// protocols, so the cached tokens are subtracted from it.
 ///
-/// Some gateways count in other ways, which their own numbers show. If the total includes the cached tokens
-/// a second time, the prompt tokens do not include them. If the tokens read from and written to the cache
-/// together exceed the prompt, the written tokens are among those read.
+/// Some gateways count differently, which their own numbers show. If the total is the sum of prompt, output and
+/// cached tokens, the prompt does not include the cached tokens, and nothing is subtracted. If the tokens read from
+/// and written to the cache exceed the prompt together, the tokens read include the written ones, which are then
+/// subtracted from them.
 pub(crate) fn with_cache_inside(mut usage: Usage) -> Usage {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     let all = usage.input.saturating_add(usage.output);

@@ -1,5 +1,5 @@
-//! Converts tool names for services, which accept `[A-Za-z0-9_-]{1,64}`. Tool names of this project may have
-//! dots, and a model's names may have any characters.
+//! Converts tool names for services, which accept `[A-Za-z0-9_-]{1,64}`. The name of a tool here may have dots, and
+//! a name that a model invents may have any characters.
 
 use std::borrow::Cow;
 
@@ -31,8 +31,8 @@ pub(crate) fn to_wire(name: &str) -> Cow<'_, str> {
     Cow::Owned(wire)
 }
 
-/// Returns the wire names of a request's tools, in order and all different: a name that another tool has
-/// gets a number.
+/// Returns the wire names of a request's tools, in order. All names are different: if a changed name equals another
+/// one, a number is appended to it.
 pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     let mut names: Vec<Cow<'_, str>> = tools.iter().map(|tool| to_wire(&tool.name)).collect();
     for place in 0..names.len() {

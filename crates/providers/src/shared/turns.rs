@@ -27,8 +27,9 @@ pub(crate) fn push_turn(json: &mut String, begin: &str, parts: &str, role_end: &
     json.push_str(role_end);
 }
 
-/// Puts a mark of the prompt cache into the second-to-last message after `start`, `before` bytes before
-/// the end of its blocks: every later turn reads the text before the mark from the cache.
+/// Inserts a mark of the prompt cache into the second-to-last message of the list that begins at `start`. The place
+/// of the mark is `before` bytes before the end of the message's blocks. Every later turn then reads the text before
+/// the mark from the cache.
 pub(crate) fn mark_second_to_last(json: &mut String, start: usize, mark: &str, before: usize) {
     let messages = &json[start..];
     let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
@@ -50,7 +51,7 @@ pub(crate) fn end_messages(json: &mut String, start: usize) {
 
 /// The field of a request with the instructions.
 pub(crate) struct SystemField {
-    /// The name of the encoding of instructions by `block`; instructions are encoded once for each name.
+    /// The name of the encoding that `block` makes. The instructions keep their encoded text under this name.
     pub(crate) encoding: &'static str,
     pub(crate) begin: &'static str,
     pub(crate) end: &'static str,
@@ -96,8 +97,8 @@ pub(crate) fn text_part(text: &str) -> String {
     part
 }
 
-/// Appends the arguments of a call. Services accept only objects; a call with other arguments was never
-/// run, so they become `{}`.
+/// Appends the arguments of a call. Services accept only objects; other arguments become `{}`, because a call with
+/// such arguments was never run.
 pub(crate) fn push_arguments(json: &mut String, arguments: &Json) {
     match arguments {
         Json::Object(arguments) => push_json(json, arguments),

@@ -6,8 +6,8 @@ use super::{LoopError, ReactAgent};
 use crate::Opening;
 
 impl ReactAgent {
-    /// Works on the task of a call in a child run, which is started once: if it has ended, its outcome is
-    /// returned; if it was cut off, it is resumed.
+    /// Runs the task of a call in a child run. The child run is started once: if it was cut off, it is resumed; if
+    /// it has ended, its outcome is returned.
     pub(super) async fn called(
         &self,
         task: &str,

@@ -58,8 +58,8 @@ pub(super) fn check_answerable(opening: &Opening, history: &History) -> Result<(
     }
 }
 
-/// Returns true if a run whose log has only this first record can never be resumed: the run needs a prompt,
-/// and no caller gives it the prompt again.
+/// Returns true if a run can never be resumed if its log has only this first record: the run needs a prompt, and no
+/// caller gives it the prompt again.
 pub(super) fn needs_its_prompt(first: &RecordBody) -> bool {
     let RecordBody::RunStarted(started) = first else { return false };
     let gets_its_prompt_again =

@@ -9,14 +9,14 @@ use crate::{
 };
 
 impl ReactAgent {
-    /// Writes the first records of the run that `context` names: a fork of `run`. The fork is not started: resume
-    /// it, or continue it with a prompt.
+    /// Writes the first records of the run that `context` names, which is a fork of `run`. The fork is not started:
+    /// resume it, or continue it with a prompt.
     ///
-    /// If [`ForkOptions::agent`] is set, the fork has the configuration of this agent, whatever the id is;
-    /// otherwise it has that of the log. The session and the tenant are those of the run. If a filter rejects the
-    /// message, the fork fails once it is resumed. A fork with a message is interrupted from the start:
-    /// [`resume_unfinished`](archon_types::StartRuns::resume_unfinished) runs it, and until it is resumed its
-    /// session is busy.
+    /// If [`ForkOptions::agent`] is set, the fork has the configuration of this agent, whatever id the option has.
+    /// Otherwise the fork has the configuration in the log of `run`. It has the session and the tenant of `run`. If
+    /// a filter rejects the message of the fork, the fork fails when it is resumed. A fork with a message counts as
+    /// interrupted from the start: [`resume_unfinished`](archon_types::StartRuns::resume_unfinished) resumes it, and
+    /// its session is busy until then.
     ///
     /// A run with a damaged log can be forked at a turn or a record before the damage; calls whose records are
     /// lost may have had effects.
@@ -39,7 +39,7 @@ impl ReactAgent {
         context.tenant.clone_from(&point.forked.tenant);
         let opening = message.map(|message| {
             let mut opening = Opening::new(vec![message.dated(context.clock.now())]);
-            // What the fork leaves may have changed the mode, for instance to plan mode.
+            // The part of the run that the fork leaves out may have changed the mode, for instance to plan mode.
             opening.mode = Some(point.mode).filter(|mode| *mode != point.history.mode);
             opening
         });
@@ -51,7 +51,7 @@ impl ReactAgent {
             None => point.started(&context),
         };
         if opening.is_some() {
-            // Also in a fork of a child run, whose prompt was that of a model, a person says this.
+            // A person wrote this message, even if the fork is of a child run, which got its prompt from a model.
             started.first_trigger = self.options.first_turn;
         }
         let input = self.opened(opening, point.history.in_full(), &context).await;

@@ -29,7 +29,8 @@ pub struct ReactAgentOptions {
     pub model: String,
     /// The system prompt. Default none.
     pub system: Option<String>,
-    /// Texts by the name of a tool, which follow the system prompt of each run that has the tool. Default none.
+    /// Notes for the system prompt, by the name of a tool. Each run that has the tool gets the note after its system
+    /// prompt. Default none.
     pub tool_notes: BTreeMap<String, String>,
     /// The workspace; see [`RunConfig::workspace`](archon_types::RunConfig::workspace).
     pub workspace: Option<String>,
@@ -37,12 +38,13 @@ pub struct ReactAgentOptions {
     /// such as an agent, keeps the tools with which it was made. A tool of a [source](archon_types::ToolSource)
     /// is left out if it is not known when a run begins.
     pub tools: Option<Vec<String>>,
-    /// Names of the deferred tools: requests have no definition of them, so the toolbox needs a tool that
-    /// searches them and the tool [`CALL_TOOL`](archon_types::CALL_TOOL). Without effect if `tools` is set,
-    /// because tools that the run names are never deferred.
+    /// Names of the deferred tools. Requests do not define these tools, so the toolbox needs a tool that searches
+    /// them, and the tool [`CALL_TOOL`](archon_types::CALL_TOOL), which calls them. Without effect if `tools` is
+    /// set, because tools that the run names are never deferred.
     pub deferred_tools: Arc<BTreeSet<String>>,
-    /// Specs of the toolbox's [sources](archon_types::ToolSource), whose tools are deferred too: each has the name
-    /// `PREFIX*`, and annotations that hold for tools that are not known yet. Without effect if `tools` is set.
+    /// Specs for the toolbox's [sources](archon_types::ToolSource), whose tools are deferred too. Each spec has the
+    /// name `PREFIX*` and the annotations for tools of the source that are not known yet. Without effect if `tools`
+    /// is set.
     pub tool_sources: Arc<[ToolSpec]>,
     /// Limits of each run.
     pub limits: ExecutionLimits,

@@ -87,8 +87,8 @@ impl ReactAgent {
     /// ```
     pub fn with_memory(self, memory: Arc<dyn RunMemory>) -> Self { self.driver.memory = Some(memory) }
 
-    /// Sets the source of snapshots of the workspace, with which the effects of runs can be undone. The calls
-    /// of child runs are between the snapshots of their caller.
+    /// Sets the source of snapshots of the workspace, with which the effects of runs can be undone. Child runs take
+    /// no snapshots: those of their caller include the effects of child runs.
     ///
     /// ```
     /// # use archon_react_loop::ReactAgent;

@@ -78,7 +78,7 @@ impl ReactMachine {
         }
     }
 
-    /// Returns the call of an open question.
+    /// Returns the call that an open question is about.
     pub(crate) fn call_of_question(&self, request_id: &str, binding: &str) -> Option<CallId> {
         let asks = |call: &&CallState| call.questions().any(|request| request.is_meant(request_id, binding));
         self.calls().iter().find(asks).map(|call| call.id)
@@ -112,7 +112,7 @@ impl ReactMachine {
         })
     }
 
-    /// Returns the next command when no call can be settled without running.
+    /// Returns the next command when each call has its result, must run, or waits for a person.
     pub(super) fn run_or_wait(&self, calls: &[CallState]) -> Step {
         let mut open = calls.iter().filter(|call| call.result().is_none());
         match (open.all(CallState::is_asked), self.suspended) {

@@ -33,7 +33,7 @@ impl ReactMachine {
         self.is_plan_agreed = false;
     }
 
-    /// Notes that a person agreed to the plan of the model, if this is the result of such a call.
+    /// Notes that a person agreed to the plan of the model, if `result` is that of the call with the plan.
     pub(super) fn note_agreed_plan(&mut self, id: CallId, result: &ToolResult) {
         let is_agreed = result.metadata.get(metadata::APPROVED) == Some(&Json::Bool(true));
         if self.mode == SessionMode::Plan
@@ -53,7 +53,7 @@ impl ReactMachine {
         Some(Step::Append(RecordBody::ModeChanged { mode, source }))
     }
 
-    /// Returns the text that tells the model that plan mode began or ended; `None` if it knows.
+    /// Returns the text that tells the model that plan mode began or ended; `None` if the model knows already.
     pub(super) fn mode_hint(&self) -> Option<&'static str> {
         match (self.mode == SessionMode::Plan, self.has_plan_mode_hint) {
             (true, false) if self.can_finish_plan() => Some(PLAN_MODE),
@@ -63,8 +63,8 @@ impl ReactMachine {
         }
     }
 
-    /// Returns true if the model may call the tool that ends plan mode, which is refused in a run that another run
-    /// called.
+    /// Returns true if the model may call the tool that ends plan mode. In a run that another run called, this tool
+    /// is refused.
     fn can_finish_plan(&self) -> bool {
         self.prompted_by == Speaker::Person && self.config.tool(PLAN_TOOL).is_some()
     }

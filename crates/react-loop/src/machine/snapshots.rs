@@ -1,4 +1,4 @@
-//! Which snapshots of the workspace a run has taken.
+//! The snapshots of the workspace that a run has taken.
 
 use archon_types::{SnapshotPlace, WorkspaceSnapshot};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The snapshots of a run, folded from its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Snapshots {
-    /// The turn and the id of a snapshot before calls, as long as the one after them is missing.
+    /// The turn and the id of the latest snapshot before calls, until the snapshot after these calls is taken.
     pub(crate) open: Option<(u32, String)>,
     /// True if a snapshot could not be taken.
     pub(crate) is_off: bool,
@@ -21,7 +21,8 @@ impl Snapshots {
         };
     }
 
-    /// Ends the work of a process that died. A snapshot after it would also contain what others changed since.
+    /// Forgets the open snapshot of a process that died. A snapshot after the calls would also contain changes that
+    /// others made since.
     pub(super) fn cut_off(&mut self) {
         self.open = None;
     }

@@ -74,8 +74,8 @@ impl ReactMachine {
         open.into_iter().cloned().collect()
     }
 
-    /// Returns the calls without a result or question, of the first batch that has any. Calls that a
-    /// person answered are in the order of the answers.
+    /// Returns the calls that have neither a result nor an open question, of the first batch that has such calls.
+    /// Calls that a person answered are in the order of the answers.
     fn open_calls<'c>(&self, calls: &'c [CallState]) -> Vec<&'c CallState> {
         let size = match self.config.tool_execution {
             ToolExecutionStrategy::Batched { size } => usize::try_from(size.max(1)).unwrap_or(usize::MAX),

@@ -110,7 +110,7 @@ impl Work {
 
 const NO_LOG: &str = "the chosen branch has no complete log, so the session continues without it";
 
-/// Returns the amount reserved for model calls that chose a branch and whose answers were never recorded.
+/// Returns the reserved cost of model calls that should choose a branch and whose answers were never recorded.
 pub(super) fn lost_reservation(records: &[Arc<Record>]) -> u64 {
     let since = records.iter().rev().take_while(|r| !matches!(r.body, RecordBody::ParallelFinished(_)));
     let reserved = since.map(|record| match record.body {

@@ -72,7 +72,8 @@ impl ReactExecutor<'_> {
         Ok(None)
     }
 
-    /// Returns the spec of a tool of a source; `None` if the toolbox lists the tool itself, or has none.
+    /// Returns the spec of a tool that comes from a source. `None` if the toolbox lists the tool itself, or no
+    /// source has the tool.
     fn sourced_spec(&self, specs: &[ToolSpec], name: &str) -> Option<ToolSpec> {
         let is_listed = specs.iter().any(|spec| spec.name == name);
         if is_listed { None } else { self.driver.toolbox.sourced_spec(name) }
@@ -131,9 +132,9 @@ impl ReactExecutor<'_> {
     }
 }
 
-/// Returns the refusal of a call of a deferrable tool whose version differs from the one in the first record of the
-/// run: the model read another definition. That happens after a resume. Other tools are the program's own: runs go
-/// on when the program changes them.
+/// Returns the refusal of a call of a deferrable tool if the version of the tool differs from the one in the first
+/// record of the run, which can happen after a resume: the model read another definition. Tools that are not
+/// deferrable belong to the program, and a run continues with their new definition.
 fn version_refusal(config: &RunConfig, spec: &ToolSpec) -> Option<Box<ToolResult>> {
     // The entry of a source describes tools that were not known when the run began.
     let recorded = config.tool(&spec.name).filter(|tool| tool.name == spec.name)?;

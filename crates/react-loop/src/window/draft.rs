@@ -96,7 +96,8 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Returns the largest stretch of the middle without a pinned message, if it has several messages.
+    /// Returns the largest stretch of messages in the [`middle`](Self::middle) that has no pinned message, if it has
+    /// several messages.
     pub(crate) fn old_turns(&self) -> Option<(Range<u64>, Vec<WindowItem>)> {
         let stretches = stretches(&self.items, self.middle());
         let longest = stretches
@@ -177,7 +178,7 @@ impl<'a> Draft<'a> {
         gone.flat_map(|(_, stretch)| stretch.iter().cloned()).collect()
     }
 
-    /// Replaces each stretch between pinned messages by the result of `change`.
+    /// Replaces each stretch between pinned messages by the result of `change`; `None` removes the stretch.
     fn replace(
         &mut self,
         range: Range<usize>,
@@ -234,8 +235,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Returns the stretches of the messages in `range` that stay and that do not, in order. A message stays if it is
-/// pinned, and also if it is a result of an answer that is pinned.
+/// Splits the messages in `range` into stretches of messages that stay (true) and that do not stay (false), in
+/// order. A message stays if it is pinned, or if it is a result of a pinned answer.
 fn stretches(items: &[WindowItem], range: Range<usize>) -> impl Iterator<Item = (bool, &[WindowItem])> {
     let mut is_of_pinned = false;
     let stays = items.iter().map(|item| {

@@ -76,8 +76,8 @@ impl Entry {
         Self { said, trust: self.trust, pinned, ..Self::new(message, tokens, self.by) }
     }
 
-    /// Returns true if this entry is `other`, an entry of an earlier fold, unchanged: with the same shared
-    /// message, tokens, author and trust level, and pinned under the same name.
+    /// Returns true if this entry equals `other`, an entry of an earlier fold: the same shared message, tokens,
+    /// author, trust level and name of the pin.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.entered(), other.entered())
             && (self.tokens, self.by, self.trust) == (other.tokens, other.by, other.trust)

@@ -314,7 +314,7 @@ impl ContextManager {
         self.enter(Entry::new(message.into(), tokens, by));
     }
 
-    /// Pins the last message, which a run without a prompt of its own answers, if it is a user message.
+    /// Pins the last message if it is a user message. A run without a prompt of its own answers this message.
     pub(crate) fn pin_last(&mut self) {
         let Some(last) = self.state.entries.len().checked_sub(1) else { return };
         let is_prompt = matches!(&*self.state.entries[last].message, Message::User(_));
@@ -329,7 +329,7 @@ impl ContextManager {
         self.push(message, by);
     }
 
-    /// Adds a pinned prompt that the model sees in other words than those of its author.
+    /// Adds a pinned prompt. The model sees `message`; `said` is the message as its author wrote it.
     pub(crate) fn push_prompt_as(&mut self, message: Message, said: Message, by: Speaker) {
         self.state.pins.push(self.state.entries.len());
         let entry = Entry { said: Some(said.into()), ..self.entry(message, by) };
@@ -470,7 +470,7 @@ impl ContextManager {
         items
     }
 
-    /// Returns the messages into which a compaction converts those that it covers.
+    /// Returns the messages that take the place of those that a compaction covers.
     fn covered(&self, compaction: &Compaction) -> Option<Vec<WindowItem>> {
         let state = &self.state;
         items(&state.entries, &state.pins, &compaction.view, compaction.messages, self.counter())

@@ -113,9 +113,9 @@ pub(crate) fn wants_summary_on_request(
     (tokens > u64::from(max_tokens)).then_some((range, items))
 }
 
-/// Returns the view after a compaction that a person asked for, which does not depend on the size of the
-/// window: repeated reads and long results are shortened, and a summary replaces old turns, or one
-/// line that of each.
+/// Returns the view after a compaction that a person asked for. The view does not depend on the size of the window.
+/// Repeated reads and long results are shortened; old turns are replaced by a model's summary or, without one, by
+/// one line each.
 pub(crate) fn on_request(input: CompactionInput<'_>) -> View {
     let mut draft = shortened(input);
     if let Some(summarized) = draft.summarized(input.summary) {

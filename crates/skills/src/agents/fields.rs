@@ -1,4 +1,5 @@
-//! The fields of an agent file, read leniently where a doubt gives the agent nothing more.
+//! Reads the fields of an agent file leniently: an unknown field is only a warning. But if a known field has a value
+//! that cannot be understood, the file is left out, because the agent could otherwise do more than its author meant.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,10 +12,10 @@ use crate::{
 /// The most characters of a name.
 const NAME: usize = 64;
 
-/// The fields of other programs that change nothing of what the agent may do.
+/// Fields for other programs. They have no effect here, and cause no warning.
 const WITHOUT_EFFECT: [&str; 2] = ["color", "version"];
 
-/// The fields and their spellings.
+/// The fields, each with its accepted spellings.
 const FIELDS: [(&str, &[&str]); 7] = [
     ("name", &["name"]),
     ("description", &["description"]),
@@ -36,7 +37,8 @@ pub(super) struct AgentFields {
     pub(super) lines: BTreeMap<&'static str, usize>,
 }
 
-/// Reads the fields. The problems are warnings if there are fields; else the last one is the reason.
+/// Reads the fields, and returns all problems. If the fields are returned, the problems are warnings. If they are
+/// `None`, the last problem is the reason.
 pub(super) fn read(yaml: &str, file: &Path) -> (Option<AgentFields>, Vec<AgentFileProblem>) {
     let mut reader = Reader { file, problems: Vec::new() };
     let fields = reader.fields(yaml);
@@ -127,8 +129,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the tools that the agent keeps, or `None` within for all. A list that is not understood leaves the file
-    /// out, because without it the agent could do more than its author meant.
+    /// Returns the tools that the agent keeps: `Some(None)` for all tools, `None` if the list cannot be understood.
+    /// Then the file is left out, because without the list the agent could do more than its author meant.
     fn tools(&mut self, root: &Node) -> Option<Option<Vec<String>>> {
         let Some(mut names) = self.names(root, "tools")? else { return Some(None) };
         let is_written = !names.is_empty();
@@ -158,7 +160,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the text of a field, if it has one, and its line.
+    /// Returns the line and the text of a field. The text is `None` if the field is absent or empty. Returns `None`
+    /// if the value is not a text: then the file is left out.
     fn text(&mut self, root: &Node, field: &'static str) -> Option<(usize, Option<String>)> {
         let Some((line, value)) = entry(root, field) else { return Some((1, None)) };
         match value.text() {
@@ -167,7 +170,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the names of a field, if it is there: a list, or a text with commas.
+    /// Returns the names in a field, which is a list or a text with commas; `Some(None)` if the field is absent.
+    /// Returns `None` if the value cannot be understood: then the file is left out.
     fn names(&mut self, root: &Node, field: &'static str) -> Option<Option<Vec<String>>> {
         let Some((line, value)) = entry(root, field) else { return Some(None) };
         let texts: Option<Vec<&str>> = match &value.value {
@@ -208,7 +212,8 @@ fn is_of_agents(name: &str) -> bool {
     matches!(name.split('(').next(), Some("Agent" | "Task"))
 }
 
-/// Returns true for a rule about some calls of a tool, such as `Bash(git:*)`, and for several names.
+/// Returns true if the text is not the name of one tool: a rule about some calls of a tool, such as `Bash(git:*)`, or
+/// several names.
 fn is_pattern(name: &str) -> bool {
     !is_of_agents(name) && name.contains(|c: char| c == '(' || c == ')' || c.is_whitespace())
 }

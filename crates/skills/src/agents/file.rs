@@ -8,7 +8,7 @@ use std::{
 use super::{AgentFileProblem, fields, tool_names};
 use crate::{SkillLevel, SkillSet, skill_file};
 
-/// An agent that a file describes: Markdown with YAML.
+/// An agent that is described by a Markdown file with YAML at its beginning.
 ///
 /// ```
 /// use archon_skills::AgentFile;
@@ -26,11 +26,12 @@ pub struct AgentFile {
     pub name: String,
     /// The purpose of the agent and when to call it, for models that may call it.
     pub description: String,
-    /// The names of the tools that the agent keeps, as they are written; `None` for all tools of the main agent.
+    /// The names of the tools that the agent keeps, as the file writes them; `None` if it keeps all tools of the main
+    /// agent.
     pub tools: Option<Vec<String>>,
-    /// The names of the tools that the agent does not get, as they are written.
+    /// The names of the tools that the agent does not get, as the file writes them.
     pub denied_tools: Vec<String>,
-    /// The model; `None` for that of the main agent (`inherit`).
+    /// The model; `None` for the model of the main agent (`inherit` in the file).
     pub model: Option<String>,
     /// The names of the skills whose instructions the agent reads.
     pub skills: Vec<String>,
@@ -38,19 +39,19 @@ pub struct AgentFile {
     pub max_turns: Option<u32>,
     /// The instructions: the Markdown after the frontmatter, without white space around it.
     pub instructions: String,
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
     /// The SHA-256 of the file in hexadecimal digits.
     pub digest: String,
-    /// The lines of the fields.
+    /// The line of each field, by the name of the field.
     pub(super) lines: BTreeMap<&'static str, usize>,
 }
 
 impl AgentFile {
-    /// Reads the content of a file: the agent, and the warnings about fields that were left out or corrected.
+    /// Parses the content of a file. Returns the agent, and warnings about fields that were ignored or corrected.
     ///
     /// # Errors
-    /// The problems, the last of which is the reason why the file describes no agent.
+    /// The file does not describe an agent: the last problem is the reason.
     pub fn parse(
         file: impl AsRef<Path>,
         content: &[u8],
@@ -84,7 +85,8 @@ impl AgentFile {
         Ok((agent, problems))
     }
 
-    /// Returns true if the agent keeps this tool of the main agent. Names of other programs' tools mean ours.
+    /// Returns true if the agent keeps this tool of the main agent. The file may use names of other programs: `Read`
+    /// means `read_file`.
     pub fn has_tool(&self, tool: &str) -> bool {
         let is_kept = self
             .tools
@@ -93,7 +95,8 @@ impl AgentFile {
         is_kept && !self.denied_tools.iter().any(|written| tool_names::denies(written, tool))
     }
 
-    /// Returns the problem that the field `tools` has names which mean none of these tools; `None` if each means one.
+    /// Returns a problem if the field `tools` has names that match none of the `known` tools; `None` if each name
+    /// matches one.
     pub fn unknown_tools<'t>(&self, known: impl IntoIterator<Item = &'t str>) -> Option<AgentFileProblem> {
         let known: Vec<&str> = known.into_iter().collect();
         let is_unknown = |written: &&String| !known.iter().any(|tool| tool_names::means(written, tool));
@@ -107,8 +110,8 @@ impl AgentFile {
         })
     }
 
-    /// Returns the system prompt: the instructions, and after them those of the skills that the file names. The limits of
-    /// these skills are not in force.
+    /// Returns the system prompt: the instructions of the agent, then the instructions of each skill that the file
+    /// names. The limits of these skills do not apply.
     ///
     /// # Errors
     /// A skill is not in the set, or cannot be read.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::{AgentFileProblem, AgentFiles};
 
-/// The folders of agent files below a home folder and below a project, the weakest first.
+/// The folders with agent files, relative to a home folder or a project. Later folders override earlier ones.
 const FOLDERS: [&str; 2] = [".claude/agents", ".archon/agents"];
 
 /// The places of agent files: `.archon/agents` and `.claude/agents` in a person's home folder and in a project.
 ///
-/// The files of a project override those of the person. At each of the two, `.archon` overrides `.claude`.
+/// Files of the project override files of the person. In both, `.archon` overrides `.claude`.
 ///
 /// ```
 /// use archon_skills::AgentFilePlaces;
@@ -40,9 +40,9 @@ impl AgentFilePlaces {
 }
 
 impl AgentFiles {
-    /// Loads the agent files of the places. A project's file is loaded only if `is_trusted` returns true for its path,
-    /// which is absolute and without symbolic links, and its [`digest`](crate::AgentFile::digest); the others are in
-    /// [`untrusted`](Self::untrusted).
+    /// Loads the agent files of the places. A project's file is loaded only if `is_trusted` returns true for its path
+    /// and its [`digest`](crate::AgentFile::digest). The path is absolute and without symbolic links. The other files
+    /// of the project are in [`untrusted`](Self::untrusted).
     pub fn discover(places: &AgentFilePlaces, is_trusted: &dyn Fn(&Path, &str) -> bool) -> Self {
         let mut files = Self::new();
         let home = places.user.as_deref().and_then(|home| home.canonicalize().ok());
@@ -62,7 +62,7 @@ impl AgentFiles {
     }
 }
 
-/// Loads the files of a project's folder, which a person has not trusted yet.
+/// Loads all files in a folder of the project, trusted or not.
 fn of_project(root: &Path, folder: &str) -> AgentFiles {
     let dir = root.join(folder);
     let Ok(real) = dir.canonicalize() else { return AgentFiles::new() };

@@ -19,7 +19,7 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentFileProblem {
-    /// The file, or the folder if no file is to blame.
+    /// The file, or the folder if the problem is not in a single file.
     pub file: PathBuf,
     /// The line in the file, from 1; 1 also for a problem of the whole file.
     pub line: usize,

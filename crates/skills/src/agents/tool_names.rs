@@ -1,7 +1,8 @@
-//! The names of tools in an agent file: ours, those of other programs, and those of all tools of an MCP server.
+//! Matches the names of tools in an agent file with our tools. A file may write our names, names of other programs,
+//! and patterns for all tools of an MCP server.
 
-/// Our tools, and the names of tools of other programs that do the same work. The names for commands stand for all tools
-/// that run commands.
+/// Our tools, each with the names of other programs' tools that do the same. `Bash` stands for all tools that run
+/// commands.
 const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("bash", &["Bash"]),
     ("bash_readonly", &["Bash"]),
@@ -22,11 +23,11 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("activate_skill", &["Skill"]),
 ];
 
-/// The tools that run commands besides `bash`. A file that denies `bash` means them, too.
+/// The tools besides `bash` that run commands. A file that denies `bash` denies them, too.
 const BESIDES_BASH: [&str; 2] = ["start_command", "send_input"];
 
-/// Returns true if the name in a file means this tool. A tool `SERVER__*`, which stands for tools that are not known yet,
-/// is meant only by a name that means all of them.
+/// Returns true if the name `written` in a file means this tool. The tool `SERVER__*` stands for all tools of a
+/// server whose tools are not known yet; only a name for all tools of the server means it.
 pub(super) fn means(written: &str, tool: &str) -> bool {
     if written == tool {
         return true;
@@ -38,7 +39,8 @@ pub(super) fn means(written: &str, tool: &str) -> bool {
     others.contains(&written) || written.strip_prefix("mcp__") == Some(tool)
 }
 
-/// Returns true if a file that denies the name denies this tool. A tool `SERVER__*` is denied with each tool of its server.
+/// Returns true if a file that denies the name `written` denies this tool. To deny `SERVER__*`, it is enough to deny
+/// one tool of the server.
 pub(super) fn denies(written: &str, tool: &str) -> bool {
     let is_of_source = |prefix: &str| written.strip_prefix("mcp__").unwrap_or(written).starts_with(prefix);
     means(written, tool)
@@ -46,7 +48,8 @@ pub(super) fn denies(written: &str, tool: &str) -> bool {
         || tool.strip_suffix('*').is_some_and(is_of_source)
 }
 
-/// Returns the beginning of the names that are meant: for `github__*`, `mcp__github__*` and `mcp__github`.
+/// Returns the prefix of the tool names that a pattern means: `github__` for `github__*`, `mcp__github__*` and
+/// `mcp__github`. Returns `None` for the name of a single tool.
 fn pattern_of(written: &str) -> Option<String> {
     let of_server = written.strip_prefix("mcp__");
     match written.strip_suffix('*') {

@@ -23,9 +23,9 @@ use crate::{
     records::{self, problem},
 };
 
-/// The maximum number of bytes of a log that is read whole, which also finds damage in its middle. Of a
-/// longer log, only this many bytes of the end are read; if the last record is longer, the log is read
-/// whole.
+/// The maximum size in bytes of a log that is read whole, so that damage anywhere in the log is found. Of a
+/// longer log, only the first records and this many bytes of the end are read. If the last record does not fit
+/// into these bytes, the whole log is read.
 const BLOCK: u64 = 16 * 1024;
 
 /// Lists the heads of the runs that the filter admits, last written first. `runs` is the directory of the

@@ -23,7 +23,7 @@ use crate::{
     skipped::Skipped,
 };
 
-/// The maximum number of attempts to create the directory of an inbox that a reader removes again.
+/// The maximum number of attempts to create a file in an inbox while readers keep removing the directory.
 const PATIENCE: u32 = 100;
 
 impl Inbox for JsonlJournal {

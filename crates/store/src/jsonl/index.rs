@@ -12,10 +12,11 @@
 //! rewritten without the older notes, so that it grows with the number of runs and not with their records.
 //! Only the holder of the lock on `recent` writes files.
 //!
-//! The index only gives the runs to look at: the facts about a run come from its log. So an entry for a
-//! deleted run, or for a run whose state has changed, does no harm, but a missing entry would. Therefore an
-//! entry is written before its record, but the entry that a run is suspended or has ended after it. A log
-//! that was put into the directory by hand is found when all runs are listed; then the index is built again.
+//! The index only says which logs to read; the facts about a run come from its log. So an entry for a deleted
+//! run, or for a run whose state has changed, does no harm, but a missing entry would. Therefore an entry is
+//! written before the record that it describes. Only a note that a run is suspended or has ended is written
+//! after the record. A log that was put into the directory by hand is found when all runs are listed; then the
+//! index is built again.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -61,7 +62,7 @@ impl Index {
         Self { runs: runs.to_owned(), dir: runs.with_file_name("index") }
     }
 
-    /// Syncs the notes of a session.
+    /// Syncs the index file of a session and its directory.
     pub(super) fn sync(&self, session: &SessionId) -> Result<(), JournalError> {
         let path = self.session(session);
         open(&path, false).and_then(|file| file.sync_data()).map_err(storage("sync", &path))?;
@@ -117,8 +118,8 @@ impl Index {
         Ok(runs)
     }
 
-    /// Returns the notes of a session, or of all sessions, newest first. Each note comes with the latest time
-    /// of this note and all older ones. With a tenant, notes of other tenants are skipped.
+    /// Returns the notes of a session, or of all sessions, newest first. Each item is a note, and the latest
+    /// time in this note and all older notes. With a tenant, notes of other tenants are skipped.
     pub(super) fn notes(
         &self,
         session: Option<&SessionId>,

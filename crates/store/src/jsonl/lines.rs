@@ -1,6 +1,6 @@
-//! Finds the lines of a page of a log. Each line has the number of its record, so a line is found by bisection, and the
-//! lines before the page are not read. Nothing is stored between two pages, so a log may grow, lose its end or be
-//! replaced meanwhile.
+//! Finds the lines of a page of a log. Each line contains the number of its record, so the first line of the
+//! page is found by bisection, without reading all lines before it. Nothing is stored between two pages, so a
+//! log may grow, lose its end or be replaced meanwhile.
 
 use std::{
     collections::VecDeque,
@@ -13,10 +13,12 @@ use crate::{files::open_file, line};
 /// The first line of a log, and other lines with their numbers, all without the newline.
 pub(super) type Lines = (Vec<u8>, VecDeque<(u64, Vec<u8>)>);
 
-/// The number of bytes in which a line is searched by reading all of them, since a step of the bisection reads as many.
+/// The size in bytes of a range in which the bisection stops and all lines are read instead. Each step of the
+/// bisection reads about as many bytes.
 const BLOCK: u64 = 8 * 1024;
 
-/// Reads the first line of a log and the last `most` lines, or the last `most` before the line `before`.
+/// Reads the first line of a log and its last `most` lines; with `before`, the last `most` lines before the
+/// line with that number.
 pub(super) fn lines_before(log: &Path, before: Option<u64>, most: usize) -> io::Result<Lines> {
     let mut reader = BufReader::new(open_file(log)?);
     match bisected(&mut reader, before, most)? {
@@ -25,8 +27,8 @@ pub(super) fn lines_before(log: &Path, before: Option<u64>, most: usize) -> io::
     }
 }
 
-/// Finds the lines by their numbers. Returns `None` if a line that it meets is damaged or without a number: then the
-/// caller counts the lines.
+/// Finds the lines by their numbers. Returns `None` if a line on the way is damaged or has no number: then the
+/// caller has to count the lines.
 fn bisected(log: &mut (impl BufRead + Seek), before: Option<u64>, most: usize) -> io::Result<Option<Lines>> {
     log.seek(SeekFrom::Start(0))?;
     let Some(first) = next_line(log)?.filter(|first| line::number(first) == Some(0)) else { return Ok(None) };
@@ -45,8 +47,8 @@ fn bisected(log: &mut (impl BufRead + Seek), before: Option<u64>, most: usize) -
     Ok(Some((first, lines)))
 }
 
-/// Returns the offset and the number of a line that begins at the line `wanted` or less than a [`BLOCK`] and a line
-/// before it. `length` is the length of all whole lines.
+/// Returns the offset and the number of the line `wanted`, or of a line at most about one [`BLOCK`] and one
+/// line before it. `length` is the length of all whole lines.
 fn line_near(log: &mut (impl BufRead + Seek), wanted: u64, length: u64) -> io::Result<Option<(u64, u64)>> {
     let (mut low, mut number, mut high) = (0, 0, length);
     while high - low > BLOCK {
@@ -90,7 +92,8 @@ fn last_line(log: &mut (impl BufRead + Seek)) -> io::Result<Option<(u64, u64)>> 
     }
 }
 
-/// Counts the lines from the beginning. No other line stays in memory, and nothing behind the last one is read.
+/// Finds the lines by counting from the beginning of the log. Keeps only the first line and the last `most`
+/// lines in memory, and reads nothing after the last of them.
 fn scanned(log: &mut (impl BufRead + Seek), before: Option<u64>, most: usize) -> io::Result<Lines> {
     log.seek(SeekFrom::Start(0))?;
     let (mut first, mut lines) = Lines::default();

@@ -1,13 +1,14 @@
 //! Reads a log, and distinguishes a torn end (expected after a crash) from damage (not expected).
 //!
-//! A last line is torn when its newline is missing. The append that wrote it never returned, so nothing
-//! acted on the record, and the line is dropped. But if the system was started anew since, and the line may be
-//! the start of a tool call with an effect, it counts as damage: the medium may have lost the end of the line
-//! after a sync, and without the line the effect could happen twice. A line with its newline was written completely: if it cannot be read,
-//! it is damaged. A fork of the run can continue from the undamaged records.
+//! A last line is torn when its newline is missing. The append that wrote it never returned, so nothing acted
+//! on the record, and the line is dropped. But if the system was rebooted since, and the line may be the start
+//! of a tool call with an effect, the line counts as damage: the medium may have lost the end of a synced line,
+//! and without the line the effect could happen twice. A line with its newline was written completely: if it
+//! cannot be read, it is damaged. A fork of the run can continue from the undamaged records.
 //!
-//! Complete lines that are lost from the end leave no trace in the log; the [lock](crate::lock) file of a
-//! killed writer has the length that the log must have, and the start of the system in which it worked.
+//! If complete lines are lost from the end, the log itself does not show it. So the [lock](crate::lock) file
+//! that a killed writer leaves has the minimum length of the log, and the id of the system's boot in which the
+//! writer ran.
 
 use std::sync::Arc;
 
@@ -41,8 +42,8 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
     existing(salvaged, &files.run)
 }
 
-/// Reads the last records of a log, or the last ones before the record `before`. Damage of other records is not seen, and
-/// neither is a torn or a missing end.
+/// Reads the last `most` records of a log; with `before`, the last ones before the record with that number.
+/// Damage of other records is not detected, nor is a torn or missing end.
 pub(super) fn read_before(
     files: &RunFiles,
     before: Option<u64>,
@@ -70,9 +71,10 @@ pub(super) fn read_before(
 
 const CUT: &str = "the record is cut off, and may be the start of a tool call that had its effect";
 
-/// Parses the bytes of a log. A line without its newline that begins at `written` or behind it was being written when
-/// its writer was killed. Returns an error if another version of Archon wrote the log, since the meaning
-/// of its records is then unknown.
+/// Parses the bytes of a log. `written` is the synced length that a writer noted, if that writer was killed
+/// since the last boot of the system; otherwise `None`. A last line without its newline that begins at or after
+/// `written` was being written when the writer was killed, so it is torn and not damaged. Returns an error if
+/// another version of Archon wrote the log, since the meaning of its records is then unknown.
 fn parse(
     run: &RunId,
     mut bytes: Vec<u8>,

@@ -9,8 +9,8 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::memories::words_of;
 
-/// The maximum number of bytes of words that are indexed of one text, with a margin: PostgreSQL refuses 1
-/// MiB.
+/// The maximum total size in bytes of the indexed words of one text. It is somewhat below 1 MiB, which
+/// PostgreSQL refuses.
 const ROOM: usize = 1_000_000;
 
 /// Returns the text for `to_tsvector`: each distinct word once, as in a question. Words beyond the size

@@ -15,15 +15,16 @@ use crate::{
     rules::unknown,
 };
 
-/// The number of low bits of a place (the key of a record's row) that contain the record's number; the bits
-/// above contain the run's number.
+/// The number of low bits of a place that contain the record's number; the bits above contain the run's id in
+/// the database. A place is the key of a record's row.
 const BITS: u32 = 32;
 
 pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, JournalError> {
     database.read(|connection| existing(StoredRun::require(connection, database, run)?.records()?, run))
 }
 
-/// Reads the last records of a run, or the last ones before the record `before`. Damage of other records is not seen.
+/// Reads the last `most` records of a run; with `before`, the last ones before the record with that number.
+/// Damage of other records is not detected.
 pub(super) fn read_before(
     database: &Database,
     run: &RunId,
@@ -45,7 +46,7 @@ pub(super) struct StoredRun<'a> {
     pub(super) connection: &'a Connection,
     pub(super) database: &'a Database,
     pub(super) run: &'a RunId,
-    /// The run's number in this database.
+    /// The run's integer id in this database.
     pub(super) id: i64,
 }
 

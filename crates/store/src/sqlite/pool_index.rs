@@ -1,8 +1,8 @@
 //! The index of suspended runs in a SQLite database of its own.
 //!
-//! The index only gives the runs to look at; the logs are the truth. A database that was lost, or that lacks
-//! the newest changes after a power cut, is rebuilt from the logs (`AgentPool::restore`). So changes are not
-//! synced, and a row that cannot be read is skipped.
+//! The index only says which logs to read; the logs are the truth. If the database is lost, or lacks the newest
+//! changes after a power cut, `AgentPool::restore` rebuilds it from the logs. So changes are not synced, and a
+//! row that cannot be read is skipped.
 
 use std::{
     io,

@@ -61,7 +61,7 @@ struct SqliteLog {
 }
 
 struct End {
-    /// The run's number in the database; `None` before the first append.
+    /// The run's integer id in the database; `None` before the first append.
     id: Option<i64>,
     next: u64,
     notes: Notes,

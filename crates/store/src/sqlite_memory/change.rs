@@ -124,7 +124,8 @@ impl Work<'_> {
         statement.query_row([collection.as_str(), id], |row| row.get(0)).optional()
     }
 
-    /// Returns the numbers of a collection and of all collections that contain it, as a text.
+    /// Returns the database ids of a collection and of all collections that contain it, as a text with a space
+    /// after each id. Collections that have no id yet get one.
     fn owners(&self, collection: &Collection) -> rusqlite::Result<String> {
         let name = collection.as_str();
         let ends = name.match_indices(':').map(|(end, _)| end).chain([name.len()]);

@@ -1,5 +1,5 @@
-//! Detects the owner of a database in which a change was interrupted, without rolling the change back, which
-//! only the owner's program should do.
+//! Finds out which program a database belongs to if a change in it was interrupted. The change is not rolled
+//! back, since only the owner's program should do that.
 //!
 //! A read-only SQLite connection cannot read such a database. The information is in the headers of two
 //! files: the database (<https://www.sqlite.org/fileformat2.html>, 1.3) and the rollback journal (3).

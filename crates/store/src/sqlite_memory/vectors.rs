@@ -21,8 +21,9 @@ impl Scan {
         self.indexes.get(embedder)
     }
 
-    /// Reads the changes that the connection's transaction sees. A copy that is newer than the transaction
-    /// is kept: rows that the transaction does not see are not found when they are fetched.
+    /// Reads the changes that the connection's transaction sees. If the copy is newer than the transaction, the
+    /// copy is kept: a vector that the transaction does not see gives no hit, because its row is not found when
+    /// it is fetched.
     pub(super) fn follow(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let epoch = connection.query_row("SELECT epoch FROM epochs", [], |row| row.get(0))?;
         if epoch != self.epoch {
@@ -66,8 +67,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Removes the vectors in the list of removals. If a vector was written again later,
-    /// [`follow`](Self::follow) adds it again: a row that is replaced gets a new stamp.
+    /// Removes the vectors in the list of removals. If a removed vector was written again later,
+    /// [`follow`](Self::follow) adds it again, because each written row gets a new, higher `stamp`.
     fn forget(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "SELECT stamp, position, collection, embedder FROM removed WHERE stamp > ?1 ORDER BY stamp";
         let mut statement = connection.prepare_cached(sql)?;

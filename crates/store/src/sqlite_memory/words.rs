@@ -24,7 +24,7 @@ const SCORED: i64 = 24_000;
 /// some tenths of a second.
 const LOOKED_AT: i64 = 240_000;
 
-/// Returns the number of a collection, if it has or had entries.
+/// Returns the database id of a collection; `None` if it never had entries.
 pub(super) fn number_of(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT number FROM collections WHERE name = ?1")?;
     statement.query_row([name], |row| row.get(0)).optional()
@@ -141,8 +141,8 @@ impl Words<'_> {
         Ok(count)
     }
 
-    /// Drops all counts when the number of entries has grown by a fifth since they were made, since counts
-    /// need not be exact; also when there are more than 20,000 counts.
+    /// Drops all counts if the number of entries has grown by more than a fifth since they were made, or if
+    /// there are more than 20,000 counts. Until then the counts are used, since they need not be exact.
     fn forget_old_counts(&self, newest: i64) {
         let mut known = lock(self.frequencies);
         if newest > known.newest.saturating_add(known.newest / 5) || known.counts.len() > 20_000 {

@@ -12,15 +12,16 @@ use crate::{
 const BEAT_MS: u64 = 500;
 
 impl Cells {
-    /// Returns the next time at which the row that counts the agents changes although no record comes: twice a second
-    /// while several agents work; otherwise `None`. Draw a frame then, with [`Page::at`].
+    /// Returns the next time at which the row that counts the working agents changes without a new record. Draw a
+    /// frame at that time, with [`Page::at`]. The row changes twice a second while several agents work; otherwise the
+    /// result is `None`.
     pub fn next_beat(&self, now: Timestamp) -> Option<Timestamp> {
         let (_, since) = self.agents()?;
         let beats = now.millis_since(since) / BEAT_MS + 1;
         Some(Timestamp::from_millis(since.as_millis() + beats * BEAT_MS))
     }
 
-    /// Returns the row; `None` unless several agents work.
+    /// Returns the row that counts the working agents; `None` unless several agents work.
     pub(crate) fn agents_row(&self, page: &Page) -> Option<Row> {
         let (count, since) = self.agents()?;
         let took = page.now.map(|now| seconds(now.millis_since(since) / BEAT_MS * BEAT_MS));
@@ -28,8 +29,8 @@ impl Cells {
         Some(Row::of(text, Look::Dim, page).cut(page.width))
     }
 
-    /// Returns the number of agents that work, and the time since which the first of them does; `None` unless there are
-    /// several.
+    /// Returns the number of working agents, and the time at which the first of them began; `None` unless several
+    /// agents work.
     fn agents(&self) -> Option<(usize, Timestamp)> {
         let since = |cell: &Cell| match &cell.kind {
             CellKind::Call(call) if call.is_delegation => match call.state {

@@ -4,7 +4,7 @@ use archon_types::{AssistantMessage, CommandId, Content};
 
 use crate::{markdown, row::Row, theme::Page};
 
-/// An answer of a model, whole or as much of it as has streamed.
+/// An answer of a model: the complete answer, or the part that has streamed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnswerCell {
@@ -23,19 +23,19 @@ impl AnswerCell {
         Self { text: String::new(), command, attempt: 0, streamed: Some(0), is_interrupted: false }
     }
 
-    /// Creates a whole text that no model call gave.
+    /// Creates a complete answer from a text that did not come from a model call.
     pub(crate) fn of(text: &str) -> Self {
         let text = text.trim_start_matches(is_line_end).to_owned();
         Self { text, ..Self::new(CommandId(0)) }
     }
 
-    /// Begins an attempt. The text of an earlier attempt is void.
+    /// Begins an attempt of the model call, and removes the text of the earlier attempt.
     pub(crate) fn begin(&mut self, attempt: u32) {
         *self = Self { attempt, ..Self::new(self.command) };
     }
 
-    /// Appends a piece of the text that begins at the byte `offset`. A piece that is known already changes
-    /// nothing; if a piece is missing, the rest is known only when the answer is whole.
+    /// Appends a streamed piece of the text, which begins at the byte `offset`. A piece that the text already has
+    /// changes nothing. After a missing piece, all later pieces are ignored until `finish` sets the complete text.
     pub(crate) fn stream(&mut self, attempt: u32, offset: u64, piece: &str) {
         if attempt < self.attempt {
             return;

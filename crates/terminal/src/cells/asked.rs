@@ -8,7 +8,8 @@ use crate::{
     wrap,
 };
 
-/// A question to a person. While it is open, the program shows it with its keys; the cell is what stays.
+/// A question to a person. While the question is open, the program shows it with the keys that answer it; afterwards,
+/// this cell shows the question and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AskedCell {
@@ -16,8 +17,8 @@ pub struct AskedCell {
     pub call: CallId,
     /// The question.
     pub request: ApprovalRequest,
-    /// The answer; `None` while the question is open, and of a closed question without an answer in this run's log,
-    /// such as one of a child run. It leaves no row.
+    /// The answer; `None` while the question is open, and also if a closed question has no answer in this run's log,
+    /// such as a question of a child run. A cell without an answer has no rows.
     pub answer: Option<Answer>,
 }
 

@@ -24,7 +24,7 @@ pub struct CallCell {
     pub call: CallId,
     /// The name of the tool.
     pub name: String,
-    /// The argument that says the most, as one line.
+    /// The argument that tells most about the call, such as the command or the path, as one line.
     pub argument: String,
     /// The present state of the call.
     pub state: CallProgress,
@@ -32,15 +32,15 @@ pub struct CallCell {
     pub output: Vec<String>,
     /// The number of lines of the output that are not shown.
     pub omitted: usize,
-    /// The whole output, if `output` is a part of it and it is kept.
+    /// The whole output; `None` if `output` already is the whole output, or if the whole output was dropped.
     pub(super) whole: Option<String>,
-    /// True if `output` is the difference of a file.
+    /// True if `output` is the diff of a file.
     pub is_diff: bool,
     /// True if the call gives a task to another agent.
     pub is_delegation: bool,
-    /// The calls of child runs, as far as they were seen live.
+    /// The calls of the child runs of this call; empty once this call has ended.
     pub(super) children: ChildCalls,
-    /// The list that a call of `update_plan` carries.
+    /// The step list in the arguments of a call of `update_plan`.
     pub(super) plan: Option<PlanCell>,
 }
 
@@ -50,7 +50,7 @@ pub struct CallCell {
 pub enum CallProgress {
     /// The call has not begun.
     Waiting,
-    /// The call runs since this time.
+    /// The call has been running since this time.
     Running(Timestamp),
     /// The call ended.
     Done {
@@ -61,7 +61,7 @@ pub enum CallProgress {
     },
 }
 
-/// The maximum number of shown lines of an output, and of a difference.
+/// The maximum number of lines of an output that are shown; [`DIFF_LINES`] is the maximum for a diff.
 const LINES: usize = 5;
 const DIFF_LINES: usize = 20;
 
@@ -130,7 +130,7 @@ impl CallCell {
         matches!(self.state, CallProgress::Running(_))
     }
 
-    /// Lets a call wait, because no process works on its run.
+    /// Shows a running call as waiting, because no process works on its run.
     pub(crate) fn rest(&mut self) {
         if self.is_running() {
             self.state = CallProgress::Waiting;
@@ -161,7 +161,7 @@ impl CallCell {
         self.is_diff = false;
     }
 
-    /// Returns the output, whole if it is kept.
+    /// Returns the whole output if it is kept, otherwise the shown part.
     pub(crate) fn output_text(&self) -> Cow<'_, str> {
         match &self.whole {
             Some(whole) => Cow::Borrowed(whole),
@@ -233,12 +233,12 @@ const INDENT: &str = "  ";
 /// The columns of a sign and the space behind it.
 const SIGN_COLUMNS: usize = 2;
 
-/// Returns the text behind a delegation about its duration.
+/// Formats the duration of a delegation, in brackets and in seconds.
 pub(super) fn seconds(ms: u64) -> String {
     format!(" ({}.{}s)", ms / 1_000, ms % 1_000 / 100)
 }
 
-/// Returns the text of a duration.
+/// Formats a duration in milliseconds.
 fn duration(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),

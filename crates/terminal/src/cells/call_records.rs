@@ -55,7 +55,8 @@ impl Cells {
         self.count_in_batch(run, is_diff);
     }
 
-    /// Ends a batch of calls with the number of differences, after its last call.
+    /// Counts a call of the batch as ended. After the last call, adds a note with the number of diffs, if there are
+    /// any.
     fn count_in_batch(&mut self, run: &RunId, is_diff: bool) {
         let Some(batch) = &mut self.run(run).batch else { return };
         batch.open = batch.open.saturating_sub(1);
@@ -82,8 +83,8 @@ impl Cells {
         self.run(run).questions.push((call, id));
     }
 
-    /// Closes the questions about a call: with their answer, or because the call goes on without one, as after an
-    /// answer to a child run.
+    /// Closes the questions about a call. `answer` is `None` if the call goes on without an answer in its run's log,
+    /// for instance because a person answered the child run.
     fn close_questions(&mut self, run: &RunId, call: CallId, answer: Option<&Answer>) {
         let questions = std::mem::take(&mut self.run(run).questions);
         let (about, others) = questions.into_iter().partition(|(known, _)| *known == call);

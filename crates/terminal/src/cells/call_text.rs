@@ -2,7 +2,7 @@
 
 use archon_types::{Json, ToolCall, one_line};
 
-/// The maximum number of characters of a line of an output that are kept, and of the argument.
+/// The maximum number of characters of a tool's name, of an argument, and of a kept line of an output.
 pub(super) const CHARACTERS: usize = 400;
 
 /// Returns the name of the tool that a call is for, as one line.
@@ -10,7 +10,7 @@ pub(super) fn name_of(call: &ToolCall) -> String {
     one_line(&call.target().name, CHARACTERS)
 }
 
-/// Returns the argument of a call that says the most, as one line.
+/// Returns the argument that tells most about a call, as one line; for malformed arguments, their text.
 pub(super) fn argument_of(call: &ToolCall) -> String {
     let call = call.target();
     match &call.malformed {
@@ -22,7 +22,8 @@ pub(super) fn argument_of(call: &ToolCall) -> String {
 /// Names of arguments that say what a call is about; models send arguments in any order.
 const TELLING: [&str; 8] = ["command", "path", "file", "pattern", "query", "url", "task", "name"];
 
-/// Returns the argument that says the most: one with a telling name, or the first that is a text, or all.
+/// Returns the first argument with a name in [`TELLING`] that is a text; without one, the first argument that is a
+/// text; otherwise all arguments as JSON.
 fn argument(arguments: &Json) -> String {
     let Some(named) = arguments.as_object() else { return arguments.to_string() };
     let telling = TELLING.iter().filter_map(|name| named.get(*name)).find_map(Json::as_str);

@@ -1,4 +1,4 @@
-//! The calls of a child run, as nested lines below the call that started it while it works.
+//! The calls of a child run, shown as indented lines below the call that started the child run, until that call ends.
 
 use archon_types::{CallId, Record, RecordBody, RunId, ToolCall, ToolResult};
 
@@ -64,7 +64,7 @@ impl ChildCalls {
         }
     }
 
-    /// Returns a row for each of the newest calls, and one for the number of those before.
+    /// Returns a row for each of the newest calls; if there are older calls, a row before them has their number.
     pub(super) fn rows(&self, page: &Page) -> Vec<Row> {
         let hidden = self.0.len().saturating_sub(LINES);
         let dim = page.theme.style(Look::Dim);
@@ -92,7 +92,7 @@ impl ChildCalls {
     }
 }
 
-/// The records of child runs, which are shown below the call that started the run.
+/// The fold over the records of child runs.
 impl Cells {
     /// Remembers that a call of a run gives its task to a child run.
     pub(super) fn mark_delegation(&mut self, run: &RunId, call: CallId, child: &RunId) {
@@ -101,7 +101,7 @@ impl Cells {
         self.change_call(id, |cell| cell.is_delegation = true);
     }
 
-    /// Finds the cell below which the calls of a child run are shown: that of the uppermost caller.
+    /// Records the cell below which the calls of a child run are shown: the cell of the call in the run at the top.
     pub(super) fn child_started(&mut self, child: &RunId, caller: &RunId, call: CallId) {
         let cell = match self.children.get(caller) {
             Some(cell) => *cell,

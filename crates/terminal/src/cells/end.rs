@@ -1,4 +1,4 @@
-//! The end of a run, if there is something to say about it.
+//! The cell for the end of a run. A run that ends as usual, with a complete answer, has no such cell.
 
 use archon_types::{Outcome, OutcomeStatus, one_line};
 
@@ -9,7 +9,8 @@ use crate::{
     wrap,
 };
 
-/// The end of a run that failed, was stopped, reached a limit, or whose answer is not whole.
+/// The end of a run that failed, was cancelled or reached a limit, or whose answer is empty, cut off, a refusal, or
+/// not shown before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndCell {
@@ -17,7 +18,7 @@ pub struct EndCell {
     pub text: String,
     /// The meaning of the text.
     pub look: Look,
-    /// The run's answer, if no answer before has it: for instance the result of a plan.
+    /// The run's answer if no earlier cell shows it, such as the result of a plan; otherwise `None`.
     pub answer: Option<String>,
 }
 
@@ -25,7 +26,7 @@ pub struct EndCell {
 const SHOWN: usize = 1_000;
 
 impl EndCell {
-    /// Returns the cell of an outcome; `None` if nothing is to be said. `last` is the last answer of the run.
+    /// Returns the cell for an outcome; `None` if there is nothing to show. `last` is the last answer of the run.
     pub(crate) fn of(outcome: &Outcome, last: &str) -> Option<Self> {
         let (look, text) = describe(outcome);
         let answer = outcome.last_text().map(str::trim).filter(|answer| {

@@ -1,10 +1,10 @@
-//! The whole outputs of calls, which a page that unfolds them shows. Of a long conversation the newest are kept.
+//! The whole outputs of calls, which an unfolded page shows. In a long conversation only the newest ones are kept.
 
 use std::collections::VecDeque;
 
 use super::{CellId, CellKind, Cells};
 
-/// The most bytes of whole outputs that are kept together.
+/// The maximum size of all kept outputs together, in bytes.
 const MOST_BYTES: usize = 8 << 20;
 
 /// The cells whose whole outputs are kept, the oldest first, and the sizes of these outputs.
@@ -20,7 +20,7 @@ impl KeptOutputs {
         self.bytes += bytes;
     }
 
-    /// Takes off the oldest output, if all together have too many bytes.
+    /// Removes the oldest output if all outputs together have too many bytes; returns its cell.
     fn take_excess(&mut self) -> Option<CellId> {
         if self.bytes <= MOST_BYTES {
             return None;
@@ -32,7 +32,7 @@ impl KeptOutputs {
 }
 
 impl Cells {
-    /// Keeps the whole output of a call, and drops those of the oldest calls if there are too many.
+    /// Keeps the whole output of a call, and drops the oldest outputs while all outputs together have too many bytes.
     pub(super) fn keep_output(&mut self, id: CellId) {
         let Some(CellKind::Call(call)) = self.get(id).map(|cell| &cell.kind) else { return };
         let Some(bytes) = call.whole.as_ref().map(String::len) else { return };

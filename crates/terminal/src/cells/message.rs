@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageCell {
-    /// The text, without what was recalled from memory and without the files.
+    /// The text, without recalled memories and without the attached files.
     pub text: String,
     /// The paths of the files that the message carries.
     pub files: Vec<String>,
@@ -53,5 +53,5 @@ impl MessageCell {
     }
 }
 
-/// Two columns, as the spaces before the other rows.
+/// The sign before the first row; as wide as the two spaces before the other rows.
 const SIGN: &str = "› ";

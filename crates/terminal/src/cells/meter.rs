@@ -1,4 +1,4 @@
-//! The use of a conversation: tokens, money, and its share of the context window.
+//! The usage of a conversation: tokens, money, and the filled share of the context window.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use archon_types::{
     format_money,
 };
 
-/// The use of a conversation: tokens, money, context.
+/// The usage of a conversation: tokens, money, and the filled share of the context window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meter {
@@ -19,9 +19,10 @@ pub struct Meter {
     pub run_spent: Spending,
     /// The maximum cost of the newest run in millionths of a currency unit; `None` without a limit.
     pub max_cost_micros: Option<u64>,
-    /// True if the model has a price, so that money is counted.
+    /// True if the model of any run has a price, so that money is counted.
     pub has_price: bool,
-    /// The number of tokens of the last request and its answer, or after a compaction.
+    /// The number of tokens in the context window: those of the last request and its answer, or those left after a
+    /// compaction.
     pub filled: u64,
     /// The context window in tokens; `None` if it is not known.
     pub window: Option<u64>,
@@ -36,8 +37,8 @@ impl Meter {
         Some(self.filled.saturating_mul(100) / window)
     }
 
-    /// Returns the money as text: of the newest run and its maximum if there is one, else of the conversation;
-    /// `None` if no price is known.
+    /// Returns the cost as text. With a maximum cost, it is the cost of the newest run and the maximum; otherwise it
+    /// is the cost of the whole conversation, or `None` if no price is known.
     pub fn money(&self) -> Option<String> {
         match self.max_cost_micros {
             Some(most) => Some(format!("${} of {}", cents(self.run_spent.cost_micros), format_money(most))),
@@ -67,7 +68,7 @@ impl Meter {
         self.add(Spending::new(message.usage.total(), cost));
     }
 
-    /// Counts what a child run used. A second record for the same call replaces the first.
+    /// Adds the tokens and the money that a child run used. A second record for the same call replaces the first.
     pub(super) fn lease_settled(&mut self, run: &RunId, call: CallId, spent: Spending) {
         let before = self.settled.insert((run.clone(), call), spent).unwrap_or_default();
         let more = |now: u64, before: u64| now.saturating_sub(before);
@@ -98,8 +99,7 @@ impl Meter {
     }
 }
 
-/// Formats an amount in whole currency units with two digits behind the point, rounded up, or with four below a
-/// cent.
+/// Formats an amount in currency units, rounded up to two decimals, or to four decimals if it is less than a cent.
 fn cents(micros: u64) -> String {
     match micros {
         0 => "0".to_owned(),

@@ -80,7 +80,8 @@ impl Cells {
         }
     }
 
-    /// Returns true if an open answer has its place. Few cells can follow an open answer.
+    /// Returns true if an open answer has its place in the order of printing. The search begins at the end, because
+    /// few cells can follow an open answer.
     fn is_in_order(&self, id: CellId) -> bool {
         self.order.iter().rev().any(|known| *known == id)
     }

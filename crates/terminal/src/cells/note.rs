@@ -1,4 +1,4 @@
-//! A note: a line of the program, or about a record that is no message, answer or call.
+//! A note: a line of the program, or a line about a record that is not a message, an answer or a call.
 
 use crate::{
     diff::diff_rows,
@@ -25,11 +25,11 @@ pub struct Note {
     pub look: Look,
     /// True if only a page with details shows the note.
     pub is_detail: bool,
-    /// True if the text is a difference in the unified format.
+    /// True if the text is a unified diff.
     pub is_difference: bool,
 }
 
-/// The bar before the rows of a difference, so that none looks like a row of the program.
+/// The bar before the rows of a diff, so that no text in the diff looks like a row of the program.
 const BAR: &str = "  | ";
 
 impl Note {
@@ -43,8 +43,8 @@ impl Note {
         Self::new(Look::Warning, text)
     }
 
-    /// Creates a note with a difference in the unified format. It is shown as [`diff_rows`](crate::diff_rows) behind a bar,
-    /// and as plain text if it is too large for them.
+    /// Creates a note with a unified diff. It is shown as [`diff_rows`](crate::diff_rows), each row after a bar; a
+    /// diff that is too large is shown as plain text.
     pub fn difference(diff: impl Into<String>) -> Self {
         Self { is_difference: true, ..Self::new(Look::Plain, diff) }
     }

@@ -1,4 +1,4 @@
-//! The list of steps that an agent keeps with the tool `update_plan`.
+//! The step list that an agent keeps with the tool `update_plan`.
 
 use archon_types::{STEP_LIST_TOOL, StepList, StepStatus, ToolCall, one_line};
 
@@ -11,7 +11,7 @@ use crate::{
 /// The maximum number of characters of a step, and of the explanation.
 const CHARACTERS: usize = 400;
 
-/// The list of steps of a call of `update_plan`.
+/// The step list of a call of `update_plan`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanCell {
@@ -32,7 +32,8 @@ pub struct PlanStep {
 }
 
 impl PlanCell {
-    /// Returns the list of a call; `None` for any other call, and for arguments of another form.
+    /// Returns the step list of a call of `update_plan`; `None` for any other call, or if the arguments are not a step
+    /// list.
     pub(crate) fn of(call: &ToolCall) -> Option<Self> {
         let list = StepList::of(&call.arguments).filter(|_| call.name == STEP_LIST_TOOL)?;
         let steps = list.steps.iter().take(StepList::MAX);
@@ -57,7 +58,8 @@ impl PlanCell {
         rows
     }
 
-    /// Returns a row for each step, at most `most`: those around the first step that is not completed.
+    /// Returns a row for each step, but at most `most` rows. Of a longer list, the steps around the first one that is
+    /// not completed are shown.
     pub(crate) fn live_rows(&self, page: &Page, most: usize) -> Vec<Row> {
         let current = self.steps.iter().position(|step| step.status != StepStatus::Completed);
         // The step before the current one is shown too.

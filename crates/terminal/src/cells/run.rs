@@ -6,14 +6,14 @@ use archon_types::{CallId, CommandId};
 
 use crate::work::Work;
 
-/// The number of a cell among the cells of its conversation, from 0.
+/// The id of a cell: its index among the cells of its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellId(pub(super) usize);
 
 /// The state that the fold keeps of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunState {
-    /// The number of the next record that is new.
+    /// The sequence number of the next new record; earlier records were applied already.
     next: u64,
     pub(super) work: Work,
     /// The model call under way, and the cell of its answer.
@@ -23,7 +23,8 @@ pub(super) struct RunState {
     pub(super) calls: HashMap<CallId, CellId>,
     /// The calls of the turn, if there are several.
     pub(super) batch: Option<Batch>,
-    /// The open questions. A child run may have several, which then belong to one call.
+    /// The open questions: the call that each is about, and its cell. Several questions of a child run belong to one
+    /// call.
     pub(super) questions: Vec<(CallId, CellId)>,
     /// A compaction that a person asked for.
     pub(super) compaction: Option<Wish>,
@@ -31,7 +32,7 @@ pub(super) struct RunState {
     pub(super) failure: String,
 }
 
-/// The state of what a person asked for.
+/// The state of a compaction that a person asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Open,
@@ -43,12 +44,12 @@ pub(super) enum Wish {
 pub(super) struct Batch {
     /// The number of calls without a result.
     pub(super) open: usize,
-    /// The number of results that show the difference of a file.
+    /// The number of results that show the diff of a file.
     pub(super) differences: usize,
 }
 
 impl RunState {
-    /// Returns true if the record with this number is new, and counts it.
+    /// Returns true if the record with this sequence number is new, and records that it is applied.
     pub(super) fn is_next(&mut self, seq: u64) -> bool {
         let is_new = seq >= self.next;
         if is_new {

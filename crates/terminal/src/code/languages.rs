@@ -14,18 +14,19 @@ pub(crate) struct Language {
     pub(super) is_diff: bool,
 }
 
-/// The quotes around a text.
+/// The quotes around a string literal.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Quote {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
     pub(super) has_escapes: bool,
-    /// True if the text may have several lines.
+    /// True if the literal may have several lines.
     pub(super) has_lines: bool,
 }
 
 impl Language {
-    /// Returns the language that the line before a block of code names.
+    /// Returns the language that the info string of a code block names, such as `rust` in `rust,ignore`; `None` if it
+    /// is not known.
     pub(crate) fn of(info: &str) -> Option<&'static Self> {
         let end = info.find(|c: char| c.is_whitespace() || matches!(c, ',' | '{' | ':'));
         let name = info.get(..end.unwrap_or(info.len()))?.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! The lists below the draft: names that fit to the word at the caret, and the search in the history.
+//! The lists below the draft: candidates for the word at the caret, and drafts that a search in the history found.
 
 use std::sync::Arc;
 
@@ -24,27 +24,28 @@ use crate::{
 const SEARCH_SIGN: &str = "search: ";
 
 impl Composer {
-    /// Sets the commands of the program, in the order in which they are listed. They are offered for a word behind `/`
-    /// at the beginning of a draft.
+    /// Sets the commands of the program, in the order in which they are listed. They are offered for a word that
+    /// begins with `/` at the beginning of a draft.
     pub fn set_commands(&mut self, commands: Vec<CompletionCandidate>) {
         self.offers.commands = commands;
         self.refresh(false);
     }
 
-    /// Sets the files of the workspace, as paths from its folder. They are offered for a word behind `@`.
+    /// Sets the files of the workspace, as paths relative to its folder. They are offered for a word that begins with
+    /// `@`.
     pub fn set_files(&mut self, files: Arc<[String]>) {
         self.offers.files = files;
         self.refresh(false);
     }
 
-    /// Returns true while a word behind `@` is typed, so that the program lists the files of the workspace for
-    /// [`set_files`](Self::set_files).
+    /// Returns true while the person types a word that begins with `@`. Then the program must list the files of the
+    /// workspace and call [`set_files`](Self::set_files).
     pub fn wants_files(&self) -> bool {
         self.completion.as_ref().is_some_and(|completion| completion.word.named == Named::File)
     }
 
-    /// Returns the rows below the draft, at most `most`: the names or drafts that can be taken, or a word about the
-    /// kind of the draft.
+    /// Returns the rows below the draft, at most `most`: the candidates or found drafts from which the person can
+    /// choose, otherwise a hint about the kind of the draft, if it has one.
     pub fn popup(&mut self, page: &Page, most: usize) -> Vec<Row> {
         if let Some(search) = &mut self.search {
             return search.popup.rows(page, most);
@@ -74,7 +75,8 @@ impl Composer {
         (self.completion, self.dismissed, self.search) = (None, None, None);
     }
 
-    /// Applies an input to the search; `None` for a key that means the same without it.
+    /// Applies an input to the search. Returns `None` without a search, or for a key that has the same effect without
+    /// one.
     pub(super) fn apply_to_search(&mut self, input: &Input, at: Timestamp, work: Work) -> Option<Action> {
         let mut search = self.search.take()?;
         let binding = match input {
@@ -120,7 +122,8 @@ impl Composer {
         Some(Action::Redraw)
     }
 
-    /// Applies a key to the list of names; `None` for a key that means the same without it.
+    /// Applies a key to the list of candidates. Returns `None` without a list, or for a key that has the same effect
+    /// without one.
     pub(super) fn apply_to_completion(&mut self, key: &Key) -> Option<Action> {
         let binding = self.keymap.binding(key)?;
         let completion = self.completion.as_mut().filter(|completion| !completion.popup.is_empty())?;
@@ -138,8 +141,8 @@ impl Composer {
         Some(Action::Redraw)
     }
 
-    /// Takes the selected name. Returns `None` if the draft is sent with it: a command without further words, or a name
-    /// that was typed whole.
+    /// Puts the selected name into the draft. Returns `None` if the key must also send the draft: after a command that
+    /// needs no further words, or a name that was already typed in full.
     fn take_and_send(&mut self) -> Option<Action> {
         let completion = self.completion.as_ref()?;
         let insert = completion.selection()?;
@@ -168,7 +171,7 @@ impl Composer {
         self.edit(|buffer| buffer.replace(range, &text));
     }
 
-    /// Finds the names for the word at the caret. A list that is not open is opened only if `may_open`.
+    /// Updates the list of candidates for the word at the caret. A closed list is opened only if `may_open` is true.
     pub(super) fn refresh(&mut self, may_open: bool) {
         let was_open = self.completion.take().is_some();
         let word = Word::at_caret(&self.buffer);

@@ -13,7 +13,8 @@ use crate::keymap::{Binding, Motion};
 /// The maximum number of changes that can be taken back.
 const MOST_CHANGES: usize = 1_000;
 
-/// A change that can be taken back: what stood in the place of the inserted text, and where the caret was.
+/// A change that can be undone: its place, the removed text, the length of the inserted text, and the earlier place of
+/// the caret.
 #[derive(Clone, Debug)]
 struct Change {
     at: usize,
@@ -22,7 +23,8 @@ struct Change {
     caret: usize,
 }
 
-/// The kind of the last input, since typed letters are one change and kills in a row are one text.
+/// The kind of the last input: letters that are typed one after the other are one change, and consecutive kills add to
+/// one killed text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Last {
     Typed,
@@ -37,14 +39,14 @@ pub(crate) struct Buffer {
     piece: Piece,
     caret: usize,
     changes: VecDeque<Change>,
-    /// The changes that were taken back since the last other change.
+    /// The undone changes that can still be redone.
     undone: Vec<Change>,
     killed: Piece,
-    /// The long pastes that one character of the text stands for, by their numbers. They are never removed, since the
-    /// changes and the killed text may have them.
+    /// The long pastes. One character of the text stands for each, with the index of the paste. They are never
+    /// removed, because the changes and the killed text may refer to them.
     long_pastes: Vec<LongPaste>,
     last: Last,
-    /// A number that is another one after each change of the text or the caret.
+    /// A number that increases with each change of the text or the caret.
     revision: u64,
 }
 
@@ -58,7 +60,7 @@ impl Buffer {
         self.piece.text()
     }
 
-    /// Returns the text with the long pastes in their places.
+    /// Returns the text with each long paste written out.
     pub(crate) fn whole(&self) -> String {
         let mut whole = String::new();
         let mut from = 0;
@@ -129,7 +131,7 @@ impl Buffer {
         self.change(self.caret..self.caret, Piece::pasted(with_line_ends(text)));
     }
 
-    /// Does the same; one character stands for a long text.
+    /// Inserts a pasted text like [`paste`](Self::paste), but a long text as one character that stands for it.
     pub(crate) fn paste_as_one(&mut self, text: &str) {
         let paste = LongPaste::of(&with_line_ends(text)).zip(u16::try_from(self.long_pastes.len()).ok());
         let Some((paste, number)) = paste else { return self.paste(text) };
@@ -142,14 +144,14 @@ impl Buffer {
         self.change(range, Piece::typed(text));
     }
 
-    /// Keeps a part of the text as a kill does, and leaves it where it is.
+    /// Stores a part of the text like a kill, but does not remove it.
     pub(crate) fn keep(&mut self, range: Range<usize>) {
         if !range.is_empty() {
             (self.killed, self.last) = (self.piece.part(range), Last::Other);
         }
     }
 
-    /// Does the same for whole lines; the last one gets a line end.
+    /// Stores whole lines like [`keep`](Self::keep), with a line end after the last one.
     pub(crate) fn keep_lines(&mut self, range: Range<usize>) {
         (self.killed, self.last) = (self.piece.part(range), Last::Other);
         self.killed.append(Piece::typed('\n'));
@@ -160,33 +162,33 @@ impl Buffer {
         self.change(at..at, self.killed.clone());
     }
 
-    /// Inserts killed lines behind the last line.
+    /// Inserts killed lines after the last line.
     pub(crate) fn append_killed_lines(&mut self) {
         let mut lines = Piece::typed('\n');
         lines.append(self.killed.part(0..self.killed.text().len().saturating_sub(1)));
         self.change(self.text().len()..self.text().len(), lines);
     }
 
-    /// Replaces the whole text; the replaced one can be taken back.
+    /// Replaces the whole text; this change can be undone.
     pub(crate) fn set(&mut self, piece: Piece) {
         self.change(0..self.text().len(), piece);
     }
 
-    /// Begins with an empty text. What was killed is kept.
+    /// Removes the text and the changes; the killed text is kept.
     pub(crate) fn clear(&mut self) {
         let (killed, long_pastes) = (std::mem::take(&mut self.killed), std::mem::take(&mut self.long_pastes));
         *self = Self { killed, long_pastes, revision: self.revision + 1, ..Self::default() };
     }
 
-    /// Moves the caret to this byte offset, or to the next boundary behind it.
+    /// Moves the caret to this byte offset, or to the next boundary of a grapheme after it.
     pub(crate) fn move_to(&mut self, at: usize) {
         let at = boundary(self.text(), at);
         self.revision += u64::from(at != self.caret);
         (self.caret, self.last) = (at, Last::Other);
     }
 
-    /// Replaces a backslash before the caret by a line end. Returns false if no typed backslash stands there;
-    /// two of them are a backslash that is meant.
+    /// Replaces a typed backslash before the caret by a line end. Returns false if there is none, or if it is escaped
+    /// by another backslash.
     pub(crate) fn continue_line(&mut self) -> bool {
         let before = self.before();
         let slashes = before.len() - before.trim_end_matches('\\').len();
@@ -198,7 +200,8 @@ impl Buffer {
         continues
     }
 
-    /// Does what a key is bound to, if it is a change of the text or a move in a line.
+    /// Performs a binding that changes the text or moves the caret. Ignores all other bindings, and also Up and Down,
+    /// which need the rows on the screen.
     pub(crate) fn edit(&mut self, binding: Binding) {
         match binding {
             Binding::NewLine => self.change(self.caret..self.caret, Piece::typed('\n')),
@@ -211,7 +214,7 @@ impl Buffer {
         }
     }
 
-    /// Takes back the last change.
+    /// Undoes the last change.
     pub(crate) fn undo(&mut self) {
         self.last = Last::Other;
         if let Some(change) = self.changes.pop_back() {
@@ -220,7 +223,7 @@ impl Buffer {
         }
     }
 
-    /// Makes the last change again that was taken back.
+    /// Redoes the last undone change.
     pub(crate) fn redo(&mut self) {
         self.last = Last::Other;
         if let Some(change) = self.undone.pop() {
@@ -270,7 +273,7 @@ impl Buffer {
         }
     }
 
-    /// Takes back a change, and returns the one that makes it again.
+    /// Undoes a change, and returns the opposite change.
     fn revert(&mut self, change: Change) -> Change {
         let Change { at, removed, inserted, caret } = change;
         let (length, caret_now) = (removed.text().len(), self.caret);
@@ -334,7 +337,7 @@ fn with_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Returns the first boundary of a grapheme at or behind a byte offset.
+/// Returns the first boundary of a grapheme at or after a byte offset.
 fn boundary(text: &str, at: usize) -> usize {
     let at = (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let mut cursor = GraphemeCursor::new(at, text.len(), true);

@@ -1,4 +1,4 @@
-//! The names that fit to the word at the caret: commands behind `/`, files behind `@`.
+//! The candidates for the word at the caret: commands after `/`, files after `@`.
 
 use std::{ops::Range, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{
 /// The maximum number of names in a list.
 const MOST: usize = 100;
 
-/// The names that the program has.
+/// The commands and files that can be offered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offers {
     pub(crate) commands: Vec<CompletionCandidate>,
@@ -27,7 +27,7 @@ pub(crate) enum Named {
     File,
 }
 
-/// A word that names something.
+/// A word of the draft that names a command or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) named: Named,
@@ -37,17 +37,17 @@ pub(crate) struct Word {
     query: String,
 }
 
-/// The names that fit to a word.
+/// The candidates for a word, as a list below the draft.
 #[derive(Clone, Debug)]
 pub(crate) struct Completion {
     pub(crate) word: Word,
     pub(crate) popup: Popup,
-    /// The text for the draft of each entry.
+    /// For each entry of the list, the text that it puts into the draft.
     inserts: Vec<String>,
 }
 
 impl Word {
-    /// Returns the word at the caret if it names something. A pasted sign names nothing.
+    /// Returns the word at the caret if it names a command or a file. A word with a pasted `/` or `@` names nothing.
     pub(crate) fn at_caret(buffer: &Buffer) -> Option<Self> {
         let (before, behind) = buffer.text().split_at_checked(buffer.caret())?;
         let space = before.char_indices().rev().find(|(_, c)| c.is_whitespace());
@@ -67,7 +67,7 @@ impl Word {
 }
 
 impl Completion {
-    /// Finds the names that fit to a word.
+    /// Finds the candidates for a word.
     pub(crate) fn new(word: Word, offers: &Offers) -> Self {
         let mut pattern = Pattern::new(&word.query);
         let (inserts, entries) = match word.named {
@@ -93,7 +93,7 @@ impl Completion {
     }
 }
 
-/// Returns the name of a file as it stands in a message.
+/// Returns the path of a file as it stands in a message: after `@`, and in quotes if it has spaces.
 fn mention(path: &str) -> String {
     match path.contains(char::is_whitespace) {
         true => format!("@\"{path}\""),

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::piece::Piece;
 
-/// A finished draft. Drafts with the same text and the same purpose are equal, whatever of them was pasted.
+/// A finished draft. Two drafts are equal if they have the same text and the same kind, no matter which parts were
+/// pasted.
 ///
 /// ```
 /// use archon_terminal::{Draft, DraftKind};
@@ -18,9 +19,9 @@ use super::piece::Piece;
 pub struct Draft {
     /// The text as it was typed and pasted, with the sign of its kind. Line ends are `\n`.
     pub text: String,
-    /// The purpose of the draft.
+    /// The kind of the draft.
     pub kind: DraftKind,
-    /// The parts of the text that were pasted, or came from elsewhere, as ranges of bytes.
+    /// The byte ranges of the text that were pasted, or otherwise not typed.
     pub pasted: Vec<Range<usize>>,
 }
 
@@ -32,14 +33,15 @@ impl PartialEq for Draft {
 
 impl Eq for Draft {}
 
-/// The purpose of a draft. It follows from the first character, if that was typed and not pasted.
+/// The kind of a draft. It depends on the first character, if that character was typed and not pasted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DraftKind {
     /// A message to the agent.
     #[default]
     Message,
-    /// A command of the program: `/` and its name. A first word with a second `/` is a path in a message.
+    /// A command of the program: `/` and its name. A draft whose first word has a second `/` is a message that begins
+    /// with a path.
     Command,
     /// A line for the shell: `!` and the line.
     Shell,
@@ -62,7 +64,7 @@ impl Draft {
         Self { text, kind: DraftKind::Message, pasted: vec![whole] }
     }
 
-    /// Returns the text without the sign of its kind and without space around it; of a message the whole text.
+    /// Returns the text without the sign of its kind and without surrounding spaces; for a message, the whole text.
     pub fn body(&self) -> &str {
         let mut rest = self.text.chars();
         if self.kind == DraftKind::Message {
@@ -72,7 +74,7 @@ impl Draft {
         rest.as_str().trim()
     }
 
-    /// Returns the text for a change in the composer, which gives the same kind again.
+    /// Converts the draft into a text that the composer can edit and that has the same kind.
     pub(crate) fn into_piece(self) -> Piece {
         let mut pasted = self.pasted;
         if self.kind == DraftKind::Message && DraftKind::of_typed(&self.text) != DraftKind::Message {
@@ -102,7 +104,8 @@ impl DraftKind {
         }
     }
 
-    /// Returns the sign before the draft. The first character of a draft with a sign of its own is not shown again.
+    /// Returns the sign that is shown before the draft. If the sign is the first character of the draft, that
+    /// character is not shown again.
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Message | Self::Command => "› ",
@@ -111,7 +114,7 @@ impl DraftKind {
         }
     }
 
-    /// Returns true if the sign stands for the first character.
+    /// Returns true if the sign before the draft is the first character of the draft.
     pub(crate) fn has_own_sign(self) -> bool {
         matches!(self, Self::Shell | Self::Memory)
     }

@@ -1,28 +1,29 @@
-//! Fuzzy search: which candidates have all characters of a pattern in its order, and which of them are the best.
+//! Fuzzy search: finds the candidates that have all characters of a pattern in the pattern's order, and the best of
+//! them.
 //!
 //! A match is worth more at the beginning of a word or of a part of a path, in the last part of a path, and where
-//! characters follow each other. The best places of a pattern in a candidate are found with a table that has a row
-//! for each character of the pattern, so a candidate costs its length times that of the pattern. Candidates that do not
-//! have all characters are left out before.
+//! characters follow each other. The best match in a candidate is found with a table that has a row for each character
+//! of the pattern. So the time for a candidate grows with its length times the pattern's length. Candidates that lack
+//! a character are left out before that.
 
 use std::cmp::Reverse;
 
-/// The worth of a character directly behind the one before.
+/// The worth of a character that directly follows the match of the character before it.
 const CONSECUTIVE: i32 = 8;
-/// The worth of a character at the beginning, or behind a separator of paths.
+/// The worth of a character at the beginning, or after a separator of paths.
 const PART_START: i32 = 10;
 /// The worth of a character at the beginning of a word.
 const WORD_START: i32 = 8;
-/// The worth of a capital letter behind a small one.
+/// The worth of a capital letter after a small one.
 const CAPITAL: i32 = 6;
 /// The worth of a character in the last part of a path.
 const LAST_PART: i32 = 2;
 /// The number of characters of a candidate that are looked at.
 const LONGEST: usize = 512;
-/// No match.
+/// The worth of no match.
 const NONE: i32 = i32::MIN / 2;
 
-/// A pattern, and the room for its work.
+/// A pattern, and buffers that are used again for each candidate.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     chars: Vec<char>,
@@ -30,8 +31,8 @@ pub(crate) struct Pattern {
     is_case_sensitive: bool,
     /// The characters of a candidate, and the score of a match at each of them.
     places: Vec<(char, i32)>,
-    /// For each place, the score of the best match that ends there, for one character of the pattern and for the
-    /// character before.
+    /// For each place, the score of the best match that ends there with the present character of the pattern;
+    /// `row_before` has the same for the character before it.
     row: Vec<i32>,
     row_before: Vec<i32>,
 }
@@ -43,8 +44,8 @@ impl Pattern {
         Self { chars, is_case_sensitive, places: Vec::new(), row: Vec::new(), row_before: Vec::new() }
     }
 
-    /// Returns the numbers of the best candidates, at most `most`, the best first. Of equally good ones the shorter is
-    /// first, then the earlier one. Without a pattern, the first candidates are the best.
+    /// Returns the indexes of the best candidates, at most `most`, the best first. Among equally good candidates, the
+    /// shorter one comes first, then the earlier one. For an empty pattern, returns the first candidates.
     pub(crate) fn best<'c>(
         &mut self,
         candidates: impl IntoIterator<Item = &'c str>,

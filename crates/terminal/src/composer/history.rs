@@ -14,7 +14,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     entries: Vec<Entry>,
-    /// The number of the shown draft, and the text that was there before the first one was shown.
+    /// The index of the shown draft, and the text that was there before; `None` if no draft of the history is shown.
     shown: Option<(usize, Piece)>,
 }
 
@@ -26,8 +26,8 @@ impl History {
         self.entries.push(entry);
     }
 
-    /// Returns the drafts with all words of a text, newest first. Without capital letters in the text, small and
-    /// capital letters are the same.
+    /// Returns the drafts that contain all words of a text, newest first, at most `most`. The search ignores case
+    /// unless the text has capital letters.
     pub(crate) fn find(&self, text: &str, most: usize) -> Vec<Entry> {
         let has_capitals = text.contains(char::is_uppercase);
         let has_all = |entry: &&Entry| {

@@ -1,7 +1,7 @@
 //! A text of several lines as rows on the screen, with a caret in it.
 //!
-//! Unlike rows for reading, these keep the spaces at a break: each place in the text has its own place on the
-//! screen.
+//! Unlike rows that are only read, these rows keep the spaces at a break, so that each place in the text has its own
+//! place on the screen.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -33,24 +33,25 @@ pub(crate) struct Window {
     pub(crate) rows: Vec<Row>,
     /// The place of the caret in these rows.
     pub(crate) caret: Place,
-    /// The number of the first of these rows in the text.
+    /// The index of the first of these rows among all rows of the text.
     pub(crate) top: usize,
 }
 
-/// Returns the number of columns for text behind a sign. One column stays free for the caret behind the last
-/// character of a row.
+/// Returns the number of columns for text after a sign. One column stays free for the caret after the last character
+/// of a row.
 pub(crate) fn columns_beside(sign: &str, page: &Page) -> usize {
     page.width.saturating_sub(width(sign) + 1).max(1)
 }
 
 impl<'a> Lines<'a> {
-    /// Breaks a text into rows of at most `columns` columns: behind a space if possible, otherwise between
-    /// graphemes. A wider grapheme has a row of its own.
+    /// Breaks a text into rows of at most `columns` columns: after a space if possible, otherwise between graphemes. A
+    /// wider grapheme has a row of its own.
     pub(crate) fn new(text: &'a str, columns: usize) -> Self {
         Self::with_labels(text, &[], columns)
     }
 
-    /// Does the same for a text of which some characters are shown by their labels, in the order of their offsets.
+    /// Breaks a text like [`new`](Self::new), and shows labels in place of some characters. The labels are ordered by
+    /// offset.
     pub(crate) fn with_labels(text: &'a str, labels: &'a [Label], columns: usize) -> Self {
         let mut lines = Self { text, labels, rows: Vec::new() };
         let mut start = 0;
@@ -65,7 +66,7 @@ impl<'a> Lines<'a> {
         self.rows.len()
     }
 
-    /// Returns the row that an offset stands in. An offset at a break stands in the row behind it.
+    /// Returns the row of an offset. An offset at a break belongs to the row after the break.
     pub(crate) fn row_of(&self, at: usize) -> usize {
         self.rows.partition_point(|row| row.start <= at).saturating_sub(1)
     }
@@ -94,8 +95,8 @@ impl<'a> Lines<'a> {
         if used <= column && !goes_on { end } else { last }
     }
 
-    /// Returns at most `most` rows for the screen, around the caret, with a sign before the first row of the
-    /// text. `top` is the first row of the last window: a window moves only as far as the caret needs it.
+    /// Returns at most `most` rows for the screen, around the caret, with a sign before the first row of the text.
+    /// `top` is the first row of the last window: a window moves only as far as it must to contain the caret.
     pub(crate) fn window(&self, caret: usize, sign: &str, page: &Page, top: usize, most: usize) -> Window {
         let row = self.row_of(caret);
         let highest = (row + 1).saturating_sub(most);
@@ -113,7 +114,7 @@ impl<'a> Lines<'a> {
         Window { rows: rows.collect(), caret: Place { row: row - top, column }, top }
     }
 
-    /// Returns the text of a row; with the offset of the caret, if it stands in this row.
+    /// Returns the spans of a row. If the caret is in the row, the character at the caret has a style of its own.
     fn spans(&self, row: usize, caret: Option<usize>, page: &Page) -> Vec<TextSpan> {
         let Range { start, end } = self.range(row);
         let span = |range: Range<usize>, look| TextSpan::new(self.text_of(range), page.theme.style(look));
@@ -133,7 +134,7 @@ impl<'a> Lines<'a> {
         vec![span(start..caret, Look::Plain), under, span(behind..end, Look::Plain)]
     }
 
-    /// Returns what is shown of a part of the text.
+    /// Returns a part of the text as it is shown, with labels.
     fn text_of(&self, range: Range<usize>) -> String {
         let start = range.start;
         let graphemes = self.text.get(range).unwrap_or_default().grapheme_indices(true);

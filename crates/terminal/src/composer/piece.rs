@@ -1,4 +1,4 @@
-//! A text with the origin of each byte: typed, pasted, or as a long paste that one character stands for.
+//! A text with the origin of each byte: typed, pasted, or part of the one character that stands for a long paste.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(crate) const STAND_IN: char = '\u{fffc}';
 enum Mark {
     Typed,
     Pasted,
-    /// A byte of [`STAND_IN`], for the paste with this number.
+    /// A byte of [`STAND_IN`], which stands for the long paste with this index.
     LongPaste(u16),
 }
 
@@ -30,7 +30,7 @@ impl Piece {
         Self::new(text.into(), Mark::Pasted)
     }
 
-    /// Creates a text of which these parts were pasted.
+    /// Creates a text in which these byte ranges were pasted and the rest was typed.
     pub(crate) fn of(text: String, pasted: &[Range<usize>]) -> Self {
         let mut piece = Self::typed(text);
         for part in pasted {
@@ -41,7 +41,7 @@ impl Piece {
         piece
     }
 
-    /// Creates the one character that stands for the paste with this number.
+    /// Creates the one character that stands for the long paste with this index.
     pub(crate) fn stand_in(number: u16) -> Self {
         Self::new(STAND_IN.to_string(), Mark::LongPaste(number))
     }
@@ -64,7 +64,7 @@ impl Piece {
         self.marks.get(at) == Some(&Mark::Typed)
     }
 
-    /// Returns the long pastes: the offset of each, and its number.
+    /// Returns the offset and the index of each long paste.
     pub(crate) fn long_pastes(&self) -> impl Iterator<Item = (usize, u16)> {
         let places = self.text.match_indices(STAND_IN);
         places.filter_map(|(at, _)| match self.marks.get(at) {

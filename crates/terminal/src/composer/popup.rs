@@ -23,8 +23,8 @@ const SIGN: &str = "▸ ";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionCandidate {
-    /// The text for the draft. A command with a space at its end needs more words and is not sent with the key that
-    /// takes it.
+    /// The text that is put into the draft. A command that ends with a space needs more words, so the key that chooses
+    /// it does not send it.
     pub insert: String,
     /// The text in the list, which the typed characters are compared with.
     pub label: String,
@@ -58,22 +58,22 @@ impl Popup {
         self.entries.is_empty()
     }
 
-    /// Returns the number of the selected entry.
+    /// Returns the index of the selected entry.
     pub(crate) fn selection(&self) -> usize {
         self.selected
     }
 
-    /// Selects the entry above; above the first one is the last.
+    /// Selects the entry above; after the first entry comes the last.
     pub(crate) fn up(&mut self) {
         self.selected = self.selected.checked_sub(1).unwrap_or(self.entries.len().saturating_sub(1));
     }
 
-    /// Selects the entry below; below the last one is the first.
+    /// Selects the entry below; after the last entry comes the first.
     pub(crate) fn down(&mut self) {
         self.selected = if self.selected + 1 < self.entries.len() { self.selected + 1 } else { 0 };
     }
 
-    /// Returns a row for each entry around the selected one, at most `most` and at most six.
+    /// Returns the rows of the selected entry and the entries around it, at most `most` and at most six.
     pub(crate) fn rows(&mut self, page: &Page, most: usize) -> Vec<Row> {
         let most = most.min(MOST_ROWS);
         if most == 0 {

@@ -9,10 +9,10 @@ use crate::{keymap::Binding, wrap::one_row};
 
 /// The maximum number of drafts in the list.
 const MOST: usize = 100;
-/// The number of columns of a draft that are shown; a wide terminal has no more.
+/// The maximum number of columns of a draft that are shown; even wide terminals have no more.
 const SHOWN: usize = 300;
 
-/// A search: its text, and the drafts that have it.
+/// A search: its text, and the drafts that contain all words of the text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     pub(crate) text: Buffer,
@@ -21,7 +21,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Begins a search, which finds all drafts.
+    /// Begins a search with an empty text, which finds all drafts.
     pub(crate) fn new(history: &History) -> Self {
         let mut search = Self::default();
         search.find(history);
@@ -52,7 +52,7 @@ impl Search {
     }
 }
 
-/// Returns true for a change of the one line of a search.
+/// Returns true if a binding edits the search text, which is one line.
 pub(crate) fn is_edit(binding: Binding) -> bool {
     matches!(
         binding,

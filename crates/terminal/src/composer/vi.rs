@@ -13,17 +13,17 @@ use crate::{
     work::Work,
 };
 
-/// The maximum of a count before a command.
+/// The maximum count that a person can give a command.
 const MOST: usize = 999;
 
 /// The mode of vi keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ViMode {
-    /// A character is written into the draft.
+    /// A typed character is written into the draft.
     #[default]
     Insert,
-    /// A character is a part of a command.
+    /// A typed character is a part of a command.
     Normal,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Vi {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pending {
     count: Option<usize>,
-    /// The operator, with the count before it.
+    /// The operator that waits for its motion, with the count typed before it.
     operator: Option<(Operator, Option<usize>)>,
     has_g: bool,
 }
@@ -55,19 +55,20 @@ struct Pending {
 /// The command of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
-    /// Nothing: the command is not complete, or there is none of this name.
+    /// Does nothing: the command is not complete, or there is no such command.
     Nothing,
-    /// Goes so many rows up, and on into the history.
+    /// Moves this many rows up, and on to older drafts of the history.
     Up(usize),
-    /// Goes so many rows down.
+    /// Moves this many rows down, and on to newer drafts of the history.
     Down(usize),
     /// Changes the text or moves the caret.
     Edit(Edit),
 }
 
 impl Composer {
-    /// Applies a vi key; `None` for a key that means the same without vi keys. While an empty draft lets keys answer a
-    /// question, Esc is one of them, also behind a letter that came too early to answer and began a command.
+    /// Applies a key as a vi key. Returns `None` for a key that has the same effect without vi keys. While a question
+    /// waits and the draft is empty, the question gets the keys of insert mode, and Esc in both modes. Esc then also
+    /// drops a command that a letter began, if the letter was typed too early to answer.
     pub(super) fn apply_to_vi(&mut self, key: &Key, work: Work) -> Option<Action> {
         let is_answer = work == Work::Asking && self.is_empty();
         let vi = self.vi.as_mut()?;
@@ -95,7 +96,7 @@ impl Composer {
         self.vi = self.vi.map(|_| Vi::default());
     }
 
-    /// Lets the caret stand on a character in normal mode.
+    /// Moves the caret from the end of a line onto the last character, in normal mode.
     pub(super) fn rest_caret(&mut self) {
         if self.vi_mode() != Some(ViMode::Normal) {
             return;
@@ -112,7 +113,7 @@ impl Vi {
         self.mode
     }
 
-    /// Reads a key; `None` for a key that means the same without vi keys.
+    /// Reads a key. Returns `None` for a key that has the same effect without vi keys.
     fn read(&mut self, key: &Key) -> Option<Command> {
         // Without the extended key protocol these are one byte.
         let is_escape = [Key::plain(KeyCode::Escape), Key::ctrl('[')].contains(key);
@@ -197,7 +198,7 @@ impl Vi {
     }
 }
 
-/// Returns the count of an operator and its motion, each of which may have one.
+/// Returns the product of the counts before an operator and before its motion; either count may be missing.
 fn product(before: Option<usize>, count: Option<usize>) -> Option<usize> {
     match (before, count) {
         (Some(before), Some(count)) => Some((before * count).min(MOST)),

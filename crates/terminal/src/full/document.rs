@@ -19,7 +19,8 @@ pub(super) struct CellRow {
     pub(super) is_rest: bool,
 }
 
-/// A cell, and the number of a row in it, from 0. It stays the same while rows above the cell come and go.
+/// The place of a row: its cell, and its index within the cell. The anchor stays valid if rows above the cell are
+/// added or removed.
 pub(super) type Anchor = (CellId, usize);
 
 /// The rows of all cells. Rows of cells that never change again are made once for each page.
@@ -30,7 +31,7 @@ pub(super) struct Document {
     settled: Settled,
 }
 
-/// The beginning of the document that never changes again.
+/// The cells and rows at the beginning of the document that never change again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Settled {
     cells: usize,
@@ -40,7 +41,7 @@ struct Settled {
 }
 
 impl Document {
-    /// Adds what came since the last call. For another page all rows are made anew, and the answer is true.
+    /// Updates the rows to the present cells. If the page has changed, makes all rows anew and returns true.
     pub(super) fn update(&mut self, cells: &Cells, page: &Page) -> bool {
         let is_anew = self.page != Some(*page);
         if is_anew {
@@ -73,7 +74,7 @@ impl Document {
         self.settled.rows
     }
 
-    /// Returns the text of these rows, with each line whole.
+    /// Returns the text of these rows. Rows that were broken out of one line are joined again.
     pub(super) fn text(&self, rows: Range<usize>) -> String {
         let mut text = String::new();
         for (number, row) in self.rows.get(rows).unwrap_or_default().iter().enumerate() {
@@ -85,7 +86,7 @@ impl Document {
         text
     }
 
-    /// Returns the numbers of the rows of a cell; `None` if the cell has none.
+    /// Returns the range of a cell's rows; `None` if the cell has no rows.
     pub(super) fn rows_of(&self, cell: CellId) -> Option<Range<usize>> {
         let first = self.rows.iter().position(|row| row.cell == cell)?;
         let count = self.rows.iter().skip(first).take_while(|row| row.cell == cell).count();
@@ -98,7 +99,8 @@ impl Document {
         Some((cell, row - self.rows_of(cell)?.start))
     }
 
-    /// Returns the row of an anchor, or the last row of its cell if the cell has fewer rows now; `None` if it has none.
+    /// Returns the row of an anchor, or the last row of its cell if the cell has fewer rows now; `None` if the cell
+    /// has no rows now.
     pub(super) fn row_at(&self, (cell, number): Anchor) -> Option<usize> {
         let rows = self.rows_of(cell)?;
         Some((rows.start + number).min(rows.end - 1))

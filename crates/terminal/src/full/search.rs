@@ -2,14 +2,14 @@
 
 use super::document::CellRow;
 
-/// A place in the rows: the number of the row, and the number of bytes of its text before the place.
+/// A place in the rows: the index of the row, and the byte offset in its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) row: usize,
     pub(super) byte: usize,
 }
 
-/// A hit: a place, and the byte behind it.
+/// A hit: the place of its beginning, and the byte offset of its end in the same row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) spot: Spot,
@@ -20,7 +20,7 @@ pub(super) struct Hit {
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     text: String,
-    /// True if the case of letters counts: the text has a capital.
+    /// True if the search is case-sensitive, because the text has a capital letter.
     is_exact: bool,
     hits: Vec<Hit>,
     /// The number of rows whose hits never change again.
@@ -28,7 +28,8 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Creates a search for a text that is not empty. Small letters find capitals, too.
+    /// Creates a search for a text, which must not be empty. A text without capital letters also finds capital
+    /// letters.
     pub(super) fn new(text: String) -> Self {
         let is_exact = text.chars().any(char::is_uppercase);
         Self { text, is_exact, hits: Vec::new(), settled: 0 }
@@ -49,7 +50,7 @@ impl Search {
         self.settled = settled;
     }
 
-    /// Forgets all hits, because the rows are others.
+    /// Forgets all hits, because the rows were made anew.
     pub(super) fn restart(&mut self) {
         self.hits.clear();
         self.settled = 0;
@@ -62,25 +63,25 @@ impl Search {
         self.hits.get(begin..end).unwrap_or_default()
     }
 
-    /// Returns the first hit at a place or below; without one, the last hit.
+    /// Returns the first hit at a place or after it; if there is none, the last of all hits.
     pub(super) fn nearest(&self, from: Spot) -> Option<Spot> {
         let at = self.hits.partition_point(|hit| hit.spot < from);
         self.hits.get(at).or(self.hits.last()).map(|hit| hit.spot)
     }
 
-    /// Returns the first hit below a place; without one, the first hit of all.
+    /// Returns the first hit after a place; if there is none, the first of all hits.
     pub(super) fn next(&self, from: Spot) -> Option<Spot> {
         let at = self.hits.partition_point(|hit| hit.spot <= from);
         self.hits.get(at).or(self.hits.first()).map(|hit| hit.spot)
     }
 
-    /// Returns the last hit above a place; without one, the last hit of all.
+    /// Returns the last hit before a place; if there is none, the last of all hits.
     pub(super) fn previous(&self, from: Spot) -> Option<Spot> {
         let at = self.hits.partition_point(|hit| hit.spot < from).checked_sub(1);
         at.and_then(|at| self.hits.get(at)).or(self.hits.last()).map(|hit| hit.spot)
     }
 
-    /// Returns the text with the number of the hit at this place and the number of all, for a person.
+    /// Returns a text for a person: the search text, the number of the hit at this place, and the number of all hits.
     pub(super) fn label(&self, at: Spot) -> String {
         let (text, count) = (&self.text, self.hits.len());
         match self.hits.binary_search_by_key(&at, |hit| hit.spot) {
@@ -91,7 +92,7 @@ impl Search {
         }
     }
 
-    /// Returns the next hit in a row, from a byte on: its first byte and the byte behind it.
+    /// Returns the byte offsets of the beginning and the end of the next hit in a row, from the offset `from` on.
     fn find(&self, row: &str, from: usize) -> Option<(usize, usize)> {
         let rest = row.get(from..).unwrap_or_default();
         rest.char_indices().find_map(|(at, _)| {
@@ -100,7 +101,7 @@ impl Search {
         })
     }
 
-    /// Returns the number of bytes of the hit that a text begins with; `None` if it begins with none.
+    /// Returns the length of a hit at the beginning of a text, in bytes; `None` if the text does not begin with a hit.
     fn length_at_beginning(&self, text: &str) -> Option<usize> {
         let mut characters = text.chars();
         let mut length = 0;

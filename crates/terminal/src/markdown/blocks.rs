@@ -13,7 +13,7 @@ use crate::{
 
 use super::{code_row, inline::Inline, table::Table, verbatim};
 
-/// The widest rule between two paragraphs.
+/// The maximum width of a horizontal rule, in columns.
 const RULE_COLUMNS: usize = 40;
 
 /// Returns the rows of a block, at least one.
@@ -63,7 +63,7 @@ struct Blocks<'a> {
     table: Option<Table>,
 }
 
-/// A quote or an item around other blocks: what stands before its rows.
+/// A quote or a list item around other blocks, with the signs that stand before its rows.
 struct Container {
     /// The sign before the first row; `None` once that row is made.
     first: Option<String>,
@@ -71,7 +71,7 @@ struct Container {
 }
 
 struct CodeBlock {
-    /// The text behind the signs of the opening line; `None` for indented code.
+    /// The info string after the signs of the opening line; `None` for indented code.
     info: Option<String>,
     text: String,
 }
@@ -188,7 +188,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// Adds the rows of a line behind what stands before them.
+    /// Breaks a line into rows, and adds the rows with the signs of the containers before them.
     fn push(&mut self, line: &[TextSpan]) {
         let style = self.page.theme.style(Look::Dim);
         for mut row in break_spans(line, self.columns()) {
@@ -216,7 +216,8 @@ impl Blocks<'_> {
         self.page.width.saturating_sub(used).max(1)
     }
 
-    /// Returns the number of the first container that is shown: at least half of the width is left for text.
+    /// Returns the index of the outermost container whose signs are shown. The signs take at most half of the width,
+    /// so those of outer containers may be left out.
     fn first_shown(&self) -> usize {
         let mut room = self.page.width / 2;
         let fits = |container: &&Container| {
@@ -235,7 +236,7 @@ impl Blocks<'_> {
         self.push(&[TextSpan::new(line, self.page.theme.style(Look::Dim))]);
     }
 
-    /// Adds the rows of code. Nothing stands before them, so that they are copied as they are.
+    /// Adds the rows of code, without signs before them, so that a person can copy the code as it is.
     fn end_code(&mut self) {
         let Some(code) = self.code.take() else { return };
         self.push_marker();

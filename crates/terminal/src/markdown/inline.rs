@@ -20,7 +20,7 @@ pub(super) struct Inline {
     bold: usize,
     italic: usize,
     links: Vec<Link>,
-    /// True if a sign stands in the text that a later one may close.
+    /// True if the text has a Markdown sign that a later sign may close.
     pub(super) is_open: bool,
 }
 
@@ -76,7 +76,7 @@ impl Inline {
         }
     }
 
-    /// Takes the lines out; none if there is no text.
+    /// Removes and returns the lines; an empty list if there is no text.
     pub(super) fn take_lines(&mut self) -> Vec<Vec<TextSpan>> {
         let mut lines = std::mem::replace(&mut self.lines, vec![Vec::new()]);
         // HTML ends with a line end.
@@ -86,7 +86,7 @@ impl Inline {
         lines
     }
 
-    /// Makes all letters bold, or not.
+    /// Turns bold letters on or off, for a heading.
     pub(super) fn set_heading(&mut self, is_heading: bool) {
         self.bold = usize::from(is_heading);
     }
@@ -156,7 +156,8 @@ impl Inline {
     }
 }
 
-/// Returns true if a text, in which no sign of Markdown is left that has an effect, has one that may get it later.
+/// Returns true if a text has a Markdown sign that may get an effect when more text follows. Signs that already have
+/// an effect are not in the text.
 fn may_open(text: &str) -> bool {
     let mut before = ' ';
     let mut characters = text.chars().peekable();

@@ -46,13 +46,13 @@ impl Fence {
         })
     }
 
-    /// Returns what stands behind the signs of the opening line.
+    /// Returns the info string: the text after the signs of the opening line.
     pub(super) fn info(self, line: &str) -> &str {
         line.trim_start().trim_start_matches(self.sign).trim()
     }
 }
 
-/// Splits a line that begins as a fence does: the sign, how often it stands there, and the rest.
+/// Splits a line that begins like a fence into the sign, the number of signs, and the rest; `None` for any other line.
 fn signs(line: &str) -> Option<(char, usize, &str)> {
     let begin = line.trim_start_matches(' ');
     let sign = begin.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
@@ -191,7 +191,7 @@ pub(super) fn quote_end(text: &str, is_whole: bool, most: usize) -> Option<usize
     end(text, is_whole, most, continues)
 }
 
-/// Returns the length of the item of a list at the beginning of the text, whose content is in this column.
+/// Returns the length of the list item at the beginning of the text; `content` is the column of its content.
 pub(super) fn item_end(text: &str, content: usize, is_whole: bool, most: usize) -> Option<usize> {
     let continues = |line: Line<'_>, is_after_blank: bool| {
         line.is_blank()
@@ -206,7 +206,8 @@ pub(super) fn table_end(text: &str, is_whole: bool, most: usize) -> Option<usize
     end(text, is_whole, most, |line, _| !line.is_blank() && matches!(line.kind(), Kind::Text | Kind::Code))
 }
 
-/// Returns the end of the last line with text that continues the first one. `continues` is given a line, and true if the
+/// Returns the length of the block at the beginning of the text, up to its last line that is not blank; `None` if the
+/// end is not known yet. `continues` returns true if a line continues the block; it gets the line, and true if the
 /// line before it is blank.
 fn end(text: &str, is_whole: bool, most: usize, continues: impl Fn(Line<'_>, bool) -> bool) -> Option<usize> {
     let (mut at, mut end) = (0, 0);

@@ -31,7 +31,8 @@ impl Table {
         }
     }
 
-    /// Returns the lines of the table for this number of columns. Lines with one cell each may be wider.
+    /// Returns the lines of the table. If the table is wider than `columns`, each cell gets a line of its own, which
+    /// may still be wider.
     pub(super) fn lines(&self, columns: usize, page: &Page) -> Vec<Vec<TextSpan>> {
         let dim = page.theme.style(Look::Dim);
         let (between, rule, crossing) = match page.theme.is_ascii() {
@@ -70,7 +71,7 @@ impl Table {
         self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0)
     }
 
-    /// Returns a line for each cell, behind the name of its column, and an empty line between two rows.
+    /// Returns a line for each cell, beginning with the name of its column, and an empty line between two rows.
     fn lines_of_cells(&self, page: &Page) -> Vec<Vec<TextSpan>> {
         let Some((head, rows)) = self.rows.split_first() else { return Vec::new() };
         if rows.is_empty() {

@@ -19,7 +19,7 @@ impl ThemeName {
     /// All names, in the order in which they are listed.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Dark, Self::Light, Self::Mono];
 
-    /// Returns the name with this text.
+    /// Parses the name of a theme; `None` if there is no such theme.
     ///
     /// ```
     /// use archon_terminal::ThemeName;
@@ -41,7 +41,7 @@ impl ThemeName {
         }
     }
 
-    /// Returns the colors of the theme, in one line for people.
+    /// Describes the colors of the theme in one line, for people.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Auto => "The colors of the terminal",

@@ -9,8 +9,8 @@ use crate::sandbox::Background;
 
 /// Maximum number of commands of a session that run at the same time.
 const MOST: usize = 8;
-/// Maximum number of commands of all sessions that run at the same time. As many are remembered; those that ended
-/// first are forgotten first.
+/// Maximum number of commands of all sessions that run at the same time, and also of commands that are remembered. Of
+/// more commands, the oldest ended one is forgotten first.
 const MOST_OF_ALL: usize = 64;
 
 /// The commands that the tools of [`background_tools`](fn@super::background_tools) started.
@@ -43,7 +43,7 @@ pub struct BackgroundCommands(Arc<Mutex<Table>>);
 struct Table {
     /// In the order of their start.
     commands: Vec<Arc<BackgroundCommand>>,
-    /// The number of the newest command.
+    /// The number in the id of the newest command.
     newest: u64,
 }
 
@@ -52,22 +52,22 @@ struct Table {
 pub(super) struct BackgroundCommand {
     tenant: TenantId,
     session: SessionId,
-    /// The same, if a child run started the command.
+    /// The same as `session` if a child run started the command; otherwise `None`.
     top_session: Option<SessionId>,
     number: u64,
     pub(super) name: Option<String>,
     pub(super) line: String,
     pub(super) state: State,
-    /// The end of what was sent to the input that the command reads together with the next text.
+    /// The unfinished end of the input: the part of the sent text that a shell reads together with the next text.
     unfinished: Mutex<String>,
 }
 
-/// The process of a command, or what is known of it.
+/// The state of a command: its process, or the last known state from an earlier process of the program.
 #[derive(Debug)]
 pub(super) enum State {
-    /// A process of this process, which may have ended.
+    /// This process of the program started the command, which may have ended.
     Here(Background),
-    /// A command of an earlier process.
+    /// An earlier process of the program started the command.
     Before(LastKnown),
 }
 
@@ -81,7 +81,7 @@ pub(super) struct LastKnown {
     name: Option<String>,
     line: String,
     pub(super) output: String,
-    /// The end of the command, in words; `None` if it ran then.
+    /// A text about the end of the command; `None` if the command was still running after the call.
     pub(super) ending: Option<String>,
 }
 
@@ -109,8 +109,8 @@ impl BackgroundCommands {
         })
     }
 
-    /// Returns the line that a text for this command continues, with the text at its end. Ids of running commands differ
-    /// in all sessions.
+    /// Returns the unfinished line of a command's input with `text` at its end. The id is enough to find the command,
+    /// because running commands of all sessions have different ids.
     pub(super) fn whole_line(&self, id: &str, text: &str) -> String {
         let table = self.table();
         let command = table.commands.iter().find(|command| command.is_running() && command.id() == id);
@@ -157,8 +157,8 @@ impl BackgroundCommands {
         command
     }
 
-    /// Restores what is known of a command from the result of a call in an earlier run of the session. A command of
-    /// this process is left as it is.
+    /// Restores the last known state of a command from the result of a call in an earlier run of the session. A
+    /// command that this process started is left as it is.
     pub(super) fn recall(&self, session: &SessionId, result: &ToolResult) {
         let seen = result.metadata.get(metadata::SEEN).and_then(|seen| LastKnown::deserialize(seen).ok());
         let Some(last) = seen else { return };
@@ -209,18 +209,18 @@ impl BackgroundCommand {
         matches!(&self.state, State::Here(process) if process.is_running())
     }
 
-    /// Returns the line of the input that has no end yet.
+    /// Returns the unfinished end of the input.
     pub(super) fn unfinished(&self) -> String {
         self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes what is sent to the input: `text` with the unfinished line before it.
+    /// Records the unfinished end of the input. `text` is the sent text with the earlier unfinished end before it.
     pub(super) fn note_input(&self, text: &str) {
         let unfinished = unfinished(text).to_owned();
         *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = unfinished;
     }
 
-    /// Returns metadata of a result that say what is known of the command after the call.
+    /// Returns the metadata that record, in a call's result, the state of the command after the call.
     pub(super) fn last_known(&self, output: String, ending: Option<String>) -> Json {
         let (tenant, top_session) = (self.tenant.clone(), self.top_session.clone());
         let (name, line) = (self.name.clone(), self.line.clone());
@@ -233,8 +233,8 @@ impl BackgroundCommand {
     }
 }
 
-/// Returns the end of a text that a shell reads together with the next text: a line without an end, with the lines
-/// before it that end with a backslash.
+/// Returns the end of a text that a shell reads together with the next text: the last line if it has no line end, and
+/// the lines directly before it that end with a backslash.
 fn unfinished(text: &str) -> &str {
     let end = text.rmatch_indices('\n').find(|(at, _)| !text[..*at].ends_with('\\'));
     end.map_or(text, |(at, _)| &text[at + 1..])

@@ -28,18 +28,21 @@ const FIRST: Duration = Duration::from_secs(1);
 const MOST_WAIT: Duration = Duration::from_secs(600);
 /// The engine's time limit of `read_output` is this much longer than the tool's own.
 const SLACK: Duration = Duration::from_secs(5);
-/// Number of bytes that `read_output` returns at most if the call does not say.
+/// Default of the maximum number of bytes that `read_output` returns.
 const USUAL_READ: usize = 16 * 1024;
 
 /// Returns the tools for commands that run on after their call: a development server, a watcher, a REPL.
 ///
 /// The commands run in the sandbox of [`Bash`] with these options, and have an input. The time limits of the options
-/// and [`max_flood`](crate::sandbox::SandboxOptions::max_flood) do not hold for them; of the output, the newest MiB is
-/// kept until it is read. Control files that changed since the start are reported at the end and stay; so a command is
-/// refused where no mounts can be made, unless [`WithoutKernel`](crate::sandbox::Isolation::WithoutKernel) is set.
-/// `start_command` and `send_input` need the permission `shell_exec` and ask as `bash` does, and [`BashOptions::deny`]
-/// holds for both. Permission rules about `bash` apply to `start_command`; those that deny or ask also apply to the text of
-/// `send_input`, with the unfinished line before it. [`BackgroundCommands`] says when commands end.
+/// and [`max_flood`](crate::sandbox::SandboxOptions::max_flood) do not apply to them. Of the unread output, the newest
+/// MiB is kept. Changed control files are reported at the end of a command, but not restored. Therefore a command is
+/// refused on a system where no mounts can protect these files, unless
+/// [`WithoutKernel`](crate::sandbox::Isolation::WithoutKernel) is set. [`BackgroundCommands`] describes when commands
+/// end.
+///
+/// `start_command` and `send_input` need the permission `shell_exec` and ask a person in the same cases as `bash`;
+/// [`BashOptions::deny`] applies to both. Permission rules about `bash` apply to `start_command`; rules that deny or
+/// ask also apply to the text of `send_input`, with the unfinished line before it.
 pub fn background_tools(
     workspace: &Workspace,
     options: BashOptions,
@@ -294,7 +297,7 @@ impl BackgroundTool {
         result
     }
 
-    /// Returns how a command ended, after this output.
+    /// Describes how a command with this output ended.
     fn ending(&self, end: &Ending, output: &str) -> String {
         match end.as_ref() {
             Ok(end) => {
@@ -306,10 +309,10 @@ impl BackgroundTool {
     }
 }
 
-/// The end of a command of which only an earlier process knew more.
+/// The text about the end of a command that an earlier process of the program started and did not see end.
 const GONE: &str = "ended with the process that ran it";
 
-/// Returns the process of a command that runs.
+/// Returns the process of a running command.
 fn process_of(command: &BackgroundCommand) -> Result<&Background, ToolError> {
     match &command.state {
         State::Here(process) if process.is_running() => Ok(process),

@@ -301,7 +301,8 @@ impl Tool for Bash {
     }
 }
 
-/// Returns a command for a question to a person. The arguments of the call hold the whole command.
+/// Returns the beginning of a command in quotes, for a question to a person. The person finds the whole command in the
+/// arguments of the call.
 pub(super) fn in_quotes(command: &str) -> String {
     beginning(command, SHOWN, "`")
 }

@@ -35,7 +35,7 @@ impl FinishPlan {
         Self { spec: super::spec::<Arguments>([PLAN_TOOL, "Finish the plan"], ABOUT, annotations, example) }
     }
 
-    /// Returns the result of a plan that a person agreed to: the call runs only then.
+    /// Returns the result for a plan that a person approved: the call runs only after the approval.
     fn approval_result(&self, _: Json, _: &ToolContext) -> Result<ToolResult, ToolError> {
         let text = "A person agreed to the plan. Plan mode has ended: carry the plan out now.";
         Ok(ToolResult::success(text).with_metadata(metadata::APPROVED, true))

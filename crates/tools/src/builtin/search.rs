@@ -122,8 +122,8 @@ struct Needle {
     regex: Regex,
     /// True if the pattern was not a valid regular expression and is searched literally.
     literal: bool,
-    /// True if each match in a line is also a match in the whole text of the file, so that the text can be
-    /// tested before its lines are.
+    /// True if each match in a line is also a match in the whole text of the file. Then the whole text is tested
+    /// first, and its lines only if it has a match.
     holds_in_whole: bool,
 }
 

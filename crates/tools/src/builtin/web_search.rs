@@ -172,7 +172,7 @@ pub struct BraveSearch {
 const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
 /// The environment variable with the user's API key.
 const BRAVE_KEY: &str = "BRAVE_API_KEY";
-/// The advice for settings of the service that the model cannot correct.
+/// Advice for the model about wrong settings of the service, which only a person can correct.
 const ADVICE: &str = "Go on without it; the person can correct it.";
 
 #[derive(Default, Deserialize)]

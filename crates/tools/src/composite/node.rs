@@ -26,10 +26,10 @@ pub struct ToolNode {
     pub arguments: serde_json::Map<String, Json>,
     /// Parts of the call's result that become arguments of other calls.
     pub gives: Vec<Mapping>,
-    /// Names of the composite's parameters that give values to arguments of the call, by argument. Default:
-    /// the argument's own name.
+    /// For arguments of the call, the name of the composite's parameter that gives the value. Default: the argument's
+    /// own name.
     pub parameters: BTreeMap<String, String>,
-    /// The list of a call that is made once for each of its items; `None` for a single call.
+    /// The list for whose items the call is made, once for each item; `None` for a single call.
     pub for_each: Option<ForEachItem>,
     /// The reaction to a failure of the call.
     pub on_failure: OnNodeFailure,
@@ -69,8 +69,8 @@ pub enum OnNodeFailure {
     /// The other calls go on; calls that need the failed call's result are skipped. If the call is made for
     /// each item of a list, failed items are left out.
     Continue,
-    /// The call is repeated up to this many times, then the composite fails. Only for tools that may run
-    /// twice. If the tool was replaced by one that may not, a call with unknown effect is not repeated.
+    /// The call is repeated up to this many times, then the composite fails. Only for tools that may run twice. If the
+    /// tool was replaced by a tool that may not run twice, a call with unknown effect is not repeated.
     Retry(u32),
 }
 

@@ -71,7 +71,7 @@ impl CompositeTool {
         self.parts.contains(part)
     }
 
-    /// Describes a step for a person: its tool, its constants, and its inputs from other steps.
+    /// Describes a call of the composite for a person: its tool, its constants, and its inputs from other calls.
     pub(super) fn step(&self, node: &ToolNode) -> String {
         let mut text = node.tool.clone();
         if !node.arguments.is_empty() {

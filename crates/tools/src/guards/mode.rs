@@ -47,7 +47,8 @@ fn is_for_plan_mode(spec: &ToolSpec) -> bool {
     spec.annotations.effect == Effect::ReadOnly || spec.annotations.agent
 }
 
-/// Returns true if another run called this run. A person who agreed to its plan would not end plan mode.
+/// Returns true if another run called this run. In such a run `finish_plan` is refused, because a person's approval of
+/// its plan would not end the plan mode of the session.
 fn is_called(run: &Context) -> bool {
     run.depth > 0
 }

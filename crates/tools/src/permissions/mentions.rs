@@ -122,7 +122,7 @@ impl Look<'_> {
             || resolved(self.root, path).is_some_and(|path| is_meant(&path))
     }
 
-    /// Returns whether the rule may match a word of which only the form is known.
+    /// Returns whether the rule may match a word that is known only by its form.
     fn finds_form(&self, form: &[Place], depth: Depth) -> bool {
         let form = plain(form);
         let anywhere = vec![Path::new("")];

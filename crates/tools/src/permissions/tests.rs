@@ -1,4 +1,4 @@
-//! Rules as tables: what is written, what is called, what follows.
+//! Tests of rules, as tables of a rule, a call and the expected decision.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! A command that runs on after the call that started it. A task attends to it and keeps its output until it is
 //! read.
 //!
-//! What the command must not change is compared at its end. It is only reported, because a person may have changed it
-//! meanwhile. So the command is refused where mounts do not hold the control files while it runs.
+//! At the end of the command, control files are compared with their state before it. Changes are only reported,
+//! because a person may have made them meanwhile. So the command is refused unless mounts protect the control files
+//! while it runs.
 
 use std::{
     collections::VecDeque,

@@ -1,5 +1,5 @@
-//! Finds the places in the granted folders that a command may not change or see: control files, files that
-//! rules deny, and folders that belong to no workspace.
+//! Finds the places in the granted folders that a command may not change or see: control files, files that rules deny,
+//! and excluded folders ([`Workspace::without`](crate::Workspace::without)).
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -218,7 +218,7 @@ impl Search<'_> {
         self.places.fixed.extend(parts.filter(is_there).filter(may_be_held));
     }
 
-    /// Hides folders that belong to no workspace, and keeps the folders above them where they are.
+    /// Hides the excluded folders, and pins the folders above them, so that the command cannot move these.
     fn hide_excluded(&mut self) {
         for folder in self.cage.excluded_inside() {
             let granted = self.cage.granted().find(|granted| folder.starts_with(granted)).cloned();

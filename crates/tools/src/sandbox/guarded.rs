@@ -48,8 +48,7 @@ impl Guarded {
     /// Finds the places that the command may not change or see.
     ///
     /// # Errors
-    /// A folder that belongs to no workspace cannot be hidden from the command, or the workspace cannot be
-    /// listed.
+    /// An excluded folder cannot be hidden from the command, or the workspace cannot be listed.
     pub(super) fn new(cage: &Cage, context: &ToolContext, owner: Owner) -> Result<Self, ToolError> {
         let is_held = cage.holds_places();
         cage.make_excluded(is_held)?;
@@ -139,15 +138,15 @@ impl Cage {
         self.roots.iter().chain(&self.options.read).chain(&self.options.write)
     }
 
-    /// Returns the folders that belong to no workspace and are within a granted one.
+    /// Returns the excluded folders that are within a granted folder.
     pub(super) fn excluded_inside(&self) -> BTreeSet<PathBuf> {
         let is_inside = |folder: &&PathBuf| self.granted().any(|granted| folder.starts_with(granted));
         let there = self.excluded.iter().map(|(folder, _)| folder).filter(is_inside);
         there.filter(|folder| folder.symlink_metadata().is_ok()).cloned().collect()
     }
 
-    /// Creates missing folders that belong to no workspace, so that they can be hidden: otherwise a command
-    /// could create and fill them.
+    /// Creates the excluded folders that do not exist yet, so that they can be hidden: otherwise a command could
+    /// create and fill them.
     fn make_excluded(&self, is_held: bool) -> Result<(), ToolError> {
         let refused = |folder: &Path, what: &str, why: &str| {
             Err(ToolError::PermissionDenied(format!(

@@ -41,7 +41,7 @@ const SYSTEM: &str = "/bin /sbin /usr /lib /lib32 /lib64 /libx32 /opt /nix/store
 /// Devices without data.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// The restrictions of a command. They are prepared before the thread or process exists that applies them to
+/// The restrictions of a command. They are prepared first; then a thread or process starts, which applies them to
 /// itself.
 pub(super) struct Restrictions {
     mounts: Option<Plan>,

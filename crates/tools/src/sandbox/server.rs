@@ -21,9 +21,9 @@ use crate::Workspace;
 
 /// The sandbox of the process of a server, for `McpServer::with_sandbox` of `archon-mcp`.
 ///
-/// The process and its children can read the system's programs, the files that the options grant, and their
-/// own program: its file, and the folder of a Python environment that it is in. They can write to the folders
-/// that the options grant, and to a scratch folder. That is `HOME` and `TMPDIR`, and is deleted when the
+/// The process and its children can read the system's programs, the files that the options grant, and their own
+/// program: its file and, if it is in a Python environment, the folder of that environment. They can write to the
+/// folders that the options grant, and to a scratch folder, which is `HOME` and `TMPDIR` and is deleted when the
 /// process has ended. They reach no network and no Unix sockets unless these are granted, and they cannot leave the
 /// process group.
 ///
@@ -46,8 +46,8 @@ pub struct ServerSandbox {
 }
 
 impl ServerSandbox {
-    /// Creates a sandbox with these grants. The folders of the workspace are not granted. Those that belong to
-    /// no workspace ([`Workspace::without`]) cannot be: a server is refused if a grant overlaps with one.
+    /// Creates a sandbox with these grants. The folders of the workspace are not granted, and its excluded folders
+    /// ([`Workspace::without`]) cannot be granted: a server is refused if a grant overlaps with an excluded folder.
     pub fn new(workspace: &Workspace, options: SandboxOptions) -> Self {
         let mut cage = Cage::new(workspace, Access::Write, options);
         cage.roots.clear();
@@ -96,7 +96,8 @@ impl ServerSandbox {
         })
     }
 
-    /// Returns the cage of a start, in which the program itself can be read.
+    /// Returns the cage for one start of the server; it also grants the files `program`, so that the server can read
+    /// its own program.
     fn cage_for(&self, program: Vec<PathBuf>) -> Result<Cage, String> {
         let mut cage = self.cage.clone();
         cage.options.read.extend(program);
@@ -117,8 +118,8 @@ impl ServerSandbox {
         Ok(cage)
     }
 
-    /// Returns the search path of the command: its own, that of the options, or ours, in which folders that
-    /// the server can write come last.
+    /// Returns the search path of the command: the command's own `PATH`, else the `PATH` of the options, else that of
+    /// this process, in which folders that the server can write come last.
     fn path(&self, command: &Command) -> Option<OsString> {
         let options = &self.cage.options;
         let own = command.get_envs().find_map(|(name, value)| (name == "PATH").then_some(value?));

@@ -40,7 +40,7 @@ pub(super) struct Started {
     /// The command's input; `None` if a call owns the command.
     pub(super) input: Option<ChildStdin>,
     leader: Child,
-    /// The group, if this process owns the command.
+    /// The process group; `None` if a call owns the command.
     _kept: Option<KeptGroup>,
     pub(super) group: Pid,
     #[cfg(target_os = "linux")]
@@ -99,8 +99,8 @@ impl Drop for Started {
     }
 }
 
-/// Kills the process group of a running command. The group's leader was not waited for, so its id cannot
-/// belong to another group.
+/// Kills the process group of a running command. The leader of the group has not been waited for, so the kernel cannot
+/// have given its id to another group.
 pub(super) fn kill(group: Pid) {
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
 }

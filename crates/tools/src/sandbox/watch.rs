@@ -71,9 +71,9 @@ fn free(folder: &Path) -> Option<u64> {
     Some(of.f_bavail.saturating_mul(of.f_frsize))
 }
 
-/// Returns whether the processes of a group use more memory than `most` bytes. Shared memory is counted
-/// once; that is slow for the kernel, so it is done only if they use too much with shared memory counted
-/// for each process. A process that cannot be inspected that closely is counted fully.
+/// Returns whether the processes of a group use more memory than `most` bytes. First, shared memory is counted for
+/// each process, which is fast. Only if that sum is too large, shared memory is counted once, which is slow for the
+/// kernel. A process for which the kernel does not permit the slow count is counted with all its shared memory.
 #[cfg(target_os = "linux")]
 fn takes_more(group: u32, most: u64) -> bool {
     let whole = |process: u32| kilobytes(process, "status", &["RssAnon:", "RssShmem:"]).unwrap_or_default();

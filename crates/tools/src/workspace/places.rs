@@ -1,5 +1,5 @@
-//! Filters the entries below a folder: a tool does not see entries for which a permission rule would not
-//! allow a call of its own.
+//! Filters the entries below a folder: a tool does not see an entry if permission rules would not let a separate call
+//! on that entry run.
 
 use std::{
     path::{Path, PathBuf},

@@ -54,8 +54,8 @@ pub trait Bus: Send + Sync {
     /// Publishes a message.
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>>;
 
-    /// Subscribes to the future messages to `agent` or to everybody, and to messages of the types in `also`
-    /// to any receiver. Dropping the stream ends the subscription.
+    /// Subscribes to all later messages for `agent` or for everybody, and to all later messages of the types
+    /// in `also`, whoever their receiver is. Dropping the stream ends the subscription.
     fn subscribe<'a>(
         &'a self,
         agent: &'a AgentId,

@@ -6,8 +6,9 @@ use crate::models::{ModelPrice, ThinkingLevel};
 
 use super::retry::RetryConfig;
 
-/// The policy for failures that retries do not fix, as the log stores it. The log has the number of API keys,
-/// never the keys themselves.
+/// The handling of failures beyond the retries of model calls: API keys, fallback models, answers that end
+/// early, retries of tool calls, and the circuit breaker. The log stores this policy, with the number of API
+/// keys but never the keys themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -19,14 +20,14 @@ pub struct FailurePolicy {
     /// The fallback models, in order of use, for a run whose own model cannot answer. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
-    /// The maximum number of retries, with the same model and key, of a request whose answer ended early.
-    /// Such retries cost more: the received part of the answer was paid for, and watchers saw it. [`RetryConfig`]
-    /// may allow fewer. Default 1.
+    /// The maximum number of retries of a request whose answer ended after its first part had arrived. The
+    /// retries use the same model and key. The number is low, because the first part was already paid for and
+    /// shown to watchers. If [`RetryConfig::max_retries`] is lower, it applies instead. Default 1.
     #[serde(skip_serializing_if = "is_one")]
     pub broken_stream_retries: u32,
-    /// The retries of a tool call after a temporary failure: a timeout, which is retried once, or a failure
-    /// of a tool that works over the [network](crate::ToolAnnotations::network). Only calls that may be
-    /// repeated are retried. Default 2 retries, after about 1 s and 2 s.
+    /// The retries of a tool call after a temporary failure. Temporary failures are a timeout (retried at
+    /// most once) and a failure of a tool that works over the [network](crate::ToolAnnotations::network).
+    /// Only calls that may be repeated are retried. Default 2 retries, after about 1 s and 2 s.
     #[serde(skip_serializing_if = "is_tool_retry")]
     pub tool_retry: RetryConfig,
     /// The circuit breaker for tools that keep failing; `None` for no breaker.

@@ -33,23 +33,24 @@ pub struct ExecutionLimits {
     /// The maximum number of tokens of all model calls together. Default 1,000,000. The limit is checked
     /// before each call, so the last call may exceed it.
     pub max_total_tokens: u64,
-    /// The maximum active time in milliseconds. Time of waiting for people does not count, nor does time in
-    /// which no process works on the run: between the last record of a process that died and the first record
-    /// of the next process, while the machine sleeps, and while the process is stopped. Default 600,000.
+    /// The maximum active time in milliseconds. Time in which the run waits for people does not count. Time
+    /// in which no process works on the run does not count either: after a process died (from its last record
+    /// to the first record of the next process), while the machine sleeps, and while the process is stopped.
+    /// Default 600,000.
     pub max_duration_ms: u64,
     /// The maximum number of calls of the same tool with the same arguments, in a row or not. Default 3.
     pub max_repeats: u32,
     /// The run fails after this number of answers in a row that cannot be parsed. Default 3.
     pub max_parse_failures: u32,
-    /// The maximum cost in millionths of a currency unit, see [`ModelPrice`](crate::ModelPrice). The highest
-    /// cost of the next call is reserved before the call: the price of its prompt and of the longest answer,
-    /// which is `RequestOptions::max_tokens`, or 4,096 tokens. Default none. The limit needs the price of the
-    /// model.
+    /// The maximum cost in millionths of a currency unit, see [`ModelPrice`](crate::ModelPrice). Before each
+    /// call, the run reserves the highest possible cost of the call: the price of the prompt and of the
+    /// longest answer (`RequestOptions::max_tokens`, or 4,096 tokens if that is not set). The limit needs the
+    /// price of the model. Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_micros: Option<u64>,
     /// The maximum number of levels of child runs below the run. With 1, the default, a child run cannot
-    /// start another one. In a log, this field has the maximum [`Context::depth`](crate::Context::depth)
-    /// instead.
+    /// start another one. A log stores this limit in another form: as the maximum
+    /// [`Context::depth`](crate::Context::depth), which counts from the run at the top.
     #[serde(default = "depth_where_none_is_written", skip_serializing_if = "is_not_written")]
     pub max_depth: u32,
     /// The number of turns in a row in which every call failed, after which the model is told that it is
@@ -62,8 +63,8 @@ pub struct ExecutionLimits {
 
 const STUCK_AFTER: u32 = 3;
 
-/// Returns `max_depth` for a log without this field. When such logs were written, agents could not call
-/// agents.
+/// Returns the `max_depth` of a log that has no such field. Such logs are from a time when agents could not
+/// call agents.
 fn depth_where_none_is_written() -> u32 {
     5
 }

@@ -1,5 +1,5 @@
-//! The check of a run's answer against its format, the number of answers that did not match, and the
-//! consequence of each check.
+//! Decides after each check of a run's answer against the required format: accept the answer, ask again, or
+//! fail.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,9 @@ use super::{
     structured_output::{OutputCheck, SchemaProblem, schema_failure},
 };
 
-/// Decides what follows the check of an answer: it has the format of the answer, and counts the answers that
-/// did not match. A plan and a team keep such a checker in their state.
+/// Decides the next step of a run after each check of its answer. The checker stores the required format, and
+/// counts the answers in a row that did not match it. The runs of plans and teams keep a checker in their
+/// state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputChecker {

@@ -38,8 +38,8 @@ impl RetryConfig {
         Self { max_retries: 0, ..Self::default() }
     }
 
-    /// Draws the jitter of a delay, from -1.0 to 1.0. It is derived from an id, so that seeded ids give the
-    /// same jitter every time.
+    /// Draws the jitter of a delay, from -1.0 to 1.0. The jitter is derived from a new id, so that seeded ids
+    /// (in tests) give the same jitter every time.
     pub fn draw_jitter(ids: &dyn Ids) -> f64 {
         let seed = ids.fresh("jitter");
         let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));

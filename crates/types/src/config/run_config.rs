@@ -35,8 +35,9 @@ pub struct RunConfig {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// The deferred tools: the model finds them with a search and calls them with
-    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names, versions and annotations are stored.
-    /// The name `PREFIX*` stands for the tools of a [`ToolSource`](crate::ToolSource) that were not known yet.
+    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names, versions and annotations are stored. An
+    /// entry with the name `PREFIX*` stands for all tools of a [`ToolSource`](crate::ToolSource) that did not
+    /// know its tools when the run began.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub deferred_tools: Arc<[ToolSpec]>,
@@ -46,8 +47,8 @@ pub struct RunConfig {
     pub limits: ExecutionLimits,
     /// The retries of failed model calls.
     pub retry: RetryConfig,
-    /// The policy for failures that retries do not fix. Without a policy such a failure ends the run, and
-    /// tools have no circuit breaker.
+    /// The handling of failures beyond the retries of model calls. `None`: a failure that these retries do
+    /// not fix ends the run, tool calls are not retried, and tools have no circuit breaker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
     /// The format of tool calls.
@@ -79,7 +80,7 @@ pub struct RunConfig {
     /// The price of the model's tokens; a cost limit needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
-    /// The number of a turn's calls that run in parallel.
+    /// The strategy for the tool calls of one turn: in parallel, in sequence or in batches.
     #[serde(skip_serializing_if = "crate::values::is_default")]
     pub tool_execution: ToolExecutionStrategy,
     /// The number of steering messages that the model reads at once.
@@ -105,9 +106,9 @@ impl RunConfig {
         all.filter(move |name| !is_deferring || ![TOOL_SEARCH, CALL_TOOL].contains(name))
     }
 
-    /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. Of a deferred
-    /// tool only the name, the version and the annotations are set. A tool of a source whose tools were not known
-    /// when the run began is described by the entry of the source, `PREFIX*`.
+    /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. For a
+    /// deferred tool, only the name, the version and the annotations are set. For a tool of a source that did
+    /// not know its tools when the run began, this is the entry `PREFIX*` of the source.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         let all = || self.tools.iter().chain(self.deferred_tools.iter());
         let is_source_of =

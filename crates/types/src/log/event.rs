@@ -122,7 +122,8 @@ pub enum DeltaKind {
     TurnEnd,
 }
 
-/// Receives events in order. The run's own task calls `emit`, so `emit` must return at once.
+/// Receives events in order. The async task that executes the run calls `emit`, so `emit` must return at
+/// once.
 ///
 /// A sink for a slow reader may join or drop deltas, but must keep every record.
 ///

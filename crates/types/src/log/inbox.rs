@@ -151,11 +151,13 @@ impl ApprovalRequest {
         InboxRequest::Answer { request_id, binding, answer }
     }
 
-    /// Returns the inbox message with this answer, under an id that is derived from the question's id, so
-    /// that an inbox stores only the first of two answers
-    /// ([`JournalError::Posted`](crate::JournalError::Posted)). `log` is the log of the run that asks. The
-    /// number of answers that the log has received is a part of the id, because a run that could not use an
-    /// answer asks again under the same id and reads no message twice.
+    /// Returns the inbox message with this answer. The id of the message follows from the id of the question,
+    /// so an inbox stores only the first of two answers and refuses the second with
+    /// [`JournalError::Posted`](crate::JournalError::Posted).
+    ///
+    /// `log` is the log of the run that asks. A run that could not use an answer asks again with the same
+    /// question id, but never reads two messages with the same id. So the number of answers that `log` has
+    /// received is also a part of the message id.
     pub fn first_answer(&self, answer: Answer, at: Timestamp, log: &[Arc<Record>]) -> InboxEntry {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let start = format!("answer-{}-", self.request_id).replace(|c| !is_plain(c), "_");

@@ -68,8 +68,8 @@ pub trait Journal: Send + Sync {
     /// Reads the last `most` records of a log, or the last `most` before the record with the sequence number
     /// `before`.
     ///
-    /// Default: reads the whole log. A journal may read only what is wanted; damage of other records is then not
-    /// noticed. Watchers of a run read its log in pages through this function.
+    /// Default: reads the whole log. A journal may read only the requested records; it then does not notice
+    /// damage of other records. Watchers of a run read its log in pages through this function.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,
@@ -173,8 +173,9 @@ impl Salvaged {
         Ok(self.records)
     }
 
-    /// Returns the last `most` records, or the last `most` before the record with the sequence number `before`. Damage
-    /// behind these records is left out if `before` is one of the records.
+    /// Returns the last `most` records, or the last `most` before the record with the sequence number
+    /// `before`. If the record `before` is intact, the result has no damage, because the damage comes after
+    /// it.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -38,7 +38,8 @@ pub enum JournalError {
     Needed {
         /// The run that was to be deleted.
         run: RunId,
-        /// The runs that continue the run to delete, and the run that waits for its outcome.
+        /// The runs that need the run to delete: runs that continue it, and its calling run, which still
+        /// waits for the outcome.
         by: Vec<RunId>,
     },
     /// The inbox of the run already has a message with this id, for instance the answer of another person.

@@ -12,7 +12,7 @@ use crate::values::{CallId, RunId};
 pub enum Origin {
     /// A prompt started the run, which is the first run of its session.
     Prompt,
-    /// The run continues another run of the session, whose messages are not repeated in this log.
+    /// The run continues another run of the session. The messages of that run are not repeated in this log.
     Continues {
         /// The run that is continued.
         run: RunId,
@@ -44,7 +44,8 @@ pub enum ContinuationKind {
         /// The time of the continuation (RFC 3339, UTC), or any other label.
         tag: String,
     },
-    /// A fork: an alternative to everything that followed the same point of the continued run.
+    /// A fork: the run goes on from a point of the continued run, as an alternative to the records after that
+    /// point.
     Branch {
         /// The time of the continuation (RFC 3339, UTC), or any other label.
         tag: String,
@@ -62,7 +63,7 @@ pub enum TurnTrigger {
     User,
     /// The call of a parent agent.
     SubAgent,
-    /// Tool results, a steering message, or a run that continues another.
+    /// Tool results or a steering message; also the first turn of a run that continues another run.
     Continuation,
     /// The first turn of a run that continues with [`ContinuationKind::Branch`].
     Branch,

@@ -85,8 +85,8 @@ impl PendingApproval {
     }
 }
 
-/// Returns the open questions that the log of a run has, oldest first: those of the run, and those of its
-/// child runs that the run has logged.
+/// Returns the open questions in the log of a run, oldest first: questions of the run itself, and questions
+/// of its child runs that the run has logged.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
     let source = match (&started.origin, started.first_trigger) {

@@ -91,7 +91,7 @@ impl PoolFilter {
         Self { run: Some(run.clone()), ..Self::default() }
     }
 
-    /// Creates a filter for the entries, of all tenants, whose questions have expired at the time `now`.
+    /// Creates a filter for the questions of all tenants that have expired at the time `now`.
     pub fn due(now: Timestamp) -> Self {
         Self { due: Some(now), ..Self::default() }
     }

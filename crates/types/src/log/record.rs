@@ -40,8 +40,8 @@ pub struct Record {
 }
 
 /// The content of a record. A derived record can be computed from the records before it; see
-/// [`is_input`](Self::is_input). The commands that records name are commands of the run's machine, the state
-/// that is folded from the log: a command tells the process what to do next, for instance to send a request.
+/// [`is_input`](Self::is_input). Many records name a command. A command is one step that the run's machine
+/// (the state that is folded from the log) asks the driver to do, for instance to send a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -195,9 +195,9 @@ pub enum RecordBody {
         /// The reason of the change.
         source: ModeSource,
     },
-    /// A snapshot of the workspace was taken, before calls that may change something or after them; or it could
-    /// not be taken, and the run goes on without snapshots. Not derived: it names what was on the disk, and one
-    /// after calls is missing if the process died before it.
+    /// A snapshot of the workspace was taken before or after calls that may change something. If it could not
+    /// be taken, the run goes on without snapshots. Not derived, because the files on the disk are not in the
+    /// log. The record after the calls is missing if the process died before it was written.
     WorkspaceSnapshot(WorkspaceSnapshot),
     /// A tool is about to run. Unless the tool is read-only, the record is on the storage medium before the
     /// tool runs.
@@ -295,7 +295,7 @@ pub enum RecordBody {
         /// The text that the model reads.
         text: String,
     },
-    /// A parallel loop starts its branches, each as a run of its own, whose log has the turns.
+    /// A parallel loop starts its branches. Each branch is a run with a log of its own, which has the turns.
     ParallelStarted {
         /// The messages that every branch gets.
         prompts: Vec<AgentMessage>,
@@ -304,9 +304,9 @@ pub enum RecordBody {
     },
     /// The branches have ended, and the strategy has made its choice.
     ParallelFinished(Box<ParallelChoice>),
-    /// An event of the plan that this run follows. The turns are in the logs of its child runs.
+    /// A record of the plan that this run follows. The turns are in the logs of the child runs.
     Plan(Box<PlanRecord>),
-    /// An event of the team of this run. The turns are in the logs of its child runs.
+    /// A record of the team of this run. The turns are in the logs of the child runs.
     Team(Box<TeamRecord>),
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
@@ -450,7 +450,8 @@ impl ModelFailure {
 }
 
 impl RunStarted {
-    /// Returns the first record of a log; `None` if that is not the start of a run.
+    /// Returns the content of the first record of a log; `None` if the log is empty or begins with another
+    /// record.
     pub fn of(records: &[Arc<Record>]) -> Option<&Self> {
         match &records.first()?.body {
             RecordBody::RunStarted(started) => Some(started),

@@ -14,7 +14,7 @@ use crate::{
 use super::{parallel::ParallelChoice, record::RecordBody};
 
 impl Redactor {
-    /// Redacts every secret in a message, as it is redacted in the log.
+    /// Redacts every secret in a message, in the same way as in the log.
     ///
     /// ```
     /// use archon_types::{Message, Redactor, Timestamp};
@@ -32,8 +32,9 @@ impl Redactor {
         }
     }
 
-    /// Redacts every secret in the [input](RecordBody::is_input) records among `bodies`; derived records
-    /// follow from these. The `RunLog` of `archon-run` redacts the records that are appended through it.
+    /// Redacts every secret in the [input](RecordBody::is_input) records among `bodies`. Derived records need
+    /// no redaction, because they follow from the redacted input records. The `RunLog` of `archon-run`
+    /// redacts the records that are appended through it.
     pub fn clean_records(&self, bodies: &mut [RecordBody]) {
         let forms = self.forms();
         if !forms.is_empty() {
@@ -43,7 +44,8 @@ impl Redactor {
 }
 
 impl Forms {
-    /// Redacts an input record. Derived records stay as they are, because they follow from input records.
+    /// Redacts an input record. Derived records stay unchanged, because they follow from redacted input
+    /// records.
     fn clean_record(&self, body: &mut RecordBody) {
         use RecordBody as B;
         if !body.is_input() {
@@ -146,7 +148,7 @@ impl Forms {
             Answer::Edit { arguments } => self.clean_json(arguments),
             Answer::Cancel { reason } | Answer::Withdrawn { reason } => self.clean_text(reason),
             Answer::Reply { text } => self.clean_text(text),
-            // A rule with `*` in it would match more calls.
+            // Rules stay unchanged: a rule redacted to `****` would match more calls.
             Answer::Trust { .. } | Answer::Approve | Answer::Expired => {}
         }
     }

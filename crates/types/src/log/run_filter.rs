@@ -60,8 +60,7 @@ impl RunFilter {
             && self.after.as_ref().is_none_or(|after| head.place() < *after)
     }
 
-    /// Returns those of `heads` that match the filter, the last written run first, and at most `limit` of
-    /// them.
+    /// Returns the heads that match the filter, the last written run first, and at most `limit` heads.
     pub fn page(&self, mut heads: Vec<RunHead>) -> Vec<RunHead> {
         heads.retain(|head| self.admits(head));
         heads.sort_by_cached_key(|head| std::cmp::Reverse(head.place()));

@@ -34,7 +34,7 @@ pub struct RunHead {
     /// The run that started this run; `None` if this is not a child run or the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called_by: Option<RunId>,
-    /// The parallel loop of which this run is a branch.
+    /// The parallel loop that has this run as a branch; `None` for any other run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_of: Option<RunId>,
     /// The time of the first record.
@@ -126,8 +126,8 @@ impl RunHead {
         self
     }
 
-    /// Marks the head as that of an unreadable log: the log is damaged after the records from which the head
-    /// was made.
+    /// Sets the status [`Unreadable`](RunStatus::Unreadable) and the problem, for a log that is damaged after
+    /// the records that this head was made from.
     ///
     /// ```
     /// use archon_types::{RunHead, RunStatus};
@@ -153,7 +153,7 @@ fn task(message: &AgentMessage) -> String {
 
 const TASK_CHARS: usize = 80;
 
-/// The position of a run in a list, in which the last written run comes first.
+/// The position of a run in a list of runs. In such a list, the last written run comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunPlace {
     /// The time of the run's last record.

@@ -33,7 +33,7 @@ pub struct RunStarted {
     pub tenant: TenantId,
     /// The origin of the run.
     pub origin: Origin,
-    /// The parallel loop of which this run is a branch.
+    /// The parallel loop that has this run as a branch; `None` for any other run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_run: Option<RunId>,
     /// The trigger of the first turn.

@@ -11,9 +11,9 @@ use crate::{
     values::RunId,
 };
 
-/// The state of a session before a run, as a fold of the earlier runs' logs: the conversation, or only its
-/// last part if the snapshot of an earlier run ([`base`](Self::base)) has the first part. Few runs have a
-/// snapshot, and each message is in few snapshots.
+/// The state of a session before a run, folded from the logs of the earlier runs. The snapshot has the whole
+/// conversation, or only the last part if the snapshot of an earlier run ([`base`](Self::base)) has the first
+/// part. Few runs have a snapshot, and each message is in few snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -21,8 +21,8 @@ use crate::{
 pub struct SessionSnapshot {
     /// The number of earlier runs in the conversation.
     pub runs: u32,
-    /// The earlier run whose snapshot has the part of the conversation before `messages` and `seen`; `None`
-    /// if there is no such part.
+    /// The earlier run whose snapshot has the messages and results before those in `messages` and `seen`;
+    /// `None` if there are no earlier ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<RunId>,
     /// The messages as the model read them, oldest first.
@@ -39,7 +39,8 @@ pub struct SessionSnapshot {
     pub context_level: ContextLevel,
     /// The turns, tokens and money that the earlier runs used, which a fork counts against its own limits.
     pub spent: SnapshotSpending,
-    /// The permission rules that allow calls without a question for the rest of the session, in `workspace`.
+    /// The permission rules that a person trusted: for the rest of the session, calls that match them need no
+    /// question. The rules apply only in the folder `workspace`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trusted_rules: Vec<String>,
     /// The mode of the session.
@@ -74,7 +75,7 @@ pub struct SnapshotMessage {
     /// The original message, if the model reads a changed or shortened version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Arc<Message>>,
-    /// The name under which a tool result is pinned.
+    /// The name under which the message, a tool result, is pinned; `None` if it is not pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<String>,
 }

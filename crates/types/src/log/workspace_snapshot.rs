@@ -1,8 +1,8 @@
-//! The snapshots of a workspace around the effects of a run, so that they can be undone.
+//! The snapshots of a workspace before and after the effects of a run, so that the effects can be undone.
 
 use serde::{Deserialize, Serialize};
 
-/// A snapshot of the workspace was taken, or could not be.
+/// A snapshot of the workspace, or the reason why no snapshot could be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -14,12 +14,13 @@ pub struct WorkspaceSnapshot {
     /// The id of the snapshot; `None` if none could be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// The reason why no snapshot could be taken, for people. The run takes no more snapshots then.
+    /// The reason why no snapshot could be taken, for people. After such a problem the run takes no more
+    /// snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// The place of a snapshot among the effects of a turn.
+/// The place of a snapshot: before or after the effects of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -27,12 +28,13 @@ pub struct WorkspaceSnapshot {
 pub enum SnapshotPlace {
     /// Before calls that may change something.
     Before,
-    /// After them.
+    /// After calls that may change something.
     After,
 }
 
 impl WorkspaceSnapshot {
-    /// Creates the record's content from what a source of snapshots returned.
+    /// Creates the content of the record from the result of
+    /// [`WorkspaceSnapshots::take`](crate::WorkspaceSnapshots::take).
     pub fn new(place: SnapshotPlace, turn: u32, taken: Result<String, String>) -> Self {
         let (tree, problem) = match taken {
             Ok(tree) => (Some(tree), None),

@@ -66,7 +66,7 @@ impl Collection {
     /// Returns `inner`, which must be this collection or within it; for `None`, returns this collection.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfScope`].
+    /// [`MemoryError::OutOfScope`] if `inner` is not this collection or within it.
     pub fn narrowed(&self, inner: Option<&Self>) -> Result<Self, MemoryError> {
         match inner {
             None => Ok(self.clone()),

@@ -283,7 +283,7 @@ pub struct MemoryEntry {
     pub position: u64,
 }
 
-/// Returns the problem if `name`, the `part` of an entry, is too long.
+/// Returns the problem if the text `name` is too long. `part` says which part of an entry the text is.
 fn too_long(part: &str, name: &str) -> Option<String> {
     let (found, most) = (name.len(), MemoryEntry::MAX_NAME_BYTES);
     (found > most).then(|| format!("its {part} has {found} bytes, at most {most} are kept"))
@@ -302,7 +302,7 @@ impl MemoryEntry {
     /// Checks that a new vector is as long as the other vectors of its embedder in a store.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`].
+    /// [`MemoryError::Invalid`] if `found` differs from `expected`.
     pub fn check_length(id: &str, embedder: &str, found: usize, expected: usize) -> Result<(), MemoryError> {
         if found == expected {
             return Ok(());
@@ -470,8 +470,8 @@ pub enum MemoryKind {
     Fact,
     /// A named value of a [`Working`] memory.
     Value,
-    /// A mark that an entry was deleted, so that a session does not store the entry again. The mark has no
-    /// part of the entry's text.
+    /// A placeholder for a deleted entry, so that a session does not store the entry again. The placeholder
+    /// has no part of the entry's text.
     Forgotten,
 }
 

@@ -102,8 +102,9 @@ pub enum MemoryChange {
         /// The time at which the entry was useful.
         at: Timestamp,
     },
-    /// Makes all changes of the same call fail unless the filter still matches exactly the given entries, for
-    /// changes that depend on entries read before. The expectations are checked before any change is made.
+    /// A condition: all changes of the same call fail unless the filter still matches exactly the given
+    /// entries. Use it for changes that depend on entries read before. A store checks all conditions before
+    /// it makes any change.
     Expect {
         /// The filter with which `entries` were read.
         filter: MemoryFilter,
@@ -114,7 +115,8 @@ pub enum MemoryChange {
 }
 
 impl MemoryChange {
-    /// Makes those checks of the change that need no stored entries, for a store that is bound to `scope`.
+    /// Checks the change as far as this is possible without the stored entries. `scope` is the collection
+    /// that the store is bound to.
     ///
     /// # Errors
     /// [`MemoryError::OutOfScope`] and [`MemoryError::Invalid`].
@@ -173,7 +175,7 @@ pub struct MemoryFilter {
     /// Only entries of this collection and of the collections within it; `None` for the collection that the
     /// store is bound to.
     pub collection: Option<Collection>,
-    /// True for entries of exactly the collection above, without entries of collections within it.
+    /// True to match only entries of `collection` itself, without entries of collections within it.
     pub exact: bool,
     /// Only entries with these ids; all ids if empty.
     pub ids: Vec<String>,
@@ -253,7 +255,7 @@ fn begins_with(key: Option<&String>, prefix: &str) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Validity {
-    /// The entry has no time at which its validity ends.
+    /// The validity of the entry has no end.
     #[default]
     Open,
     /// The entry was valid at this time.
@@ -272,8 +274,8 @@ pub enum Validity {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemorySearch {
-    /// The words, any of which may occur; empty for no search by words. The most significant words come
-    /// first, because a store may use only the first 24.
+    /// The words to search for; an entry needs only one of them. Empty for no search by words. The most
+    /// significant words come first, because a store may use only the first 24.
     pub text: String,
     /// The id of an embedder, and a vector that it made, to compare with the vectors of the entries; `None`
     /// for no search by vector.
@@ -288,7 +290,8 @@ impl MemorySearch {
     /// Checks that a vector can be compared with stored vectors of `expected` dimensions.
     ///
     /// # Errors
-    /// [`MemoryError::Question`].
+    /// [`MemoryError::Question`] if the vector has another number of dimensions, or a value that is not
+    /// finite.
     pub fn check_vector(vector: &[f32], expected: Option<usize>) -> Result<(), MemoryError> {
         let problem = match expected {
             _ if vector.iter().any(|x| !x.is_finite()) => {

@@ -163,8 +163,8 @@ impl<'a> CompactionInput<'a> {
 
 /// Selects the messages to shorten or replace when a conversation outgrows the context window.
 ///
-/// The view must keep every pinned message, have messages in order and at most once, and keep the results of
-/// each tool call that it keeps. A view that breaks a rule is not used, and the built-in strategy decides
+/// Rules for the view: it has every pinned message; its messages are in order, each at most once; if it has a
+/// tool call, it also has the results of the call. If a view breaks a rule, the built-in strategy decides
 /// instead. The result should depend on the input alone. Replay does not need the strategy, because the log
 /// has the view.
 ///

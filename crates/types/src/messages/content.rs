@@ -99,7 +99,8 @@ pub struct ToolCall {
     /// The arguments as the model sent them, with their order of keys; an empty object if `malformed` is set.
     #[serde(default = "empty_object")]
     pub arguments: Json,
-    /// The arguments of a call that is never executed, because they are not JSON or for another reason.
+    /// Set for a call that is never executed, because its arguments are not JSON or for another reason;
+    /// `None` for any other call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<MalformedArguments>,
 }
@@ -128,10 +129,12 @@ impl ToolCall {
         call
     }
 
-    /// Returns the call that a call of [`CALL_TOOL`] stands for: of the tool in `name`, with the arguments in
-    /// `arguments` (default none), as an object or as JSON text. Returns `None` for any other call, and if there
-    /// is no name. A call with arguments at another place is returned as malformed, so that no tool is executed
-    /// without them.
+    /// Resolves a call of [`CALL_TOOL`]: returns the call of the deferred tool that the model wants. The
+    /// tool's name is in the argument `name`, its arguments are in `arguments`, as an object or as JSON text
+    /// (default: none). If there are further arguments beside these two, the returned call is malformed, so
+    /// that the tool is not executed without them.
+    ///
+    /// Returns `None` for a call of any other tool, for a malformed call, and without a name.
     pub fn resolve_call_tool(&self) -> Option<Self> {
         if self.name != CALL_TOOL || self.malformed.is_some() {
             return None;
@@ -150,8 +153,8 @@ impl ToolCall {
         Some(call)
     }
 
-    /// Returns the call to show to people: the call that a call of [`CALL_TOOL`] stands for, otherwise a
-    /// clone of this call.
+    /// Returns the call to show to people: the result of [`resolve_call_tool`](Self::resolve_call_tool), or a
+    /// clone of this call if that is `None`.
     pub fn target(&self) -> Self {
         self.resolve_call_tool().unwrap_or_else(|| self.clone())
     }

@@ -38,8 +38,8 @@ pub struct UserMessage {
     pub content: Vec<Content>,
     /// The time of the message in Unix milliseconds.
     pub timestamp: Timestamp,
-    /// The names of the attached files, one for each of their blocks in `content`. The speaker of the message
-    /// did not write these blocks.
+    /// The names of the attached files, one name for each block of an attached file in `content`. The speaker
+    /// of the message did not write these blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<String>,
     /// The number of blocks at the end of `content` that Archon recalled from memory; the speaker of the
@@ -147,8 +147,8 @@ pub struct AssistantMessage {
     /// The text that ended the answer, if the service reports it. Set only for [`StopReason::StopSequence`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_sequence: Option<String>,
-    /// The version of the engine, its kernel and its number of threads, for a model in this process. Another
-    /// engine may answer the same request differently.
+    /// For a model that runs in this process: the version of the engine, its kernel and its number of
+    /// threads. Another engine may answer the same request differently. `None` for any other model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
 }
@@ -442,8 +442,8 @@ pub struct LlmMessage {
     /// The id, the author and the conversation of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MessageMetadata>,
-    /// The speaker, if it differs from the default for a run's prompt: a person or, in a child run, the model
-    /// of the calling agent. Set it for messages from an event or a web hook.
+    /// The speaker of the message. `None` for the default: a person or, in a child run, the model of the
+    /// calling agent. Set the speaker for messages from an event or a web hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Speaker>,
     /// The mark for a tool of the run that receives the message. The model does not read it.
@@ -451,15 +451,16 @@ pub struct LlmMessage {
     pub mark: Option<Box<ToolMark>>,
 }
 
-/// A mark of a message for a tool, such as the skill that a person activates with the message. The run gives it to
-/// the tool when it receives the message, and again when the run is resumed: as a result with
-/// [`SEEN`](super::tool_result::metadata::SEEN), see [`Toolbox::recall`](crate::Toolbox::recall).
+/// Data on a message for a tool of the run, such as the skill that a person activates with the message. When
+/// the run receives the message, and again when the run is resumed, it passes the mark to the tool with
+/// [`Toolbox::recall`](crate::Toolbox::recall), as a result with the metadata key
+/// [`SEEN`](super::tool_result::metadata::SEEN).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolMark {
     /// The name of the tool.
     pub tool: String,
-    /// The object that the tool restores its state from. The run adds its id as the field `run`.
+    /// The object from which the tool restores its state. The run adds the field `run` with its own id.
     pub seen: Json,
 }
 
@@ -469,7 +470,8 @@ impl ToolMark {
         Self { tool: tool.into(), seen }
     }
 
-    /// Returns the result that the tool is given in this run.
+    /// Returns the mark as a result for [`Toolbox::recall`](crate::Toolbox::recall), with the id of `run`
+    /// added.
     pub fn result(&self, run: &RunId) -> ToolResult {
         let mut seen = self.seen.clone();
         if let Json::Object(fields) = &mut seen {

@@ -1,5 +1,5 @@
-//! The provenance of messages. A message with the role `user` may have other words than a person's: a tool
-//! result (in text mode), or a text of the program. So the real speaker of each message is recorded.
+//! The provenance of messages. A message with the role `user` need not come from a person: it may be a tool
+//! result (in text mode) or a text of the program. So the real speaker of each message is recorded.
 
 use std::sync::Arc;
 

@@ -36,7 +36,8 @@ use super::{message::AssistantMessage, tool_result::ToolResult};
 /// The text that replaces a secret.
 pub(crate) const HIDDEN: &str = "****";
 
-/// The maximum number of expiring secrets that a redactor remembers. It forgets older ones as expired.
+/// The maximum number of expiring secrets that a redactor remembers. The redactor assumes that older ones
+/// have expired, and forgets them.
 const MOST_EXPIRING: usize = 8;
 
 /// Replaces known secrets in texts by `****`. Clones share their secrets.
@@ -64,8 +65,8 @@ struct Built {
     forms: Arc<Forms>,
 }
 
-/// The number of times that a secret or a redactor was added to any redactor in this process. Forms that were
-/// checked stay current while this number is unchanged. So the check, which is made for every streamed delta,
+/// The number of times that a secret or a redactor was added to any redactor in this process. While this
+/// number is unchanged, checked forms are still current. So the check, which runs for every streamed delta,
 /// is cheap.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 

@@ -146,10 +146,11 @@ pub mod metadata {
     pub const SOURCE_URL: &str = "source_url";
     /// The response time of a service that the tool used, in milliseconds.
     pub const LATENCY_MS: &str = "latency_ms";
-    /// An object about a file or a command in the background. With the field `file`, it has the version of this file
-    /// that the call has read or written; with the field `command`, the state of this command. A resumed session
-    /// restores the newest object of each file and command. Any other object, such as that of an activated skill, is
-    /// restored once. A message gives a tool such an object with a [`ToolMark`](crate::ToolMark).
+    /// An object from which a resumed session restores the state of a tool. An object with the field `file`
+    /// has the version of this file that the call has read or written; an object with the field `command` has
+    /// the state of this command in the background. For each file and each command, only the newest object is
+    /// restored. Any other object, such as that of an activated skill, is restored once. A message passes
+    /// such an object to a tool with a [`ToolMark`](crate::ToolMark).
     pub const SEEN: &str = "seen";
     /// True if the result has something that no earlier result had, such as new output of a command in the
     /// background. Then the call does not count as a repetition of an earlier one with the same arguments.
@@ -157,10 +158,10 @@ pub mod metadata {
     /// The earlier tool results that the model removed from its context window with this call: a list of
     /// [`CleanedUp`](crate::CleanedUp).
     pub const CLEANED_UP: &str = "cleaned_up";
-    /// A name under which the result is pinned: the context window keeps the result as it is, together with its call,
-    /// in spite of compactions. Of two results with the same name, the later one is pinned. All pinned results have
-    /// at most a quarter of the window; beyond it, the oldest is pinned no longer. The key is ignored unless the tool
-    /// [instructs](crate::ToolAnnotations::instructs).
+    /// A name under which the result is pinned: the context window keeps the result as it is, together with
+    /// its call, in spite of compactions. Of two results with the same name, the later one is pinned. All
+    /// pinned results together may take a quarter of the window; if they take more, the oldest ones lose
+    /// their pins. The key is ignored unless the tool [instructs](crate::ToolAnnotations::instructs).
     pub const PINNED: &str = "pinned";
     /// The [`Trust`](crate::Trust) of the result's text, for instance `trusted`. The key is ignored unless the tool
     /// [instructs](crate::ToolAnnotations::instructs): the results of other tools are untrusted.
@@ -174,8 +175,8 @@ pub mod metadata {
     pub const ANSWERED_BY: &str = "answered_by";
     /// True if the call was itself a question, and a person agreed.
     pub const APPROVED: &str = "approved";
-    /// The narrowest permission rule that allows the call, or an empty text if no rule allows it, for a call that
-    /// was refused because nobody could be asked.
+    /// For a call that was refused because nobody could be asked: the narrowest permission rule that would
+    /// allow the call, or an empty text if no rule would.
     pub const NOBODY_ASKED: &str = "nobody_asked";
 }
 

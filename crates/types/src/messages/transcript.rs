@@ -24,7 +24,7 @@ pub struct Transcript {
     hashed: Mutex<Hashed>,
 }
 
-/// The head of a request body and the text of the first `count` messages after the head, in one format.
+/// The cached text of a request body: the head, then the first `count` messages in one format.
 #[derive(Clone, Default)]
 struct EncodedText {
     format: String,
@@ -38,7 +38,7 @@ struct EncodedText {
     text: Arc<String>,
 }
 
-/// The hash of the first `count` messages.
+/// The cached hash of the first `count` messages, so that only later messages need to be hashed.
 #[derive(Clone, Copy, Default)]
 struct Hashed {
     count: usize,

@@ -49,8 +49,8 @@ pub enum Speaker {
     Model,
     /// A tool, a web page or an event.
     Tool,
-    /// The program, for instance with the fill level of the context window, with problems of an answer, or
-    /// with a summary of earlier turns. Such a message may repeat the words of other speakers.
+    /// The program, for instance in a message about the fill level of the context window or about problems of
+    /// an answer, or in a summary of earlier turns. Such a message may repeat the words of other speakers.
     Program,
 }
 

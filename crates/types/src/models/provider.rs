@@ -17,7 +17,7 @@ use super::{failure_kind::ModelErrorCode, price::ModelPrice};
 
 /// A service or an engine that runs models.
 ///
-/// A wrapper (recorder, cache, limit) is itself a provider;
+/// A wrapper (recorder, cache, limit) is itself a provider; the macro
 /// [`provider_methods_of`](crate::provider_methods_of) writes the methods that the wrapper does not change.
 /// The stream is boxed because providers are passed as `Arc<dyn Provider>` everywhere.
 ///

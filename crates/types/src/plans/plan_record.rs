@@ -1,7 +1,8 @@
 //! The records of a plan's run besides its calls: the settings, the plan, and the changes of the plan.
 //!
-//! A call does the work of a subtask, so its start, lease and result are logged with the same records as
-//! those of tools and sub-agents. The command of the call is the command that the plan gave to the subtask.
+//! The work of a subtask is a call. So the start, the lease and the result of a subtask are logged with the
+//! same records as for calls of tools and sub-agents. The call's command is the command that the plan gave to
+//! the subtask.
 
 use std::collections::BTreeMap;
 
@@ -151,7 +152,8 @@ pub enum PlanRecord {
         #[serde(default, skip_serializing_if = "Spending::is_zero")]
         spent: Spending,
     },
-    /// No answer with the required schema could be written, and the results do not match it either.
+    /// No answer that matches the required schema could be written, and the results of the subtasks do not
+    /// match the schema either.
     AnswerFailed {
         /// The id from the [`AnswerStarted`](Self::AnswerStarted) record.
         command: CommandId,
@@ -216,8 +218,8 @@ impl Citation {
 pub struct PlanSettings {
     /// The maximum number of subtasks that run in parallel. Default 4; 0 counts as 1.
     pub max_concurrent: u32,
-    /// The maximum number of subtasks that use a limited resource at the same time, by resource. The name of a
-    /// tool is a resource of every subtask that names the tool.
+    /// For each limited resource, by its name, the maximum number of subtasks that use it at the same time. A
+    /// tool's name is a resource too, which every subtask with this tool uses.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resources: BTreeMap<String, u32>,
     /// The rules for making a new plan after a failure.
@@ -273,7 +275,7 @@ pub struct ReplanPolicy {
     /// The number of failures of a subtask that lead to a new plan instead of a retry. Default 3.
     pub same_subtask: u32,
     /// The number of different subtasks that must fail in a row, without a success between them, to cause a
-    /// new plan. Default 2; `None` if such a row causes no new plan.
+    /// new plan. Default 2; `None` if such failures cause no new plan.
     pub consecutive: Option<u32>,
     /// The consequence of the failure of a critical subtask. Default [`OnCritical::Replan`].
     pub critical: OnCritical,

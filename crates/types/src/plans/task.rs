@@ -163,7 +163,8 @@ pub struct SubTaskRules {
     /// The expected duration in milliseconds, used only for the order of subtasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u64>,
-    /// Makes the subtask a loop over a list known when it starts. Its result lists the items' results.
+    /// Makes the subtask a loop over a list, which must be known when the subtask starts. The result of the
+    /// subtask is the list of the results of the items. `None` for an ordinary subtask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<Box<ForEach>>,
 }
@@ -187,7 +188,8 @@ pub struct ForEach {
 }
 
 impl ForEach {
-    /// Creates a loop of at most 50 items, whose results are those of the last subtask.
+    /// Creates a loop over at most 50 items. The result of an item is the result of the last subtask in
+    /// `steps`.
     pub fn new(list: Json, item: impl Into<String>, steps: Vec<SubTask>) -> Self {
         let results = steps.last().map(|step| step.id.clone()).into_iter().collect();
         Self { list, item: item.into(), steps, results, max_items: 50 }
@@ -208,7 +210,8 @@ pub enum OnFailure {
     Skip,
     /// Subtasks that depend on the failed one are not executed, and its failure leads to no new plan.
     Stop,
-    /// A person decides: retry, go on without the result, or give up the subtasks that depend on it.
+    /// A person decides: retry the subtask, go on without its result, or give up the subtasks that depend on
+    /// it.
     Ask,
 }
 

@@ -138,8 +138,8 @@ pub enum ConflictStrategy {
         /// The role of the expert.
         role: String,
     },
-    /// Each side explains its answer, and the lead decides. The members with other answers work again, with
-    /// the accepted answer.
+    /// Each side explains its answer, and the lead decides. The members that gave another answer then do
+    /// their tasks again, with the accepted answer as an input.
     Arbitration,
     /// The shortest answer.
     Simplest,
@@ -186,7 +186,7 @@ pub struct TeamSettings {
     /// The number of failed delegations after which a task counts as failed. Default 3; 0 counts as 1.
     pub max_attempts: u32,
     /// The maximum number of new plans in a run, made after all attempts at a subtask failed. Default 3; 0
-    /// for none, also in logs without this field.
+    /// for none. A log without this field means 0.
     #[serde(default, skip_serializing_if = "crate::values::is_default")]
     pub max_replans: u32,
     /// The maximum number of delegations in one run, including those that members ask for. Default 1,000.

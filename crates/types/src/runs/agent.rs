@@ -56,8 +56,8 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Returns the spending of a run of this agent that has no outcome yet, from its log in `journal`.
-    /// Default: `None`, so that the run counts with its whole lease.
+    /// Computes the spending of a run of this agent that has no outcome yet, from the run's log in `journal`.
+    /// Default: `None`; the whole lease of the run then counts as spent.
     fn spending_of<'a>(
         &'a self,
         run: &'a RunId,

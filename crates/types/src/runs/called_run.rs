@@ -89,8 +89,9 @@ impl RunRefused {
     }
 }
 
-/// Checks that a run may be resumed. `limit` is the limit that still applies to the run; `may_retry` returns
-/// true if a retry of a failed run is useful.
+/// Checks that a run may be resumed. `ended` is the outcome of the run, if there is one. `limit` is the limit
+/// that the resumed run would reach again, if any. `may_retry` returns true if it is useful to resume a
+/// failed run.
 ///
 /// # Errors
 /// The run has ended, or has reached the limit.
@@ -218,17 +219,20 @@ fn open_runs(records: &[Arc<Record>]) -> Vec<RunId> {
 }
 
 impl Context {
-    /// Returns the call that this context's run works for; `None` in the context of the calling run itself.
+    /// Returns the delegation that this context's run works for; `None` if the run is not the child run of
+    /// the delegation, for instance in the calling run itself.
     pub fn called_by(&self) -> Option<&Delegation> {
         self.delegation.as_deref().filter(|by| by.child == self.run)
     }
 
-    /// Returns the journal of the run: the caller's for a child run, otherwise `own`, the agent's.
+    /// Returns the journal of the run: for a child run the journal of its caller, otherwise `own`, the
+    /// journal of the agent.
     pub fn journal<'a>(&'a self, own: &'a Arc<dyn Journal>) -> &'a Arc<dyn Journal> {
         self.called_by().map_or(own, |by| &by.journal)
     }
 
-    /// Sets the log of the caller, in which a child run records that it has a log; see [`CallerLog`].
+    /// Gives the child run access to the log of its caller, to record there that the log of the child run was
+    /// created; see [`CallerLog`]. Does nothing in a context without a delegation.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -244,7 +248,8 @@ impl Context {
         self
     }
 
-    /// Returns the limits of the run: `own`, for a child run lowered to what the caller allows.
+    /// Returns the limits of the run: `own` or, for a child run, `own` lowered to the limits that the caller
+    /// allows.
     pub fn limits(&self, own: ExecutionLimits) -> ExecutionLimits {
         match self.called_by() {
             Some(by) => by.narrow(own, self.depth),
@@ -312,8 +317,8 @@ impl Outcome {
         result
     }
 
-    /// Returns the question that `call` logs while its child run, a run of `agent`, waits. The log of the
-    /// child run has the details.
+    /// Returns the question that the calling run logs for `call` while the child run, a run of `agent`, waits
+    /// for an answer. The log of the child run has the details.
     pub fn to_question(&self, call: CallId, agent: &str) -> ApprovalRequest {
         let summary = format!("run {} waits for an answer", self.run);
         let mut request =

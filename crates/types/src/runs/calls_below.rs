@@ -40,7 +40,7 @@ impl ToolContext {
         run.cancel = self.cancel.clone();
         run.can_ask = false;
         (run.agreed, run.agreed_above) = (None, false);
-        // What the tool does beside the call is not to be cut off.
+        // The run must not be dropped while the tool does other work beside these calls.
         run.under_way = None;
         run.tool_questions = None;
         run.sink = Arc::new(Below { call: self.clone() });

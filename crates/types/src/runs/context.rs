@@ -21,7 +21,8 @@ pub struct Context {
     pub run: RunId,
     /// The session of the run.
     pub session: SessionId,
-    /// The session of the run at the top, for a child run: the conversation that it works for.
+    /// For a child run: the session of the run at the top, which is the conversation that the child run works
+    /// for.
     pub top_session: Option<SessionId>,
     /// The tenant on whose behalf the run works.
     pub tenant: TenantId,
@@ -42,7 +43,8 @@ pub struct Context {
     pub redactor: Redactor,
     /// Logs the processes that the run's calls start. The loop that executes the calls sets it.
     pub processes: Option<Arc<dyn ProcessLog>>,
-    /// The call that started the run, for a child run. In the context of a call to an agent, this call.
+    /// For a child run: the call that started the run. In the context of a tool call to an agent: this call.
+    /// Otherwise `None`.
     pub delegation: Option<Arc<Delegation>>,
     /// True if a person can be asked, now or later. Code that needs an approval then returns
     /// [`Executed::Suspended`](crate::Executed::Suspended) or
@@ -52,8 +54,9 @@ pub struct Context {
     /// has the same hash. The loop sets the hash for this one call; calls that the call makes itself do not
     /// inherit it.
     pub agreed: Option<Arc<str>>,
-    /// True if the call is a part of an approved call whose question listed the parts, such as a composite
-    /// tool. Then only permission rules can lead to another question about the call.
+    /// True if the call is a part of a call that a person approved, such as a call of a composite tool, and
+    /// the question to the person listed the parts. Then only permission rules can lead to another question
+    /// about the call.
     pub agreed_above: bool,
     /// The permission rules that a person trusted: calls that match them need no question for the rest of the
     /// session.
@@ -145,7 +148,8 @@ impl Context {
         }
     }
 
-    /// Returns the session of the conversation that the run works for: that of the run at the top.
+    /// Returns the session that the run works for: the session of the run at the top, for a child run as
+    /// well.
     pub fn top_session(&self) -> &SessionId {
         self.top_session.as_ref().unwrap_or(&self.session)
     }

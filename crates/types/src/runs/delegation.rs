@@ -35,7 +35,7 @@ pub struct Delegation {
     pub max_depth: u32,
     /// The journal of the caller and of the child run.
     pub journal: Arc<dyn Journal>,
-    /// The access to the caller's log, in which the child run records that it has a log.
+    /// The access to the caller's log, where the child run records that its own log was created.
     pub caller_log: Option<Arc<dyn CallerLog>>,
 }
 
@@ -67,8 +67,9 @@ impl Delegation {
         Self { caller, call, child, lease, max_turns: None, max_depth, journal, caller_log: None }
     }
 
-    /// Sets the caller's log, in which the child run records that it has a log before it does anything.
-    /// Without the caller's log, a child run whose log is lost is started again after a crash.
+    /// Sets the access to the caller's log, where the child run records that its own log was created, before
+    /// it does anything else. Without this record, a child run whose log was lost is started again after a
+    /// crash.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -88,7 +89,7 @@ impl Delegation {
     pub fn narrow(&self, limits: ExecutionLimits, depth: u32) -> ExecutionLimits {
         let mut limits = self.lease.narrow(limits);
         limits.max_turns = self.max_turns.map_or(limits.max_turns, |most| most.min(limits.max_turns));
-        // Its own limit counts from its depth.
+        // The child run's own limit counts from the depth of the child run.
         limits.max_depth = depth.saturating_add(limits.max_depth).min(self.max_depth);
         limits
     }

@@ -1,10 +1,11 @@
-//! A message of a person in a session, in whose place another text can continue the session.
+//! An earlier message of a person in a session. Another text can take its place and continue the session from
+//! there.
 
 use serde::{Deserialize, Serialize};
 
 use crate::values::{RunId, Timestamp};
 
-/// The place of a message: the record that has it.
+/// The place of a message in a session: the run and the record that contain the message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagePlace {
     /// The run whose log has the record.
@@ -20,8 +21,8 @@ impl MessagePlace {
     }
 }
 
-/// A message of a person in a session. A request with [`StartRun::instead_of`](crate::StartRun::instead_of) sends
-/// another text in its place.
+/// A message of a person in a session. To send another text in its place, use
+/// [`StartRun::instead_of`](crate::StartRun::instead_of).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EarlierMessage {
@@ -31,8 +32,8 @@ pub struct EarlierMessage {
     pub at: Timestamp,
     /// The text of the message, without recalled memories.
     pub text: String,
-    /// The number of messages, answers and tool results after this message, which the session leaves if it
-    /// goes back to here.
+    /// The number of messages, answers and tool results after this message. If the session goes back to this
+    /// message, its conversation no longer has them.
     pub later: usize,
     /// True if another text can take the place of the message. False for a message that came between a tool
     /// call and its result, or into a plan or a team at work.

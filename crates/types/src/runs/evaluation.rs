@@ -1,7 +1,7 @@
 //! The choice among the branches of a parallel loop: the strategy trait, its input and its verdict.
 //!
 //! A parallel loop runs several configurations from one conversation in parallel, each as a run of its own. A
-//! strategy then selects the branch with whose conversation the session continues.
+//! strategy then selects one branch, and the session continues with the conversation of this branch.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 
 use super::context::Context;
 
-/// Selects one of the branches of a parallel loop that have an answer.
+/// Selects one branch of a parallel loop, among the branches that have an answer.
 ///
 /// ```
 /// use archon_types::{BoxFuture, BranchVerdict, Context, Evaluation, EvaluationError, EvaluationStrategy};
@@ -42,8 +42,8 @@ pub trait EvaluationStrategy: Send + Sync {
     /// Returns the short lower-case name of the strategy, for logs.
     fn name(&self) -> &str;
 
-    /// Selects one of the branches, of which there is at least one. The cancellation token of the context
-    /// ends a slow selection.
+    /// Selects one of the branches; there is at least one. The cancellation token of the context ends a slow
+    /// selection.
     fn evaluate<'a>(
         &'a self,
         evaluation: Evaluation<'a>,
@@ -97,7 +97,7 @@ impl<'a> Evaluation<'a> {
 pub struct BranchResult {
     /// The index of the branch's configuration, from 0.
     pub config: usize,
-    /// The outcome of the branch. Its usage is that of the branch alone.
+    /// The outcome of the branch. The usage in it counts only this branch.
     pub outcome: Outcome,
     /// All messages that the branch added to the conversation, including the prompts.
     pub messages: Vec<AgentMessage>,

@@ -1,4 +1,4 @@
-//! Fork: the place where a new run leaves another one, and its differences from that run.
+//! Forks: the options and the result of creating a new run that begins with the records of another run.
 
 use serde::Serialize;
 
@@ -7,7 +7,8 @@ use crate::{
     values::{AgentId, RunId, SessionId},
 };
 
-/// The place of a fork, and the differences of the new run. Default: the end of the run, without a difference.
+/// The options of a fork: the place in the old run where the new run begins, and the changes for the new run.
+/// Default: the end of the old run, without changes.
 ///
 /// ```
 /// use archon_types::{Fork, ForkOptions, ManageRuns, RunError, RunId};
@@ -21,14 +22,16 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ForkOptions {
-    /// The place in the log of the first run at which the fork begins. Default [`ForkPlace::End`].
+    /// The place in the log of the old run at which the fork begins. Default [`ForkPlace::End`].
     pub at: ForkPlace,
-    /// A message that the model answers next. It replaces the messages that came to the run after the
-    /// last turn that is kept; if there are none, it is added. With 0 turns these are the messages with which the
-    /// run began. A message that came while the tools of a turn worked belongs to that turn. Default none.
+    /// A message that the model answers next. It replaces the messages that the old run received after the
+    /// last kept turn; if there are none, it is added. If no turn is kept, it replaces the messages with
+    /// which the old run began. A message that came while the tools of a turn worked belongs to that turn.
+    /// Default none.
     pub message: Option<AgentMessage>,
-    /// The agent whose configuration the new run has: its model, tools, instructions and limits. With the id of
-    /// the run's own agent, the configuration is that of the agent now. `None` for the configuration in the log.
+    /// The agent whose configuration the new run has: its model, tools, instructions and limits. With the id
+    /// of the old run's agent, the new run gets the current configuration of this agent. `None` for the
+    /// configuration in the log of the old run.
     pub agent: Option<AgentId>,
 }
 
@@ -54,19 +57,19 @@ impl ForkOptions {
 }
 }
 
-/// The place where a fork leaves a run: always between two turns.
+/// The place in a run at which a fork begins: always between two turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForkPlace {
     /// The end of the run. All turns are kept; calls without a result are closed.
     #[default]
     End,
-    /// After this number of turns, directly before the request of the next turn. After 0 turns, only the
-    /// messages are kept with which the run began.
+    /// After this number of turns, directly before the request of the next turn. After 0 turns, the fork has
+    /// only the messages with which the run began.
     Turns(u32),
-    /// The beginning of the turn that has the record with this sequence number. If a tool of this turn had
-    /// started by then, its effect must not be repeated, so the turn is kept. A record behind the last turn
-    /// belongs to it.
+    /// The beginning of the turn that has the record with this sequence number. But if a tool of this turn
+    /// started at or before this record, the fork keeps the turn, so that the effect of the tool is not
+    /// repeated. A record after the last turn counts as part of the last turn.
     Record(u64),
 }
 

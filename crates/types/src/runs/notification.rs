@@ -8,7 +8,7 @@ use crate::{
     values::{ContentHash, RunId, TaskId, TenantId},
 };
 
-/// A message to the person of a tenant about a run or a task.
+/// A message to a person about a run or a task of the person's tenant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Notification {
@@ -49,7 +49,8 @@ impl Notification {
         Self { tenant: tenant.into(), task: None, run: None, about, text: text.into(), link: None }
     }
 
-    /// Returns the id: the same for a notification that is sent again, for instance after a crash.
+    /// Returns the id of the notification. A notification that is sent again, for instance after a crash, has
+    /// the same id.
     pub fn id(&self) -> String {
         let about = match &self.about {
             NotificationKind::Question(question) => question.request.request_id.as_str(),
@@ -105,10 +106,10 @@ impl Notification {
 /// }
 /// ```
 pub trait NotificationChannel: Send + Sync {
-    /// Returns the name, as tasks write it, such as `sms`.
+    /// Returns the name of the channel, such as `sms`, by which the definitions of tasks refer to it.
     fn name(&self) -> &str;
 
-    /// Sends a notification. A run goes on if it fails.
+    /// Sends a notification. If this fails, the run goes on.
     ///
     /// # Errors
     /// The text says what failed and what to do.

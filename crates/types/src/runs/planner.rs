@@ -324,7 +324,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Returns the kind of the failure of the run that needs the plan.
+    /// Returns the failure kind of a run that ends with this error.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Model(error) => error.code().into(),

@@ -94,9 +94,9 @@ pub trait RunAgent: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Outcome, RunError>>;
 
-    /// Starts the run that `context` names only to compact the conversation that `origin` continues;
-    /// `instructions` are those of a person for the summary. Default: an error, for runs without a conversation
-    /// of their own.
+    /// Starts the run that `context` names. This run only compacts the conversation that `origin` continues.
+    /// `instructions` are a person's instructions for the summary. Default: an error, for runs without a
+    /// conversation of their own.
     ///
     /// # Errors
     /// The run could not be started or logged, or runs of this kind have no conversation.
@@ -116,10 +116,10 @@ pub trait RunAgent: Send + Sync {
         Box::pin(std::future::ready(Err(error)))
     }
 
-    /// Writes the first records of the run that `context` names: a fork of `run`, which is not started. The input
-    /// filters of this agent check the message of the fork. With [`ForkOptions::agent`] the fork has the
-    /// configuration of this agent, whatever the id is, and otherwise that of the log. Default: an error, for
-    /// runs without turns.
+    /// Creates a fork of `run`: writes the first records of the run that `context` names, but does not start
+    /// this run. The input filters of this agent check the message of the fork. If [`ForkOptions::agent`] is
+    /// set, to whatever id, the fork has the configuration of this agent; otherwise it has the configuration
+    /// in the log of `run`. Default: an error, for runs without turns.
     ///
     /// # Errors
     /// The run has no such place, the message is empty, the agent cannot start a run, or the journal failed.

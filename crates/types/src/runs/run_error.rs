@@ -53,7 +53,7 @@ pub enum RunError {
     Stopped {
         /// The run.
         run: RunId,
-        /// The reason. The error's [`kind`](RunError::kind), cause and advice are those of the reason.
+        /// The reason. It determines the [`kind`](RunError::kind), the cause and the advice of this error.
         error: Arc<RunError>,
     },
     /// The journal failed.
@@ -121,7 +121,8 @@ pub enum RunError {
         /// The status of that run.
         status: RunStatus,
     },
-    /// The session is in plan mode, in which only loops start: the calls of other runs would change something.
+    /// The session is in plan mode. In this mode only loops may start, because runs of other kinds would
+    /// change something.
     #[error("session {session} is in plan mode, and a run of kind {kind} cannot start in it")]
     PlanMode {
         /// The session.
@@ -129,7 +130,8 @@ pub enum RunError {
         /// The kind of the run.
         kind: RunKind,
     },
-    /// Another run already continues the session, so the conversation would not have this run's answer.
+    /// Another run already continues the session, so an answer of this run would not become part of the
+    /// conversation.
     #[error("run {run} cannot be resumed: run {by} already continues its session")]
     WentOn {
         /// The run that was to be resumed.
@@ -170,7 +172,7 @@ pub enum RunError {
         /// The folder in the log of the run.
         folder: String,
     },
-    /// A tool was selected for the run that the agent does not have.
+    /// The request selects a tool that the agent does not have.
     #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
     UnknownTool {
         /// The name of the selected tool.
@@ -178,7 +180,7 @@ pub enum RunError {
         /// The most similar name of a tool of the agent.
         meant: Option<String>,
     },
-    /// A tool was selected for the run whose [source](crate::ToolSource) does not know its tools now, for
+    /// The request selects a tool of a [source](crate::ToolSource) that does not know its tools now, for
     /// instance a server that is still starting.
     #[error("the tool `{name}` is not known yet: {reason}")]
     ToolNotKnownYet {

@@ -32,12 +32,15 @@ use super::context::Context;
 /// }
 /// ```
 pub trait RunMemory: Send + Sync {
-    /// Stores all messages of the conversation so far, oldest first, each with its speaker and its trust
-    /// level. Messages that were stored before are passed again with the same trust level, also by a later
-    /// run of the session, a branch or a fork. Messages that earlier runs removed from the window are
-    /// missing; a message of the program replaces them. `compaction` is about to remove or summarise
-    /// messages; `None` at the end of the run. The memory must report its own failures: the run goes on, and
-    /// its log has all messages.
+    /// Stores the messages of the conversation so far. Called before `compaction` removes or summarises
+    /// messages, and with `None` at the end of the run.
+    ///
+    /// `said` has all messages, oldest first, each with its speaker and its trust level. Messages that were
+    /// stored before are passed again with the same trust level, also by a later run of the session, a branch
+    /// or a fork. Messages that earlier runs removed from the window are missing; a message of the program
+    /// takes their place.
+    ///
+    /// The memory must report its own failures: the run goes on in any case, and its log has all messages.
     ///
     /// The run waits for this method, even after a cancel. Slow work that can wait must stop at
     /// `context.cancel`.

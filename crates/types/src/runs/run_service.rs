@@ -242,13 +242,14 @@ pub trait AnswerRuns: Send + Sync {
 /// }
 /// ```
 pub trait ManageRuns: Send + Sync {
-    /// Forks a run: the new run begins with the records of `run` up to a place, so no effect of a tool before
-    /// it is repeated. Then resume the fork, or send a prompt to its session, depending on
-    /// [`Fork::wants_answer`].
+    /// Forks a run: the new run begins with the records of `run` up to a place, so that the effects of tools
+    /// before this place are not repeated. If [`Fork::wants_answer`] is true, then resume the fork; otherwise
+    /// send a prompt to its session.
     ///
-    /// A fork with a message needs the agent of the run, because its input filters check the message. Such a fork
-    /// is interrupted from the start: [`resume_unfinished`](StartRuns::resume_unfinished) runs it, for instance
-    /// when a server starts, and until it is resumed its session is busy.
+    /// A fork with a message needs the agent of the run, because the agent's input filters check the message.
+    /// Such a fork counts as interrupted from the start: its session is busy until the fork is resumed.
+    /// [`resume_unfinished`](StartRuns::resume_unfinished) also resumes it, for instance when a server
+    /// starts.
     ///
     /// # Errors
     /// The run is unknown, has no such place, or is of a kind without turns; the message is empty; the agent is
@@ -267,8 +268,8 @@ pub trait ManageRuns: Send + Sync {
     /// The journal cannot be listed, or does not support deletion.
     fn prune<'a>(&'a self, before: Timestamp) -> BoxFuture<'a, Result<Removed, RunError>>;
 
-    /// Cancels and deletes every run of a tenant, but not the tenant's memories and credentials, and not the lines
-    /// that `Runs::prune_with_summaries` wrote about earlier runs.
+    /// Cancels and deletes every run of a tenant. The tenant's memories and credentials stay, and so do the
+    /// lines that `Runs::prune_with_summaries` wrote about earlier runs.
     ///
     /// # Errors
     /// As [`prune`](Self::prune).
@@ -283,7 +284,7 @@ pub struct AgentHead {
     pub id: AgentId,
     /// The kind of the agent's runs.
     pub kind: RunKind,
-    /// True for the agent of requests that name none.
+    /// True for the agent that works on requests that name no agent.
     pub is_default: bool,
 }
 
@@ -304,9 +305,10 @@ pub struct StartedRun {
     pub session: SessionId,
     /// The way in which the service got the run.
     pub how: Started,
-    /// The ids of the messages that wait in the inbox of the run, in the order of the prompts. The run has a
-    /// message once its log has an [`InboxMessageReceived`](crate::RecordBody::InboxMessageReceived) with the
-    /// id. Empty if the prompts began the run.
+    /// The ids of the messages that wait in the inbox of the run, in the order of the prompts. The run has
+    /// received a message once its log has an
+    /// [`InboxMessageReceived`](crate::RecordBody::InboxMessageReceived) record with the id of the message.
+    /// Empty if the prompts began the run.
     pub message_ids: Vec<String>,
 }
 

@@ -51,9 +51,9 @@ pub struct StartRun {
     /// The behaviour if the session's newest run works, waits or was interrupted. Default
     /// [`WhenBusy::Refuse`].
     pub when_busy: WhenBusy,
-    /// The message of the session whose place the prompts take: the run continues the session as it was before
-    /// this message. `None` to continue the session at its end. Effects of tools remain. A busy session is
-    /// refused, also with [`WhenBusy::Queue`] and [`WhenBusy::Steer`].
+    /// An earlier message of the session that the prompts replace: the run continues the session as it was
+    /// before this message. `None` to continue the session at its end. Effects of tools are not undone. The
+    /// request is refused if the session is busy, even with [`WhenBusy::Queue`] or [`WhenBusy::Steer`].
     pub instead_of: Option<MessagePlace>,
     /// The tenant; `None` for `local`.
     pub tenant: Option<TenantId>,
@@ -74,8 +74,9 @@ pub struct RunSettings {
     pub tools: Option<Vec<String>>,
     /// The mode of the session from this run on; `None` for the mode that it has.
     pub mode: Option<SessionMode>,
-    /// The instructions of a person for the summary of a compaction before the first request; may be empty. `None`
-    /// for no compaction. A service sets it, for a compaction that the last run of the session did not make.
+    /// Requests a compaction before the first request to the model. The text is a person's instructions for
+    /// the summary, and may be empty. `None` for no compaction. The run service sets this field if a person
+    /// requested a compaction that the last run of the session did not make.
     pub compaction: Option<String>,
     /// A conversation from outside of the journal, which the model reads before the prompts: messages of people and of
     /// models, the oldest first. The authors of these messages are unknown, whatever their roles say, so the messages
@@ -84,7 +85,8 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
-    /// Refuses, for a kind with several agents, settings that only a run of a single agent can have.
+    /// Checks the settings for a run of `kind` with several agents: refuses settings that only a run of a
+    /// single agent can have.
     ///
     /// # Errors
     /// [`RunError::NotForKind`] if instructions, tools, a mode, a compaction or a restored conversation are set.
@@ -141,7 +143,7 @@ impl StartRun {
     /// Sets the behaviour if the session is busy.
     pub fn when_busy(self, choice: WhenBusy) -> Self { self.when_busy = choice }
 
-    /// Sets the message of the session whose place the prompts take.
+    /// Sets the earlier message of the session that the prompts replace.
     pub fn instead_of(self, message: MessagePlace) -> Self { self.instead_of = Some(message) }
 
     /// Sets the tenant.

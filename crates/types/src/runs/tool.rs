@@ -91,9 +91,9 @@ pub trait Tool: Send + Sync {
         Subject::Unknown
     }
 
-    /// Returns corrected arguments in place of arguments with which the call would fail, if the tool is sure
-    /// of the correction. This method must change nothing and must not wait. The engine calls it at most once
-    /// per call, and uses the correction only if the options of the engine allow this kind. Default: `None`.
+    /// Returns corrected arguments if the call would fail with `arguments` and the tool is sure of the
+    /// correction. This method must change nothing and must not wait. The engine calls it at most once per
+    /// call, and uses the correction only if the options of the engine allow this kind. Default: `None`.
     fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
         let _ = (arguments, run);
         None
@@ -105,9 +105,10 @@ pub trait Tool: Send + Sync {
         &[]
     }
 
-    /// Restores the state that the tool keeps in memory for a session, when the session is resumed, maybe in
-    /// another process. Called for each earlier result of this tool, in order, and for each message with a
-    /// [mark](crate::ToolMark) for the tool, also when the run receives the message.
+    /// Restores the state that the tool keeps in memory for a session. When the session is resumed, maybe in
+    /// another process, this method is called in order for each earlier result of this tool and for each
+    /// earlier message with a [mark](crate::ToolMark) for the tool. It is also called when a run receives a
+    /// message with such a mark.
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         let _ = (session, result);
     }

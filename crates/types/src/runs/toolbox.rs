@@ -45,8 +45,8 @@ pub trait Toolbox: Send + Sync {
     /// Returns the tools that can be called now, in a stable order.
     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>>;
 
-    /// Returns the tool with this name of a [`ToolSource`](crate::ToolSource), which is not among
-    /// [`specs`](Self::specs). Default: `None`.
+    /// Returns the spec of the tool with this name, if it is a tool of a [`ToolSource`](crate::ToolSource).
+    /// [`specs`](Self::specs) does not have such tools. Default: `None`.
     fn sourced_spec(&self, name: &str) -> Option<ToolSpec> {
         let _ = name;
         None

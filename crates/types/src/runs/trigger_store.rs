@@ -1,13 +1,14 @@
-//! The storage of tasks that start runs by themselves.
+//! The storage of tasks that start runs without a person: at a time, for an event, or for a condition.
 
 use futures_core::future::BoxFuture;
 
 use crate::{Json, values::TaskId};
 
-/// Keeps the tasks that start runs by themselves, each with the state that a trigger engine has noted.
+/// Stores the tasks that start runs without a person (at a time, for an event, or for a condition), each with
+/// the state that the trigger engine keeps about it.
 ///
-/// The store decides nothing: an occurrence of a task starts one run, whatever the store says, because the journal has the
-/// idempotency key of the run.
+/// The store need not prevent double runs: an occurrence of a task, such as a due time, starts only one run,
+/// because the journal has the idempotency key of the run.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,8 +42,8 @@ pub trait TaskStore: Send + Sync {
     /// The storage failed.
     fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>>;
 
-    /// Returns a number that is another one after another process has changed the tasks. Default: 0, for a store of one
-    /// process.
+    /// Returns a version number, which changes when another process changes the tasks. Default: 0, for a
+    /// store that only one process uses.
     ///
     /// # Errors
     /// The storage failed.
@@ -51,8 +52,8 @@ pub trait TaskStore: Send + Sync {
     }
 }
 
-/// A change of a store of tasks. People change definitions, and the engine that serves the tasks changes states, so neither
-/// overwrites the other.
+/// A change of a store of tasks. People change definitions with [`Define`](Self::Define), and the trigger
+/// engine changes states with [`SetState`](Self::SetState), so neither overwrites the other.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TaskChange {
@@ -76,7 +77,7 @@ pub struct StoredTask {
     pub id: TaskId,
     /// The definition, as the crate `archon-triggers` writes it.
     pub definition: Json,
-    /// The state of the engine.
+    /// The state that the trigger engine keeps about the task.
     pub state: Json,
 }
 

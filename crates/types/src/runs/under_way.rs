@@ -1,4 +1,5 @@
-//! A count of the calls of a run that are under way, for a team in which a run waits for other members.
+//! A count of a run's calls that are under way. A team uses the count to drop a run that only waits for other
+//! members.
 
 use std::sync::{
     Arc,

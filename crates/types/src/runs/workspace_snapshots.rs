@@ -22,12 +22,12 @@ use futures_core::future::BoxFuture;
 /// }
 /// ```
 pub trait WorkspaceSnapshots: Send + Sync {
-    /// Begins what makes the next snapshot quick, and returns at once. Called when a run begins. Default: does
-    /// nothing.
+    /// Starts background work that makes the next snapshot faster, and returns at once. Called when a run
+    /// begins. Default: does nothing.
     fn prepare(&self) {}
 
-    /// Takes a snapshot, and returns its id. `before` is the id of the snapshot before the work that this one
-    /// comes after, if there is one.
+    /// Takes a snapshot, and returns its id. For a snapshot after the effects of a turn, `before` is the id
+    /// of the snapshot before these effects; otherwise `None`.
     ///
     /// # Errors
     /// The reason why no snapshot can be taken, to show to people. The run goes on without snapshots.

@@ -44,12 +44,12 @@ pub struct ApprovalRequest {
     /// first. Empty if each call needs a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// The path from the run that logs the question down to the run that asks: the runs and calls between
-    /// them. Empty if the run itself asks.
+    /// The path from the run that logs the question down to the run that asks: each run below the first, with
+    /// its call. Empty if the run that logs the question asks itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub call_path: Vec<AskingRun>,
-    /// The version of the input fields of the agent that asks. If the agent has another version of the fields
-    /// meanwhile, an answer is ignored. Empty for an agent without input fields.
+    /// The version of the input fields of the agent that asks. If the fields have another version when an
+    /// answer comes, the answer is ignored. Empty for an agent without input fields.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schema_version: String,
     /// The time at which the question was paused. A paused question is shown to nobody and does not expire.
@@ -70,7 +70,8 @@ pub struct AnsweredQuestion {
     pub answer: Answer,
 }
 
-/// A run on the path to the run that asks: the run that asks, or a run that waits for its child run.
+/// A run on the path to the run that asks: the asking run itself, or a run above it that waits for its child
+/// run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskingRun {
@@ -134,8 +135,9 @@ impl ApprovalRequest {
         !self.tool_state.is_null()
     }
 
-    /// Creates a question about a call that was cut off: may it run again? It shows the arguments, so that
-    /// the person can check the effect, and takes a yes, a no, or the result in the person's words.
+    /// Creates a question about a call in doubt: may the call, which was cut off, run again? The question
+    /// shows the arguments, so that the person can check the effect. The answer is a yes, a no, or the result
+    /// in the person's words.
     pub fn in_doubt(request_id: impl Into<String>, tool: &str, arguments: &Json) -> Self {
         let text = arguments.to_string();
         let mut shown: String = text.chars().take(SHOWN_IN_DOUBT).collect();
@@ -150,8 +152,8 @@ impl ApprovalRequest {
         request
     }
 
-    /// Sets the summary of a question about a call in doubt: the words of the earlier question in which a
-    /// person approved the call.
+    /// Sets the summary of a question about a call in doubt. `summary` is the summary of the earlier
+    /// question, with which a person approved the call; the new summary repeats it.
     ///
     /// ```
     /// use archon_types::ApprovalRequest;
@@ -241,8 +243,8 @@ impl ApprovalRequest {
         self
     }
 
-    /// Returns the question as the log of the calling run stores it. `call` is the call that started the run
-    /// `child`.
+    /// Returns the question as the log of the calling run stores it: with the child run `child` and its
+    /// waiting call `call` at the beginning of [`call_path`](Self::call_path).
     ///
     /// ```
     /// use archon_types::{ApprovalRequest, CallId, CommandId};

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of the tool with which a model ends its work in the mode [`SessionMode::Plan`]. A person decides
-/// about the plan in its arguments.
+/// The name of the tool with which a model ends its work in the mode [`SessionMode::Plan`]. The arguments
+/// contain the plan, and a person decides about it.
 pub const PLAN_TOOL: &str = "finish_plan";
 
 /// The mode of a session. A person changes it; it applies to all runs of the session from then on, and to
@@ -15,11 +15,11 @@ pub const PLAN_TOOL: &str = "finish_plan";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionMode {
-    /// People are asked as the tools, the settings and the permission rules want it.
+    /// A person is asked about a call if its tool, the settings or a permission rule require this.
     #[default]
     Ask,
-    /// The same, but tools that change files of the workspace need no question, unless a permission rule or a
-    /// warning about the change asks for one, or the file is one of git's own.
+    /// As [`Ask`](Self::Ask), but tools that change files of the workspace need no question, unless a
+    /// permission rule or a warning about the change asks for one, or the file is one of git's own.
     AcceptEdits,
     /// Only tools that change nothing run. The model ends with a plan ([`PLAN_TOOL`]). After a person agreed
     /// to the plan, the mode is [`Ask`](Self::Ask), unless the person set another one.

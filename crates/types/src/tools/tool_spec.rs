@@ -239,7 +239,7 @@ pub enum Subject {
     Urls(Vec<String>),
 }
 
-/// Corrected arguments, in place of arguments with which the call would fail.
+/// A correction of arguments with which a call would fail.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Correction {

@@ -1,7 +1,7 @@
 //! A macro for the `Debug` of types that contain functions, connections or secrets.
 
-/// Implements `Debug` for a type, with its name and the fields that are listed; the others are left out. A
-/// field of a field is listed with a name: `name = parts.name`.
+/// Implements `Debug` for a type: shows the name of the type and the listed fields, and leaves out all other
+/// fields. To list a field of a field, give it a name: `name = parts.name`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_fields {

@@ -1,6 +1,7 @@
 //! A macro for types that are made from a text.
 
-/// Writes the conversions of a type from `String` and `&str`: `Type = function`.
+/// Implements `From<String>` and `From<&str>` for a type: `Type = function`, where the function takes a
+/// `String`.
 macro_rules! from_text {
     ($(#[$doc:meta])* $type:ty = $make:expr) => {
         $(#[$doc])*

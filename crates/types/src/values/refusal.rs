@@ -1,4 +1,4 @@
-//! Detects answers in which a model declines, by their words.
+//! Detects answers in which a model declines the task, by the words of the answers.
 //!
 //! A refusal is shown to the person who asked. No code tries to talk a model out of it.
 

@@ -1,4 +1,4 @@
-//! A macro for setters, in the form in which they are called.
+//! A macro that writes setters from their signatures.
 
 /// Writes setters from their signatures. The body of each setter is the assignment of one field; the setter
 /// returns the changed value. The input has the form of an `impl` block, so that `cargo xtask reach` finds

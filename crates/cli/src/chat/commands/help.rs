@@ -14,13 +14,13 @@ pub(crate) struct Entry {
     pub(crate) about: String,
 }
 
-/// The drafts that are no commands.
+/// The drafts that are not commands: the form, and the effect.
 const SIGNS: &[(&str, &str)] = &[
     ("!LINE", "Run a line of the shell, under your deny rules and in the sandbox, without a question"),
     ("#TEXT", "Store a text in the memory"),
 ];
 
-/// The keys that no shell has, as they are by default.
+/// The default keys that shells do not have, with their effects.
 const KEYS: &[(&str, &str)] = &[
     ("Shift+Tab", "Go to the next mode: ask, accept edits, plan"),
     ("Ctrl+S", "Send the draft to the run at work, which reads it in its next request"),

@@ -1,9 +1,9 @@
-//! `/model`, `/agents`, `/tools`, `/skills`, `/mcp` and `/memory` without a change: what there is.
+//! Lists that `/model`, `/agents`, `/tools`, `/skills`, `/mcp` and `/memory` print, without a change.
 
 use super::Situation;
 use crate::{app::App, failure::Failure, lists, output::Look, skills, text::one_line, toolset};
 
-/// The maximum number of memories of a list, and of those that are found.
+/// The maximum number of memories in a list, and in the result of a search.
 const LISTED: usize = 20;
 const FOUND: usize = 5;
 

@@ -1,4 +1,4 @@
-//! `/resume`: the conversations of this data folder, and going over to one.
+//! `/resume`: lists the conversations of this data folder, and switches to one of them.
 
 use archon::types::{RunFilter, SessionId, StartRuns};
 

@@ -1,4 +1,4 @@
-//! `/theme`: the themes, and the choice of one, which the settings of the person keep.
+//! `/theme`: lists the themes, and changes the theme, which is kept in the person's settings.
 
 use archon::types::nearest;
 use archon_terminal::ThemeName;

@@ -83,8 +83,8 @@ pub(super) fn run(way: Way, arguments: &str, situation: &Situation<'_>) -> Step 
     Step::Done
 }
 
-/// Returns what is taken back: of the newest run of the session of which something can be taken back. `/undo` passes by
-/// a run whose files are all left, and names them; otherwise no earlier run could be undone.
+/// Finds the newest run of the session with changes that can be taken back. A run whose files are all left as they are
+/// is skipped by `/undo`, which names these files; otherwise no earlier run could be undone.
 async fn find(
     app: &App,
     session: &SessionId,

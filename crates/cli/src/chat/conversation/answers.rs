@@ -12,7 +12,7 @@ use super::Conversation;
 use crate::{chat::events::Update, failure::Failure};
 
 impl Conversation {
-    /// Answers a question. Its run goes on, also if the answer came from another process before.
+    /// Answers a question. The run of the question goes on, even if another process has answered the question before.
     pub(super) async fn answer(&mut self, id: &str, answer: Answer) -> Result<(), RunError> {
         let is_taken = match self.pending(id).filter(|_| !matches!(answer, Answer::Edit { .. })) {
             Some(pending) => self.answer_pending(&pending, answer).await?,
@@ -28,8 +28,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Answers a question of the run and resumes the run. This reads no other log, unlike the service, which looks for
-    /// the question among those of all runs.
+    /// Answers a question of the run and resumes the run. Reads only the log of this run, while the run service would
+    /// look for the question in the logs of all runs.
     async fn answer_pending(&mut self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
         let is_taken = Approvals::new(self.journal.clone()).answer(pending, answer).await?;
         match self.runs.resume(&pending.run, &MoreLimits::default()).await {
@@ -55,8 +55,8 @@ impl Conversation {
         self.stop().await
     }
 
-    /// Stops the run at work, unless it works in another process. A run that waits with a question is not stopped: a
-    /// terminal that is lost must not stop what another one shows.
+    /// Stops the run that works in this process, if there is one. A run that waits with a question is not stopped:
+    /// another terminal may show the question, and the loss of this terminal must not stop the run.
     pub(super) async fn cancel(&mut self) -> Result<(), RunError> {
         if self.events.is_some() && self.is_here { self.stop().await } else { Ok(()) }
     }
@@ -72,7 +72,7 @@ impl Conversation {
     }
 }
 
-/// Returns true for the first record of a run, and for those of its questions.
+/// Returns true for the first record of a run, and for the records of its questions.
 pub(super) fn is_of_question(record: &Record) -> bool {
     matches!(record.body, RecordBody::RunStarted(_) | RecordBody::ApprovalRequested { .. })
 }

@@ -1,5 +1,5 @@
-//! Changes of a conversation by commands of a person: its session, its model, its course; and the lines that
-//! the person runs in it.
+//! Changes of a conversation by commands of a person: another session, another model, an earlier message, a fork; and
+//! the shell lines that the person runs in the conversation.
 
 use archon::{
     Runs,
@@ -39,14 +39,14 @@ impl Conversation {
         Ok(self.follow(started).await?)
     }
 
-    /// Returns true while a line works that a person runs, here or in another process.
+    /// Returns true while a shell line of a person runs, in this process or in another.
     pub(super) fn is_line_at_work(&self) -> bool {
         let is_own = self.run.is_some() && self.run == self.lines.run;
         let is_line = || RunStarted::of(&self.questions).is_some_and(|run| asks_no_model(&run.config));
         self.events.is_some() && (is_own || is_line())
     }
 
-    /// Finds an earlier message, for a change of it.
+    /// Finds an earlier message, so that the person can change it.
     pub(super) async fn look_back(&mut self, number: usize) -> Result<(), Failure> {
         self.check_idle()?;
         self.check_no_question()?;
@@ -55,7 +55,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Sends a message in place of an earlier one: what followed that is left behind, and stays in the logs.
+    /// Sends a message in place of an earlier one. The conversation leaves behind the earlier message and all that
+    /// followed it; they stay in the logs.
     pub(super) async fn send_from(
         &mut self,
         earlier: &Earlier,
@@ -78,7 +79,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Goes over to another session, or to a new one. The commands in the background of this one end.
+    /// Switches to another session, or to a new one. The background commands of the current session end.
     pub(super) async fn go_over(&mut self, session: Option<SessionId>) -> Result<(), Failure> {
         self.check_rest()?;
         if session.is_some() && session == self.session {
@@ -114,7 +115,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Checks that no question of the run is open: its calls have no results yet.
+    /// Checks that no question of the run is open: while one is open, its call has no result.
     fn check_no_question(&self) -> Result<(), Failure> {
         match self.is_suspended() {
             true => Err(Failure::usage("a question waits for you", "answer it first, then try again")),
@@ -130,7 +131,7 @@ impl Conversation {
         }
     }
 
-    /// Checks that no run of this process is at work, which a change would cut off.
+    /// Checks that no run works in this process, because the change would interrupt that run.
     fn check_rest(&self) -> Result<(), Failure> {
         match self.events.is_some() && self.is_here || self.waiting > 0 {
             true => {
@@ -166,13 +167,13 @@ pub(crate) fn with_model(app: &App, name: String) -> App {
     app
 }
 
-/// Returns the failure of a change of the course while another process works on it.
+/// Returns the failure for a change of the conversation while another process works on it.
 pub(crate) fn works_elsewhere() -> Failure {
     let what = "a run of another process works in this conversation";
     Failure::usage(what, "wait for its end, then try again")
 }
 
-/// Returns the failure of a change of the agent while a question is open.
+/// Returns the failure for a change of the agent while a question is open.
 pub(crate) fn agent_in_use() -> Failure {
     let what = "a run of this conversation waits for an answer, and its agent cannot be changed before";
     Failure::usage(what, "answer the question, then give the command again")

@@ -1,4 +1,4 @@
-//! Reads the session of a conversation that is opened, or that goes over to another session.
+//! Reads the session of a conversation when the conversation is opened, or when it switches to another session.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub(super) struct Beginning {
     pub(super) last: Option<RunConfig>,
     /// The sequence number of the last record of the newest run.
     pub(super) after: Option<u64>,
-    /// The first record of the newest run, and those of its questions.
+    /// The first record of the newest run, and the records of its questions.
     pub(super) questions: Vec<Arc<Record>>,
 }
 

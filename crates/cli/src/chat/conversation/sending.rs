@@ -45,9 +45,9 @@ pub(crate) async fn request_of(
     Ok(StartRun::with_messages(vec![message]).agent(AGENT))
 }
 
-/// Sends a request to a session: to its run at work, or as a new run; without a session to a new one. A run that was
-/// cut off is stopped first, so that nothing of it happens again: the model reads how far it came, and goes on with the
-/// message.
+/// Sends a request to a session: to its run at work, or as a new run. Without a session, a new session begins. An
+/// interrupted run is cancelled first, so that none of its steps is repeated: the model reads how far the run came, and
+/// goes on with the message.
 ///
 /// # Errors
 /// The message is empty, the run takes no messages, or the journal failed.
@@ -95,7 +95,8 @@ impl Conversation {
         }
     }
 
-    /// Passes the records of the last run that came since, such as its end if it was cut off and stopped.
+    /// Passes the new records of the last run to the screen, such as its end if the run was interrupted and then
+    /// cancelled.
     async fn pass_rest(&mut self) -> Result<(), RunError> {
         let Some(run) = self.run.clone() else { return Ok(()) };
         for record in self.runs.records(&run, self.after).await?.records {

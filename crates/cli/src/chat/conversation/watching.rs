@@ -13,17 +13,17 @@ use crate::{
     failure::Failure,
 };
 
-/// The interval in which the session is looked at while no run is watched: another process may begin a run, or answer a
+/// The interval between two looks at the session while no run is watched: another process may begin a run, or answer a
 /// question. A look opens the index of the session and its newest log, however many runs there are.
 const LOOK: Duration = Duration::from_secs(1);
-/// The same after a minute without news and without a request of the person, and the number of looks before.
+/// The interval after [`USUAL_LOOKS`] looks (a minute) without news and without a request of the person.
 const RARE_LOOK: Duration = Duration::from_secs(5);
 const USUAL_LOOKS: u32 = 60;
-/// The same at first while a message waits that begins the next run by itself, and the number of such looks.
+/// The interval of the first [`QUICK_LOOKS`] looks while a message waits, because the message will begin the next run.
 const LOOK_FOR_NEXT: Duration = Duration::from_millis(50);
 const QUICK_LOOKS: u32 = 200;
 
-/// Returns the next event of a run; never ends without a run.
+/// Returns the next event of the watched run. Waits for ever if no run is watched.
 pub(super) async fn next(events: &mut Option<Watch>) -> Option<Result<Event, RunError>> {
     match events {
         Some(events) => events.next().await,
@@ -117,8 +117,8 @@ impl Conversation {
         Some(pause_after(self.looks, self.waiting > 0 && !self.is_suspended()))
     }
 
-    /// Looks for a run that goes on without this conversation: one whose question was answered elsewhere, one that
-    /// another process began, or one that began with a message that waited.
+    /// Looks for a run that goes on without this conversation: its question was answered elsewhere, another process
+    /// began it, or it began with a message that waited.
     pub(super) async fn look(&mut self) {
         let Some(session) = self.session.clone() else { return };
         self.looks = self.looks.saturating_add(1);
@@ -141,16 +141,16 @@ impl Conversation {
         }
     }
 
-    /// Returns true if the newest run of the session has records that are not known. A fork without a message has none
-    /// of its own.
+    /// Returns true if the newest run of the session has records that this conversation does not know. A fork without a
+    /// message has no records of its own.
     fn is_news(&self, head: &RunHead) -> bool {
         let is_other = self.run.as_ref() != Some(&head.run_id);
         head.status != RunStatus::Created && (is_other || self.last_at != Some(head.updated_at))
     }
 }
 
-/// Returns the time until the next look after this number of looks without news. `begins_next` is true while a message
-/// waits that begins the next run.
+/// Returns the time until the next look, after this number of looks without news. `begins_next` is true while a message
+/// waits that will begin the next run.
 fn pause_after(looks: u32, begins_next: bool) -> Duration {
     match looks {
         ..QUICK_LOOKS if begins_next => LOOK_FOR_NEXT,

@@ -9,7 +9,7 @@ use super::Conversation;
 use crate::{chat::events::Update, failure::Failure};
 
 impl Conversation {
-    /// Sets the mode of the session; `None` for the next mode. A run at work follows from its next call on.
+    /// Sets the mode of the session; `None` for the next mode. In a run at work, the mode holds from the next call on.
     pub(super) async fn change_mode(&mut self, mode: Option<SessionMode>) -> Result<(), Failure> {
         let mode = mode.unwrap_or(match self.mode {
             SessionMode::Ask => SessionMode::AcceptEdits,

@@ -1,5 +1,5 @@
-//! The lines that a person types: messages, commands, lines of the shell, and texts to remember. They do what they do
-//! on the screen.
+//! The lines that a person types: messages, commands, lines of the shell, and texts to remember. They have the same
+//! effects as on the screen.
 
 use archon::types::{
     AnswerRuns as _, CancellationToken, RecordBody, RunHead, RunId, RunStatus, SessionId, SessionMode,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl PlainTalk {
-    /// Does what a line stands for; returns false if the line ends the conversation. A failure is printed.
+    /// Executes a line that the person typed; returns false if the line ends the conversation. A failure is printed.
     pub(super) async fn act(&mut self, line: &str) -> bool {
         let draft = Draft::typed(line);
         let step = match draft.kind {
@@ -56,7 +56,7 @@ impl PlainTalk {
         true
     }
 
-    /// Runs a command until its work is done, and does what it requests of the conversation. Returns the step after it.
+    /// Runs a command until its work is done, and handles its requests to the conversation. Returns the next step.
     async fn run_command(&mut self, draft: &Draft) -> Step {
         let (sender, mut requests) = unbounded_channel();
         let step = self.begin_command(draft, &sender).await;
@@ -97,7 +97,7 @@ impl PlainTalk {
         commands::apply(draft, &situation)
     }
 
-    /// Does what a command requests of the conversation.
+    /// Handles a request of a command to the conversation.
     async fn handle(&mut self, request: Request) -> Result<(), Failure> {
         match request {
             Request::Mode(Some(mode)) => self.set_mode(mode).await,
@@ -139,7 +139,7 @@ impl PlainTalk {
         }
     }
 
-    /// Shows an earlier message, in whose place the next one is sent.
+    /// Shows an earlier message, which the next message replaces.
     async fn look_back(&mut self, number: usize) -> Result<(), Failure> {
         self.newest_here().await?;
         let earlier = way_back::find(&self.agents.runs, self.session.as_ref(), number).await?;
@@ -149,7 +149,7 @@ impl PlainTalk {
         Ok(())
     }
 
-    /// Goes over to another session, or to a new one. The commands in the background of this one end.
+    /// Switches to another session, or to a new one. The background commands of the current session end.
     async fn go_over(&mut self, session: Option<SessionId>) -> Result<(), Failure> {
         let which = session.map_or(Which::New, Which::Named);
         let (next, newest) = Self::open(self.app.clone(), &which, self.memory.clone()).await?;
@@ -225,7 +225,7 @@ impl PlainTalk {
     }
 }
 
-/// Returns the failure of a command that plain lines do not have.
+/// Returns the failure for a command that needs a screen.
 fn needs_screen() -> Failure {
     let advice = "use archon chat without --plain; with a space before it, the line is a message";
     Failure::usage("the command needs the screen of a conversation, not plain lines", advice)

@@ -26,7 +26,8 @@ use crate::{
 const TWICE_MS: u64 = 1_000;
 
 impl Talk {
-    /// Sends a message, to a run at work in this way, or does what the sign of the draft stands for.
+    /// Sends the draft as a message, or executes it if it is a command, a shell line or a text to remember. `when_busy`
+    /// tells when a run at work reads the message.
     pub(super) fn send(&mut self, draft: Draft, when_busy: WhenBusy) {
         self.keep(&draft);
         let step = commands::apply(&draft, &self.situation());
@@ -71,7 +72,7 @@ impl Talk {
     }
 
     /// Refuses the question of a command, such as `/undo`, because a run begins that may change the same files. While a
-    /// run works here, a question is that of one of its tools.
+    /// run works here, the open question is one of the run's tools, and stays.
     fn close_command_question(&mut self) {
         if self.outbox.at_work() != AtWork::Here {
             self.questions.refuse_waiting();
@@ -94,7 +95,7 @@ impl Talk {
         }
     }
 
-    /// Lets the next message continue the conversation where it ends.
+    /// Makes the next message continue at the end of the conversation, instead of replacing an earlier message.
     pub(super) fn stay(&mut self) {
         if self.earlier.take().is_some() {
             self.transcript.note(Look::Dim, STAYS);
@@ -108,7 +109,8 @@ impl Talk {
         self.earlier = Some(earlier);
     }
 
-    /// Goes back by a message if Esc was pressed twice without a draft, and further while the draft is the message.
+    /// Goes back to the last message if Esc was pressed twice without a draft and without a run. While the draft is an
+    /// unchanged earlier message, each Esc goes back by one more message.
     pub(super) fn escape(&mut self, at: Timestamp) {
         let is_idle = self.work() == Work::Idle;
         let number = match &self.earlier {

@@ -14,7 +14,7 @@ impl Talk {
         self.full = Some(FullView::default());
     }
 
-    /// Applies an input to the full view; returns false without one.
+    /// Applies an input to the full view; returns false if the full view is not open.
     pub(super) fn input_to_full(&mut self, input: &Input) -> Result<bool, Stop> {
         let Some(full) = &mut self.full else { return Ok(false) };
         let done = match full.apply(input, self.transcript.cells()) {
@@ -30,7 +30,7 @@ impl Talk {
         done.map(|()| true).map_err(|_| Stop::Lost)
     }
 
-    /// Draws a frame of the full view; returns false without one.
+    /// Draws a frame of the full view; returns false if the full view is not open.
     pub(super) fn draw_full(&mut self) -> io::Result<bool> {
         let work = self.work();
         let Some(full) = &mut self.full else { return Ok(false) };

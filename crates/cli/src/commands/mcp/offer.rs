@@ -1,4 +1,4 @@
-//! Tools and agents for MCP clients: of `archon mcp serve`, and of `archon serve`.
+//! The tools and agents that `archon mcp serve` and `archon serve` offer to MCP clients.
 
 use std::sync::Arc;
 

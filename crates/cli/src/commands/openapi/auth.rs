@@ -42,7 +42,8 @@ mod with_setup {
     use super::AuthFlag;
     use crate::failure::Failure;
 
-    /// Returns the first form of a document for which no person has to agree to an address.
+    /// Returns the form for the first security scheme of a document that needs no address for tokens, because a person
+    /// would have to agree to that address; [`AuthFlag::None`] if there is no such scheme.
     pub(in super::super) fn chosen(schemes: &[SecurityScheme]) -> AuthFlag {
         let form = |scheme: &SecurityScheme| match &scheme.kind {
             SecurityKind::Bearer => Some(AuthFlag::Bearer),
@@ -54,7 +55,7 @@ mod with_setup {
         schemes.iter().find_map(form).unwrap_or(AuthFlag::None)
     }
 
-    /// Returns a scheme in words.
+    /// Describes a security scheme for people.
     pub(in super::super) fn in_words(kind: &SecurityKind) -> String {
         match kind {
             SecurityKind::Bearer => "a bearer token".to_owned(),
@@ -70,10 +71,10 @@ mod with_setup {
     }
 
     impl AuthFlag {
-        /// Returns the table `auth` of the settings; `None` without credentials. The variables are called after the API.
+        /// Returns the table `auth` of the settings; `None` without credentials. The variables are named after the API.
         ///
         /// # Errors
-        /// [`Failure`] if the address for tokens is missing, or of no use.
+        /// [`Failure`] if the address for tokens is missing or cannot be used.
         pub(in super::super) fn table(
             &self,
             name: &str,

@@ -87,7 +87,7 @@ impl ImportArgs {
     }
 }
 
-/// Makes the tools as a run would, with other texts in place of the secrets, which may not be stored yet.
+/// Creates the tools as a run would, but with placeholders for the secrets, which may not be stored yet.
 fn checked_tools(
     name: &str,
     document: &OpenApiDocument,
@@ -110,8 +110,8 @@ fn checked_tools(
     Ok((settings, tools))
 }
 
-/// Checks that no variable has a value already. The variables are called after the API, so a title such as "GitHub" would
-/// send a token that is for another service to the servers of the document.
+/// Checks that no variable of the credentials has a value already. The variables are named after the API: with a title
+/// such as "GitHub", a token for another service would be sent to the servers of the document.
 fn check_variables(
     app: &App,
     name: &str,

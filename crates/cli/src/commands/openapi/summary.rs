@@ -17,7 +17,7 @@ use crate::{
 /// Maximum number of parts that are named for a person.
 const NAMED: usize = 10;
 
-/// The parts of an import.
+/// The data for the summary of an import.
 pub(super) struct Summary<'i> {
     pub(super) name: &'i str,
     pub(super) document: &'i OpenApiDocument,

@@ -23,7 +23,7 @@ use crate::{
 
 /// The agents of a server.
 pub(super) struct Agents {
-    /// The agent of a request that names none.
+    /// The default agent, for requests that name no agent.
     own: Archon,
     others: Vec<Arc<dyn RunAgent>>,
     /// The agents of the settings that clients may start, with their descriptions.
@@ -78,8 +78,8 @@ impl Agents {
         })
     }
 
-    /// Returns the run service. An agent begins runs as the settings are now; a run that exists goes on as its log says,
-    /// if it belongs to the server's folder.
+    /// Returns the run service. A new run follows the current settings. An existing run continues as its log says, if
+    /// it belongs to the server's folder.
     ///
     /// # Errors
     /// [`Failure`] if the journal's folder cannot be created.

@@ -1,5 +1,5 @@
-//! An agent that begins runs as the settings are now, and lets each go on as its log says: the server may have been
-//! started again with other settings, and runs of other commands are in the same journal.
+//! An agent that starts new runs with the current settings, and continues existing runs as their logs say: the server
+//! may have been started again with other settings, and the journal also has runs of other commands.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Routers whose service works with the runs that the token of a request reaches.
+//! Routers whose service sees only the runs that the token of a request reaches.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,8 +18,9 @@ use archon::{
 
 use super::tokens::Access;
 
-/// Returns a router for these paths behind the checks of the server. Each token has a service of its own, and the runs
-/// that the service starts count for the limit of the token. Requests are runs, so the token needs the right to operate.
+/// Returns a router for these paths, behind the checks of the server. Each token has a service of its own, and the runs
+/// that the service starts count for the limit of the token. Requests start runs, so the token needs the right to
+/// operate.
 pub(super) fn router<S, F>(
     server: &Server,
     tokens: &[Access],

@@ -16,7 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::{config::ServeSettings, failure::Failure};
 
-/// The address without a setting.
+/// The address if neither the settings nor a flag has one.
 const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
 
 /// The place where a server is to listen.
@@ -36,7 +36,8 @@ impl Place {
     /// Returns the place of the settings.
     ///
     /// # Errors
-    /// [`Failure`] if other machines could reach it without encryption, or the names of the server are not clear.
+    /// [`Failure`] if other machines could reach the place without encryption, or if a name of the server is wrong or
+    /// missing.
     pub(super) fn of(settings: &ServeSettings) -> Result<Self, Failure> {
         if let Some(host) = settings.hosts.iter().find(|host| host.is_empty() || host.contains('/')) {
             let what = format!("the host {host:?} is not a name");
@@ -99,7 +100,7 @@ fn scheme(settings: &ServeSettings) -> &'static str {
     if settings.tls_cert.is_some() { "https" } else { "http" }
 }
 
-/// Returns the host with the port, if it names none.
+/// Returns the host with this port, unless the host has a port.
 fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') { host.to_owned() } else { format!("{host}:{port}") }
 }

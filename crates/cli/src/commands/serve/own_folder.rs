@@ -1,5 +1,5 @@
-//! Runs of the server's folder alone go on here. The rules and flags of the server are for this folder, and a run of
-//! another one would get them in place of those of its own `archon.toml`.
+//! Limits the server to runs of its own folder. The rules and flags of the server are for this folder; a run of another
+//! folder would get them in place of the rules of its own `archon.toml`.
 
 use std::{
     collections::BTreeMap,

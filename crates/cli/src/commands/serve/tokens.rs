@@ -21,7 +21,7 @@ use crate::{
     own_file,
 };
 
-/// The name of the token of a server without settings of tokens.
+/// The name of the only token, if the settings have no tokens.
 const OWNER: &str = "owner";
 /// The folder of the files, in the data folder.
 const FOLDER: &str = "tokens";
@@ -56,10 +56,10 @@ impl fmt::Display for Source {
 }
 
 impl Tokens {
-    /// Returns the tokens of the settings. Without any, there is the token of the owner.
+    /// Returns the tokens of the settings; if there are none, one token for the owner.
     ///
     /// # Errors
-    /// [`Failure`] if a token has a name that cannot be that of a file.
+    /// [`Failure`] if the name of a token cannot be the name of a file.
     pub(super) fn of(settings: &ServeSettings) -> Result<Self, Failure> {
         let mut tokens = settings.tokens.clone();
         if tokens.is_empty() {
@@ -77,7 +77,7 @@ impl Tokens {
         }
     }
 
-    /// Returns the name of the first token that reaches the runs of one tenant only.
+    /// Returns the name of the first token that is limited to the runs of one tenant.
     pub(super) fn first_of_a_tenant(&self) -> Option<&str> {
         self.0.iter().find(|(_, token)| token.tenant.is_some()).map(|(name, _)| name.as_str())
     }

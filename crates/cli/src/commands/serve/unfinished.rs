@@ -1,5 +1,5 @@
-//! Runs whose process died, and runs with an unused answer or a question that expired: they go on at the start
-//! of the server, and while it serves.
+//! Unfinished runs: runs whose process died, and runs with an unused answer or an expired question. The server resumes
+//! them when it starts and while it serves.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,14 +16,14 @@ use tokio::time::Instant;
 
 use crate::{app::App, failure::Failure};
 
-/// The pause between two looks.
+/// The pause between two looks for unfinished runs.
 const PAUSE: Duration = Duration::from_secs(30);
 /// The maximum pause before a run that stopped again is resumed.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// The number of times after which a person is told.
+/// The number of resumptions after which a warning says that the run stops again and again.
 const TOLD_AT: u32 = 3;
 
-/// Looks for such runs again and again, and writes a line for each that cannot go on, once.
+/// Looks for unfinished runs again and again, and resumes them. Prints one line about each run that cannot go on.
 pub(super) async fn keep_looking(app: App, runs: Runs) {
     let mut seen = Seen::default();
     let mut is_first = true;
@@ -41,11 +41,11 @@ pub(super) async fn keep_looking(app: App, runs: Runs) {
     }
 }
 
-/// The results of the looks so far, of runs that have not ended.
+/// The results of the looks so far, for runs that have not ended.
 #[derive(Default)]
 struct Seen {
     taken: BTreeMap<RunId, Taken>,
-    /// The runs of which a person was told that they cannot go on.
+    /// The runs that cannot go on and about which a line was printed.
     told: BTreeSet<RunId>,
     /// The errors of the last look.
     errors: BTreeSet<String>,
@@ -59,13 +59,13 @@ struct Taken {
 }
 
 impl Seen {
-    /// Forgets all runs but these.
+    /// Forgets all runs that are not in `unfinished`.
     fn retain(&mut self, unfinished: &BTreeSet<RunId>) {
         self.taken.retain(|run, _| unfinished.contains(run));
         self.told.retain(|run| unfinished.contains(run));
     }
 
-    /// Returns the lines about a look that a person has not read.
+    /// Returns the lines about a look that were not printed before.
     fn new_lines(&mut self, look: [Result<ResumedRuns, RunError>; 2]) -> Vec<String> {
         let (mut lines, mut errors) = (Vec::new(), BTreeSet::new());
         for resumed in look {
@@ -82,7 +82,8 @@ impl Seen {
         lines
     }
 
-    /// Returns the line about a run that cannot go on; `None` if a person has read it, or need not know.
+    /// Returns the line about a run that cannot go on; `None` if it was printed before, or if another process resumes
+    /// the run.
     fn line_of(&mut self, (run, error): (&RunId, &RunError)) -> Option<String> {
         // Another process works on it by now, or will: `archon resume` in its folder.
         let is_elsewhere =

@@ -2,7 +2,7 @@
 
 use super::sentences::{bare, is_ended};
 
-/// A kind of object, with its conditions.
+/// The form that the words of an object must have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     /// Any words, except pronouns.

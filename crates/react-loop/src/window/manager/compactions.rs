@@ -1,6 +1,6 @@
 //! The decisions of the context manager: when the conversation is compacted, and into which view.
 //!
-//! They change nothing: the view changes with the record of the compaction.
+//! The functions here change nothing: only the record of a compaction changes the view.
 
 use archon_types::{
     CleanedUp, Compaction, CompactionInput, CompactionLevel, CompactionPolicy, ContextConfig, RecordBody,

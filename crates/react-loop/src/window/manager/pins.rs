@@ -9,7 +9,7 @@ use crate::{
     window::entries::{Entry, is_result},
 };
 
-/// The maximum share of the window that all pinned results have, with their calls.
+/// The maximum share of the window for all pinned results together, with their calls.
 const PINNED_SHARE: f64 = 0.25;
 
 impl ContextManager {
@@ -18,8 +18,8 @@ impl ContextManager {
         self.state.entries.iter().filter_map(|entry| entry.pinned.as_deref())
     }
 
-    /// Returns the names of the results that are not pinned, or pinned no longer, because there is no room. They are
-    /// forgotten with the next request.
+    /// Returns the names of the results that are not pinned, or no longer pinned, because there is no room. The next
+    /// request clears this list.
     pub(crate) fn unpinned(&self) -> &[String] {
         &self.state.unpinned
     }
@@ -30,8 +30,8 @@ impl ContextManager {
         marked.and_then(|trust| Trust::of_name(trust.as_str()?)).unwrap_or_default()
     }
 
-    /// Returns the name under which the message with a call's result is to be pinned, and its tokens; `None` if the
-    /// message is not to be pinned or is too large.
+    /// Returns the name under which the message with a call's result is to be pinned, and the tokens of the message.
+    /// `None` if the message is not to be pinned or is too large.
     pub(super) fn pin_of(&mut self, call: &CallState, message: &Message) -> Option<(String, u64)> {
         let name = self.mark_of(call, metadata::PINNED)?.as_str()?.to_owned();
         let tokens = self.count(message);
@@ -42,14 +42,16 @@ impl ContextManager {
         None
     }
 
-    /// Returns an entry of the metadata of a call's result that only some tools may set.
+    /// Returns an entry of the metadata of a call's result. `None` if the call failed, or if its tool may not set
+    /// such entries.
     fn mark_of<'c>(&self, call: &'c CallState, key: &str) -> Option<&'c Json> {
         let (result, _) = call.result().filter(|(result, _)| !result.is_error())?;
         result.metadata.get(key).filter(|_| self.state.instructing.contains(&call.call.name))
     }
 
-    /// Pins the results that have a name, and the answers of the model with their calls. Of two results with the same
-    /// name, only the later one stays pinned; and if all of them are too large, the oldest ones are pinned no longer.
+    /// Pins the results that have a name, and the answers of the model with their calls. Of two results with the
+    /// same name, only the later one stays pinned. If all of them together are too large, the oldest ones lose their
+    /// pins.
     pub(super) fn update_pins(&mut self) {
         let room = self.room();
         let entries = &mut self.state.entries;

@@ -28,7 +28,7 @@ pub(super) enum Operator {
 pub(super) enum Target {
     /// From the caret to where the motion ends.
     To(Motion),
-    /// The line of the caret, and those below as counted.
+    /// The line of the caret and, with a count, lines below it.
     Lines,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Side {
     Behind,
 }
 
-/// The range of an operator.
+/// The part of the text that an operator works on.
 enum Extent {
     Part(Range<usize>),
     /// Whole lines, without the line end of the last one.
@@ -117,8 +117,9 @@ impl Operator {
         }
     }
 
-    /// Returns the number of bytes that the operator takes from the text up to the next word: the change of a word
-    /// leaves the space behind it, and no operator takes the line end behind the last word.
+    /// Returns the number of bytes that the operator takes of `way`, the text from the caret to the next word.
+    /// Changing a word keeps the space after the word, and no operator takes the line end after the last word of a
+    /// line.
     fn part_of(self, way: &str) -> usize {
         let words = way.trim_end().len();
         if self == Self::Change && words > 0 {
@@ -181,7 +182,7 @@ impl InsertAt {
 }
 
 impl Side {
-    /// Inserts the killed text. Whole lines become lines above or below that of the caret.
+    /// Inserts the killed text. Whole lines are inserted above or below the line of the caret.
     fn put(self, buffer: &mut Buffer) {
         let (text, caret) = (buffer.text(), buffer.caret());
         let (start, end) = (line_start(text, caret), line_end(text, caret));

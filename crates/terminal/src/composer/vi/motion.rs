@@ -17,7 +17,7 @@ pub(super) enum Motion {
     LastLine,
 }
 
-/// The kind of a character: a word has characters of one kind.
+/// The kind of a character. A word consists of characters of one kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Space,
@@ -102,7 +102,7 @@ pub(super) fn line_end(text: &str, at: usize) -> usize {
     at + rest.find('\n').unwrap_or(rest.len())
 }
 
-/// Returns the first place in the line that has no space; the line end if there is none.
+/// Returns the place of the first character of the line that is not a space; the line end if there is none.
 pub(super) fn first_text(text: &str, at: usize) -> usize {
     let start = line_start(text, at);
     let line = text.get(start..line_end(text, at)).unwrap_or_default();
@@ -117,7 +117,8 @@ fn left_of(text: &str, at: usize) -> usize {
     at - before(text, at).graphemes(true).next_back().map_or(0, str::len)
 }
 
-/// Returns the first text of the line with this number, or of the last one.
+/// Returns the place of the first character that is not a space in line `number`, counted from 1, or in the last line
+/// if there are fewer lines.
 fn line(text: &str, number: usize) -> usize {
     let ends = text.match_indices('\n').take(number.saturating_sub(1));
     first_text(text, ends.last().map_or(0, |(at, _)| at + 1))
@@ -131,17 +132,17 @@ fn after(text: &str, at: usize) -> &str {
     text.get(at..).unwrap_or_default()
 }
 
-/// Returns the length of the characters of a kind with which a text begins.
+/// Returns the number of bytes at the beginning of a text whose characters are of this kind.
 fn run(text: &str, kind: Kind) -> usize {
     text.graphemes(true).take_while(|grapheme| Kind::of(grapheme) == kind).map(str::len).sum()
 }
 
-/// Returns the length of the characters of one kind with which a text begins.
+/// Returns the number of bytes at the beginning of a text whose characters are of the same kind as the first one.
 fn first_run(text: &str) -> usize {
     text.graphemes(true).next().map_or(0, |first| run(text, Kind::of(first)))
 }
 
-/// Returns the length of the characters of a kind with which a text ends.
+/// Returns the number of bytes at the end of a text whose characters are of this kind.
 fn last_run_of(text: &str, kind: Kind) -> usize {
     text.graphemes(true).rev().take_while(|grapheme| Kind::of(grapheme) == kind).map(str::len).sum()
 }

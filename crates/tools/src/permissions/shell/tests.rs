@@ -1,4 +1,5 @@
-//! Command lines as tables, and by chance against the shells of this machine: what is read is what they do.
+//! Tests of the parser, with tables of command lines, and with random lines: the parser must find the commands that
+//! the shells of this machine run.
 
 use super::*;
 

@@ -80,8 +80,8 @@ impl Forms {
         found
     }
 
-    /// Returns the first position at which a form may begin that the end of the text cuts off; `None` if
-    /// there is none.
+    /// Returns the first position from which the rest of the text is the beginning of a form, which later
+    /// text may complete; `None` if there is no such position.
     pub(super) fn open_end(&self, text: &[u8]) -> Option<usize> {
         let first = text.len().saturating_sub(self.longest.saturating_sub(1));
         (first..text.len()).find(|at| {
@@ -110,8 +110,8 @@ impl Forms {
     }
 }
 
-/// Returns the place of the first two bytes of the text in `heads`: the index of the number and the mask of
-/// the bit.
+/// Returns the position of the text's first two bytes in the bit set `heads`: the index of the `u64` and the
+/// mask of the bit. `None` for a shorter text.
 fn head(text: &[u8]) -> Option<(usize, u64)> {
     let [first, second, ..] = text else { return None };
     let number = usize::from(*first) << 8 | usize::from(*second);

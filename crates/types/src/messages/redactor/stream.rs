@@ -70,5 +70,5 @@ impl RedactedStream {
     }
 }
 
-// Without the held text, which may be the beginning of a secret.
+// `Debug` leaves out the held text, which may be the beginning of a secret.
 crate::debug_fields!(RedactedStream);

@@ -16,8 +16,8 @@ fn clean(redactor: &Redactor, text: &str) -> String {
     redactor.clean(text.to_owned())
 }
 
-/// Encoded with OpenSSL's `base64`, Python's `urllib.parse.quote` and `json.dumps`, and `xxd`, of
-/// `sk-live+/Zürich"01`.
+/// The secret of the tests. Its encoded forms below were made with OpenSSL's `base64`, Python's
+/// `urllib.parse.quote` and `json.dumps`, and `xxd`.
 const SECRET: &str = "sk-live+/Zürich\"01";
 
 // spec: CR-05, P-05

@@ -47,7 +47,7 @@ const COMMANDS: &[&str] = &[
     "ok ü",
 ];
 
-/// `@` is another line.
+/// Forms of lines; `@` stands for another line.
 const FORMS: &[&str] = &[
     "@; @",
     "@ && @",
@@ -119,7 +119,7 @@ const FORMS: &[&str] = &[
     "ok a=(@)",
 ];
 
-/// Put anywhere.
+/// Texts that are inserted at random places of a line.
 const NOISE: &[&str] = &[
     ";", "&", "|", "\n", "(", ")", "{", "}", "$", "`", "'", "\"", "\\", "<", ">", "#", "!", " ", "\t", "=",
     "~", "*", "[", "]", "&&", "||", ";;", ";&", "&>", ">&", "<<", "<<-", "<<<", "$(", "$((", "${", "${ ",
@@ -143,7 +143,7 @@ fn line() -> impl Strategy<Value = String> {
     (lines, noise).prop_map(|(line, noise)| noise.into_iter().fold(line, noisy))
 }
 
-/// A character less, or a piece of noise more.
+/// Removes a character from a line, or inserts a text of [`NOISE`].
 fn noisy(mut line: String, (at, piece, what): (Index, Index, usize)) -> String {
     let places: Vec<usize> = line.char_indices().map(|(at, _)| at).collect();
     if places.is_empty() {
@@ -157,8 +157,8 @@ fn noisy(mut line: String, (at, piece, what): (Index, Index, usize)) -> String {
     line
 }
 
-/// A folder with the programs. Each writes its name and arguments at once into a file beside the folder that
-/// it is called in; who calls them for ever is ended when the file is full.
+/// Creates the programs in a folder. Each program writes its name and arguments, in one write, into the file `calls`
+/// beside the working folder. A line that calls programs for ever is killed when this file is full.
 fn stage(dir: &Path) {
     for (name, code) in PROGRAMS.iter().zip([0, 1, 0]) {
         let path = dir.join(name);
@@ -168,8 +168,8 @@ fn stage(dir: &Path) {
     }
 }
 
-/// Runs a line in a shell. Returns the calls of programs, and the files that it wrote. Each line has a folder
-/// of its own, because background processes may still run.
+/// Runs a line in a shell. Returns the calls of programs, and the names of the files that the line wrote. Each line
+/// has a folder of its own, because background processes of earlier lines may still run.
 fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (work, calls) = (dir.path().join("work"), dir.path().join("calls"));
@@ -205,7 +205,7 @@ fn calls_programs_only(line: &Line) -> bool {
     line.parts.iter().all(|part| is_program(&part.words[0]))
 }
 
-/// Runs a line in every shell. True if any of them called a program.
+/// Runs a line in every shell. Returns true if any of the shells called a program.
 fn judge(programs: &Path, line: &str, read: &Line) -> Result<bool, TestCaseError> {
     let mut called = false;
     // `BASH` names another bash.
