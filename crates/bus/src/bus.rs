@@ -248,7 +248,8 @@ impl Bus for InMemoryBus {
         })
     }
 
-    /// Publishes a request and waits for its answer, which no subscription gets. A late answer is refused.
+    /// Publishes a request and waits for its answer. Only this caller gets the answer, and no subscription. A late
+    /// answer is refused and becomes a dead letter.
     fn request<'a>(
         &'a self,
         request: BusMessage,

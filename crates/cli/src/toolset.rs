@@ -90,12 +90,12 @@ pub(crate) async fn by_name<'a>(names: impl Iterator<Item = &'a str>, app: &App)
 /// The origin of tool names, which decides how an unknown name is handled.
 #[derive(Clone, Copy)]
 enum NamesOf {
-    /// A command that needs to know the tools: the name is an error.
+    /// A command, or an agent that others call: an unknown name is an error, also if its server has not answered.
     Command,
-    /// Settings: `SERVER__*` stands for the tools of an MCP server that has not answered; another name is an error.
+    /// Settings: `SERVER__*` stands for the tools of an MCP server that has not answered; an unknown name is an error.
     Settings,
-    /// The log of a run: each name stands for the tools of its server if that has not answered; another name is left
-    /// out, with a warning.
+    /// The log of a run: each name stands for the tools of its server if that has not answered; an unknown name is
+    /// left out, with a warning.
     Log,
 }
 

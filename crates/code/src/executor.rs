@@ -57,9 +57,9 @@ impl CodeExecutor {
 
     /// Lets programs call these tools of `toolbox` as functions.
     ///
-    /// Each call passes all guards of the toolbox, and the permission bound of the engine that runs the
-    /// program. A call that needs approval runs only if the toolbox's approver gives it at once. A program
-    /// reads the results, so give an engine made by `ToolEngine::for_parts`.
+    /// Each call passes all guards of the toolbox, and the permission bound of the engine that runs the program. A
+    /// call that needs approval runs only if the toolbox's approver approves it at once. As `toolbox`, give an engine
+    /// made by `ToolEngine::for_parts`: its results are for programs, not for a model.
     ///
     /// ```
     /// # use std::sync::Arc;

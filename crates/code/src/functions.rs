@@ -91,8 +91,8 @@ impl Functions {
         text
     }
 
-    /// Calls the tool as an agent's loop does. Every problem is a [`Failure`]; so is a call that needs a
-    /// person's answer.
+    /// Calls the tool as an agent's loop does. Returns every problem as a [`Failure`], even the need for a person's
+    /// answer.
     pub(crate) async fn call(
         &self,
         function: usize,

@@ -38,8 +38,8 @@ pub(crate) enum Failed {
 }
 
 impl Value {
-    /// Parses the program's value from the text that our code around the program makes of it: `j` and JSON,
-    /// or another letter and the value as the language prints it. Returns `None` for an empty text.
+    /// Parses the value of the program's last expression. `text` comes from our code around the program: `j` followed
+    /// by JSON, or another letter followed by the value as the language prints it. Returns `None` for an empty text.
     pub(crate) fn parse(text: String) -> Option<Self> {
         let mut rest = text.chars();
         let is_json = rest.next()? == 'j';

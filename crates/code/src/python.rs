@@ -1,7 +1,7 @@
 //! Runs Python with monty, an interpreter in pure Rust that does no I/O and pauses at each external call.
 //!
-//! Only texts pass between the program and this module. Values become JSON inside of the program, where the
-//! memory limit counts: nested lists that share their items are small there, and may be huge as JSON.
+//! Only texts pass between the program and this module. Values become JSON inside of the program, so that the memory
+//! limit counts the JSON, too: nested lists that share their items are small as values, and may be huge as JSON.
 
 mod source;
 mod tracker;

@@ -1,5 +1,5 @@
-//! One call of a client: its run is started, followed until it rests, and its result returned. Meanwhile a
-//! person is asked through the client, if the client supports that.
+//! One call of a client: starts a run, follows the run until it has ended or is suspended, and returns its result. If
+//! the run has a question, a person is asked through the client, if the client supports that.
 
 use std::sync::Arc;
 
@@ -95,10 +95,11 @@ impl<'s> Call<'s> {
         Ok(Self { server, offer, name, prompt, context, abilities })
     }
 
-    /// Runs the call.
+    /// Executes the call, and returns the response to the client.
     ///
     /// # Errors
-    /// The call is repeated with the state of another call.
+    /// The client repeats the call with the state of another call, or with a response that is not an elicitation
+    /// result.
     pub(crate) async fn answer(self, params: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
         let begun = match params.request_state {
             Some(state) => {
@@ -132,7 +133,8 @@ impl<'s> Call<'s> {
         Ok(self.server.runs.start(request).await?.run)
     }
 
-    /// Continues a call that the server answered with questions. The client sends `run` back.
+    /// Continues a call that the server answered with questions. The client got the id `run` with the questions, and
+    /// sends it back with the answers.
     ///
     /// # Errors
     /// `run` is not the run of the same call, or a response is not an elicitation result.
@@ -253,7 +255,8 @@ impl<'s> Call<'s> {
         Ok(None)
     }
 
-    /// Asks the person at a client of an older revision.
+    /// Asks the person at a client that does not answer questions by repeating the call. `None` if there is no
+    /// answer.
     async fn elicit(&self, pending: &PendingApproval) -> Option<Answer> {
         let form = question::elicit_request(&pending.request).ok()?;
         match self.context.peer.send_request(ServerRequest::ElicitRequest(form)).await {

@@ -10,7 +10,7 @@ use serde_json::json;
 /// The provider of the agent that runs the calls of clients. The prompt of such a run names a tool and its
 /// arguments; the provider answers with that call, and ends the run after its result.
 ///
-/// So a call of a client is journaled, guarded, asked about and resumed as the calls of a model are.
+/// So a call of a client has everything that a call of a model has: journal, guards, approvals and resume.
 ///
 /// ```
 /// use archon_mcp_serve::ClientCalls;

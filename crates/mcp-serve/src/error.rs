@@ -6,7 +6,7 @@ use std::{io, net::SocketAddr};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolServerError {
-    /// No connection was opened with the client, for instance because its first message is none of MCP.
+    /// No connection was opened with the client, for instance because its first message is not an MCP message.
     #[error(
         "no MCP connection was opened with the client: {0}; set this server up as an MCP server of the client"
     )]
@@ -21,8 +21,8 @@ pub enum ToolServerError {
         "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, or put a proxy with TLS before it and say so"
     )]
     NotEncrypted(SocketAddr),
-    /// The address means every address of this machine, and the hosts by which clients reach it are not
-    /// set.
+    /// The address means every address of this machine, such as `0.0.0.0`, and the options have no hosts by which
+    /// clients reach the server.
     #[error("the address {0} means every address of this machine: set the hosts by which clients reach it")]
     NoHosts(SocketAddr),
     /// The server cannot listen at the address.

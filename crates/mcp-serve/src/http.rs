@@ -1,5 +1,6 @@
-//! Clients over HTTP: the protocol's Streamable HTTP, with limits on bodies and sessions, for the router of a program; and
-//! the same at the path `/mcp` of a server of its own, behind checks of `Host`, `Origin` and a token.
+//! Clients over HTTP. `HttpService` is for the router of a program: it speaks the protocol's Streamable HTTP, with
+//! limits on bodies and sessions. `serve_http` runs a server of its own: it has this service at the path `/mcp`,
+//! behind checks of `Host`, `Origin` and a token.
 
 use std::{
     convert::Infallible,
@@ -47,7 +48,8 @@ const IDLE: Duration = Duration::from_secs(60 * 60);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpServerOptions {
-    /// The token of all clients, as `Authorization: Bearer TOKEN`. Required for an address beyond loopback.
+    /// The token that all clients must send, as `Authorization: Bearer TOKEN`. Required for an address that is not
+    /// loopback. Default: none, and no token is checked.
     pub token: Option<Secret>,
     /// True if a proxy with TLS is between other machines and the server. Required for an address beyond loopback, where
     /// the token would else be sent unencrypted. Default false.
@@ -126,10 +128,11 @@ pub async fn serve_http<H: ServerHandler + Clone>(
     Ok(())
 }
 
-/// The protocol's Streamable HTTP, for the router of a program: [`ToolServer::http_service`](crate::ToolServer::http_service)
-/// creates it. Cloning is cheap, and clones have the same sessions.
+/// A service that speaks the protocol's Streamable HTTP, for the router of a program.
+/// [`ToolServer::http_service`](crate::ToolServer::http_service) creates it. Cloning is cheap, and clones have the
+/// same sessions.
 ///
-/// It checks neither host, origin nor token: mount it behind checks of the program, such as `guarded` of
+/// The service does not check host, origin or token. Put it behind checks of the program, such as `guarded` of
 /// `archon-server`.
 #[derive(Clone)]
 pub struct HttpService<H> {
@@ -139,7 +142,7 @@ pub struct HttpService<H> {
 }
 
 impl<H: ServerHandler + Clone> HttpService<H> {
-    /// Creates a service without sessions. The program checks where requests come from.
+    /// Creates a service that does not check the host and the origin of requests: the program must do that.
     pub(crate) fn unchecked(handler: H, options: &HttpServerOptions, end: CancellationToken) -> Self {
         let config = StreamableHttpServerConfig::default().disable_allowed_hosts().disable_allowed_origins();
         Self::new(handler, options, config.with_cancellation_token(end))
@@ -178,7 +181,7 @@ impl<H> fmt::Debug for HttpService<H> {
     }
 }
 
-/// The checks of a request before the protocol.
+/// The checks that a request must pass before the service answers it.
 struct Door<H> {
     service: HttpService<H>,
     token: Option<TokenHash>,
@@ -222,7 +225,7 @@ impl<H: ServerHandler + Clone> Door<H> {
         self.service.answer(request).await
     }
 
-    /// Returns true if a request has the token.
+    /// Returns true if a request has the token, or if the server requires none.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         bearer_token(headers).is_some_and(|presented| token.is_of(presented))

@@ -6,8 +6,8 @@
 //!
 //! Use this crate without the facade to offer the runs of a service of your own to MCP clients.
 //!
-//! The protocol itself is the library `rmcp`: revisions 2026-07-28 and 2025-11-25, and the older ones of clients
-//! that only speak those.
+//! The library `rmcp` implements the protocol: the revisions 2026-07-28 and 2025-11-25, and older revisions for
+//! clients that speak no newer one.
 //!
 //! *Invariants*
 //!
@@ -15,8 +15,8 @@
 //! - A client reads, answers and cancels only runs of the agents that the server offers.
 //! - A call that needs approval does not run without the answer of a person: asked through the client, or
 //!   later ([`Questions`]).
-//! - A server over HTTP refuses a request with a foreign `Host` or `Origin`, and does not begin beyond loopback without a
-//!   token. In the router of a program, the program checks that.
+//! - A server over HTTP refuses a request with a foreign `Host` or `Origin`, and does not start without a token on an
+//!   address that is not loopback. If the service is in the router of a program, the program must do these checks.
 //! - A message, the number of sessions and the number of connections have limits.
 //!
 //! Tools come from a [`Toolbox`](archon_types::Toolbox). Their calls run as an agent that has the same tools and the
@@ -73,7 +73,7 @@ pub use error::ToolServerError;
 #[cfg(feature = "http")]
 pub use http::{HttpServerOptions, HttpService, serve_http};
 pub use offer::OfferedAgent;
-/// The library of the protocol, for a handler around a [`ToolServer`].
+/// The library that implements the protocol, for programs that put a handler of their own around a [`ToolServer`].
 pub use rmcp;
 pub use server::{Questions, ToolServer};
 pub use stream::{MAX_MESSAGE, serve_stream};

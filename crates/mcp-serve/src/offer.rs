@@ -8,8 +8,8 @@ use serde_json::json;
 
 /// An agent that is offered as a tool with a prompt.
 ///
-/// A client may read, answer and cancel every run of the agent's id that was not started by another run. So
-/// register the agent in the run service under an id of its own, which nothing else uses.
+/// A client may read, answer and cancel every run with the agent's id, except child runs. So register the agent in
+/// the run service under an id that nothing else uses.
 ///
 /// ```
 /// use archon_mcp_serve::OfferedAgent;

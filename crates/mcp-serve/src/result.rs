@@ -1,4 +1,4 @@
-//! Results of runs and tools as the protocol has them.
+//! Converts results of runs and tools to results of the protocol.
 
 use std::sync::Arc;
 

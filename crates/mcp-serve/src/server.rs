@@ -43,7 +43,7 @@ pub struct ToolServer {
     pub(crate) calls: TaskTracker,
 }
 
-/// The tools, and the agent as which their calls run.
+/// The offered tools, and the id of the agent that runs their calls.
 #[derive(Clone)]
 struct Tools {
     agent: AgentId,
@@ -95,8 +95,8 @@ impl ToolServer {
         }
     }
 
-    /// Offers the tools of `toolbox`. A call runs as `agent`, which is registered in the run service, has the same
-    /// tools and the provider [`ClientCalls`](crate::ClientCalls).
+    /// Offers the tools of `toolbox`. `agent` is the id of the agent that runs the calls. It must be registered in
+    /// the run service with the same tools and with the provider [`ClientCalls`](crate::ClientCalls).
     pub fn with_tools(mut self, agent: impl Into<AgentId>, toolbox: Arc<dyn Toolbox>) -> Self {
         self.tools = Some(Tools { agent: agent.into(), toolbox });
         self
@@ -142,9 +142,10 @@ impl ToolServer {
         served
     }
 
-    /// Returns the protocol over HTTP, for the router of a program that checks requests itself. It answers requests of
-    /// one path, such as `/mcp`. Of `options`, the size of bodies and the number of sessions count. When `end` is cancelled,
-    /// sessions end, and calls under way are cancelled.
+    /// Returns a service that speaks the protocol over HTTP, for the router of a program that checks requests itself.
+    /// The program gives it the requests for one path, such as `/mcp`. Only the maximum body size and the maximum
+    /// number of sessions in `options` have an effect. When `end` is cancelled, sessions end, and calls under way are
+    /// cancelled.
     ///
     /// ```no_run
     /// use archon_mcp_serve::{HttpServerOptions, HttpService, ToolServer};
@@ -195,7 +196,7 @@ impl ToolServer {
         Some(Offer { agent: tools.agent.clone(), kind: RunKind::Loop, what })
     }
 
-    /// Returns `true` if runs of this kind of this agent are runs of an offered agent.
+    /// Returns `true` if the server offers this agent with runs of this kind.
     pub(crate) fn is_of_offered_agent(&self, agent: &AgentId, kind: RunKind) -> bool {
         self.agents.iter().any(|offered| offered.agent == *agent && offered.kind == kind)
     }

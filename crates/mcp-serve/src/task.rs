@@ -1,5 +1,5 @@
-//! Tasks of the extension `io.modelcontextprotocol/tasks`: the run of an agent, under the run's own id. A task is
-//! looked up in the journal, so it outlives the server that started it.
+//! Tasks of the extension `io.modelcontextprotocol/tasks`. A task is a run of an offered agent, and its id is the id
+//! of the run. Tasks are looked up in the journal, so a task outlives the server that started it.
 
 use std::sync::Arc;
 

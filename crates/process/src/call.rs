@@ -32,7 +32,7 @@ impl CallProcesses {
         Self { registered: Arc::new(registered), table }
     }
 
-    /// Returns the registry for the call's tool.
+    /// Returns the registry in which the call's tool registers its process groups.
     pub fn registry(&self) -> Arc<dyn Processes> {
         self.registered.clone()
     }

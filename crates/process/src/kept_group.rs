@@ -12,8 +12,8 @@ use super::table;
 /// A process group that calls of several runs may use. While this value exists, no run that is resumed in this
 /// process ends the group ([`end_surviving`](crate::end_surviving)).
 ///
-/// The value does not end the group. Its leader does that when this process dies, if it waits for the end of an
-/// input that this process holds.
+/// Dropping this value does not end the group. If the group must end when this process dies, let the leader of the
+/// group read an input that this process holds open, and end the group at the end of that input.
 #[derive(Debug)]
 pub struct KeptGroup(ProcessGroup);
 
@@ -21,8 +21,8 @@ pub struct KeptGroup(ProcessGroup);
 static KEPT: Mutex<Option<HashSet<ProcessGroup>>> = Mutex::new(None);
 
 impl KeptGroup {
-    /// Keeps the group that the process `leader` leads. The first call in a process also ends processes whose keeper
-    /// died, and which had left their group before.
+    /// Keeps the group that the process `leader` leads. On Linux, the first call in a process also ends orphans:
+    /// processes that left their group before the process that kept it died.
     ///
     /// # Errors
     /// The process is gone, or leads no group.
@@ -39,8 +39,9 @@ impl KeptGroup {
         &self.0
     }
 
-    /// Returns the environment variable by which the next process finds processes of the group that outlived this
-    /// process. `None` if the system has no such names.
+    /// Returns the environment variable, with its value, that names this process as the keeper of a group. If
+    /// processes of the group have the variable, the next process that keeps a group can find those that outlived
+    /// this process. `None` if this process has no unique name, as on systems other than Linux.
     pub fn variable() -> Option<(&'static str, String)> {
         #[cfg(target_os = "linux")]
         return Some((super::KEEPER_VARIABLE, super::orphans::keeper()?));

@@ -1,4 +1,4 @@
-//! Process groups: named in a log before they do anything, and ended with their owner.
+//! Process groups that are recorded in a log before they do anything, and that end with their owner.
 //!
 //! Use this crate in a tool of your own that starts programs, so that none of them outlives its call.
 //!
@@ -8,9 +8,9 @@
 //! | this process, over many calls | [`ServerProcess`], for servers of tools; a [`ProcessSandbox`] limits it |
 //! | this process, over many calls | a group of the tool's own that is a [`KeptGroup`], for commands in the background |
 //!
-//! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL
-//! 150 ms later; when the call is dropped, SIGKILL at once. A resumed run whose process died first ends the
-//! remaining processes of its groups ([`end_surviving`]), if `owner.rs` can prove that they belong to the run.
+//! When a call returns, is cancelled or times out, processes that are still running get SIGTERM, and SIGKILL 150 ms
+//! later; when the call is dropped, SIGKILL at once. If the process of a run died, resuming the run first ends the
+//! remaining processes of the run's groups ([`end_surviving`]), if `owner.rs` can prove that they belong to the run.
 //! Processes of servers that outlived our process are ended before the next server starts (`orphans.rs`).
 //!
 //! # Example
@@ -65,8 +65,8 @@ pub use {
     table::{members, start_ticks},
 };
 
-/// The environment variable with the id of the run that started a process. A resume of the run finds the
-/// process by it.
+/// The environment variable with the id of the run that started a process. When the run is resumed, the process is
+/// found by this variable.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
 
 /// The environment variable of a server's process that identifies its keeper, the process that started it.
@@ -154,8 +154,8 @@ pub fn passed_on() -> impl Iterator<Item = (&'static str, OsString)> {
     PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
 }
 
-/// Kills the groups that `run` started before its process died, if they certainly belong to the run. Returns
-/// the groups that could not be ended. Groups that this process keeps ([`KeptGroup`]), such as those of
+/// Kills the groups that `run` started before the process of the run died, if they certainly belong to the run.
+/// Returns the groups that could not be ended. Groups that this process keeps ([`KeptGroup`]), such as those of
 /// servers, are not ended, because other runs may use them.
 pub async fn end_surviving(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
     let others = |group: &&ProcessGroup| !kept_group::is_kept_here(group);
@@ -181,7 +181,8 @@ async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn
     let mut seen = table.newest();
     for round in 1u32.. {
         let now = clock.now();
-        // Only a look at all processes tells running ones from zombies, so that is done less and less often.
+        // Running processes and zombies can be distinguished only by reading all processes, so this is done less and
+        // less often.
         if now >= end || (round > 1 && round.is_power_of_two()) {
             let mut look = None;
             groups.retain(|group| {

@@ -1,10 +1,10 @@
 //! Marks processes with a value that their children inherit, so that a group's processes are recognised even
 //! if they cleared their environment, left the group, or lost its leader.
 //!
-//! Limits of a process are inherited, and other processes can read them. The limit of real-time processor
-//! time (`RLIMIT_RTTIME`, microseconds) has no effect if it is a hundred thousand years, so its low bits can
-//! identify a group among all since the boot: by the leader's process number and start time. Only the soft
-//! limit is set, so a process can still set its own.
+//! Limits of a process are inherited, and other processes can read them. The mark is the limit of real-time processor
+//! time (`RLIMIT_RTTIME`, microseconds). A limit of more than a hundred thousand years has no effect, so its low bits
+//! can hold the leader's process id and start time, which identify a group among all groups since the boot. Only the
+//! soft limit is set, so a process can still set a limit of its own.
 
 use std::{fs, os::fd::OwnedFd};
 
@@ -40,8 +40,8 @@ pub(super) fn is_of(process: u32, group: &ProcessGroup) -> bool {
     mark.is_some() && mark == of_process(process)
 }
 
-/// Kills all processes with the mark of these groups, even those that left their group. Returns the groups of
-/// which a marked process is still there.
+/// Kills all processes with the mark of these groups, even those that left their group. Returns the groups that still
+/// have a marked process.
 pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Vec<ProcessGroup> {
     let end = clock.now() + REMOVAL;
     loop {
@@ -98,7 +98,7 @@ fn of_parts(leader: u32, ticks: u64) -> Option<u64> {
     fits.then(|| MARKED | ticks << NUMBER | u64::from(leader))
 }
 
-/// Returns the mark of a process; `None` for a zombie, which also has limits, until its parent waits for it.
+/// Returns the mark of a process; `None` if it has no mark, or is a zombie (a zombie still has its limits).
 fn of_process(process: u32) -> Option<u64> {
     let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
@@ -133,8 +133,8 @@ mod tests {
         }
     }
 
-    /// A marked group whose leader has ended and left a process with an empty environment, which reads until
-    /// the second value is closed; the third value is its number.
+    /// Returns a marked group whose leader has ended, the input of the last process of the group, and the id of that
+    /// process. The process has an empty environment and ends when its input is closed.
     fn orphan(before: &str) -> (ProcessGroup, std::process::ChildStdin, u32) {
         let script =
             format!("read -r _; exec 3<&0; {before} env -i /bin/sh -c 'echo $$; read -r _ <&3; exit' & exit");

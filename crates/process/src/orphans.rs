@@ -1,15 +1,16 @@
-//! Finds processes of servers whose keeper was killed, and that had left their group before. The group itself
-//! ends with its keeper; processes outside of it are found by an environment variable that names the keeper.
+//! Ends orphans: processes that left the group of a server before the group's keeper was killed. The keeper is the
+//! process that started the server. The group itself ends with its keeper; orphans are found by an environment
+//! variable that names the keeper.
 //!
-//! A process that cleared its environment is not found. It ends when a run that used its server is resumed,
-//! because the run's log has the group, from which the mark follows.
+//! An orphan that cleared its environment is not found. It is ended when a run that used its server is resumed: the
+//! run's log has the group, and the mark of the process follows from the group (`mark.rs`).
 
 use std::{fs, sync::Once};
 
 use super::{KEEPER_VARIABLE, kill_if, table};
 
-/// Returns the value by which [`KEEPER_VARIABLE`] names this process: boot, namespace of process ids, id and
-/// start time.
+/// Returns the value of [`KEEPER_VARIABLE`] that names this process: boot id, namespace of process ids, process id
+/// and start time.
 pub(super) fn keeper() -> Option<String> {
     let own = std::process::id();
     Some(format!("{}/{own}/{}", numbers()?, table::start_ticks(own)?))
@@ -42,7 +43,7 @@ fn is_orphan(process: u32, here: &str) -> bool {
     keeper.is_some_and(|(number, ticks): (u32, u64)| table::start_ticks(number) != Some(ticks))
 }
 
-/// Returns the boot and the namespace in which our process numbers are valid.
+/// Returns the boot id and the namespace in which the process ids that we see are valid.
 fn numbers() -> Option<String> {
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{}/{}", table::boot(), namespace.display()))

@@ -1,8 +1,8 @@
 //! Finds out if a group of processes belongs to a run.
 //!
-//! A group belongs to a run if its leader has the start time in the log (`table.rs`). If the leader is gone
-//! and other processes of the group are left, the group belongs to the run if one of them has the group's
-//! mark (`mark.rs`) or the run's id in its environment, both inherited from the leader.
+//! A group belongs to a run if the start time of its leader is the one in the log (`table.rs`). If the leader is gone
+//! and other processes of the group are left, the group belongs to the run if one of them has the group's mark
+//! (`mark.rs`) or the run's id in its environment, both inherited from the leader.
 
 use archon_types::{ProcessGroup, RunId};
 

@@ -1,9 +1,8 @@
-//! Limits on the process of a server. Another crate knows how the kernel limits a process; this one starts
-//! the process where the limits are in force.
+//! Limits on the process of a server. Another crate implements the limits; this crate starts the process under them.
 
 use std::{any::Any, ffi::OsString, fmt, io, process::Command};
 
-/// Prepares the sandbox of servers' processes, one for each start.
+/// Prepares sandboxes for the processes of servers, one for each start.
 ///
 /// Implement this trait to limit a process of
 /// [`ServerProcess::spawn_sandboxed`](crate::ServerProcess::spawn_sandboxed). The crate `archon-tools` has an
@@ -32,14 +31,14 @@ pub trait ProcessSandbox: fmt::Debug + Send + Sync {
     /// Prepares the start of `command` in the process group `group`.
     ///
     /// # Errors
-    /// The command cannot be sandboxed. It is then not started, so the text says what is missing.
+    /// The command cannot be sandboxed. It is not started then. The text of the error should say what is missing.
     fn prepare(&self, command: &Command, group: u32) -> io::Result<SandboxedStart>;
 }
 
-/// Takes rights from the calling thread, or from the child of the command before it becomes the command.
+/// Takes rights away from the calling thread, or from the child process before it executes the command.
 ///
-/// It is called on a thread that starts this command only and then ends, because no right comes back. All
-/// processes that the command starts inherit the loss.
+/// The caller calls this function on a thread that only starts this command and then ends, because a thread cannot
+/// get rights back. All processes that the command starts inherit the restriction.
 pub type Restrict = Box<dyn FnOnce(&mut Command) -> io::Result<()> + Send>;
 
 /// One prepared start in a sandbox.

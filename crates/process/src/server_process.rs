@@ -49,9 +49,9 @@ impl ServerProcess {
 
     /// Starts the command in a sandbox. Otherwise like [`spawn`](Self::spawn).
     ///
-    /// A thread of its own starts the process and gives up what the process must not do, because the process
-    /// inherits that and a thread cannot get it back. The shell that leads the group stays outside, so that
-    /// nothing in the sandbox stops it from killing the group.
+    /// A separate thread gives up the rights that the process must not have, and then starts the process, which
+    /// inherits the restriction. The thread is separate because a thread cannot get rights back. The shell that leads
+    /// the group stays outside, so that nothing in the sandbox stops it from killing the group.
     ///
     /// # Errors
     /// The sandbox refuses the command, or no process can be started. The command does not run.
@@ -131,7 +131,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // The leader was not waited for, so the number is still the group's.
+        // The leader was not waited for, so its id is not reused and still means the group.
         if self.leader.id().is_some() {
             signal(self.group(), Signal::KILL);
             #[cfg(target_os = "linux")]
@@ -146,8 +146,8 @@ async fn ends_within(child: &mut Child, limit: Duration, clock: &dyn Clock) -> b
     clock.before(clock.now() + limit, |task| ended.as_mut().poll(task)).await.is_some()
 }
 
-/// Returns the command of the group's leader, which ignores SIGTERM and so ends after all other processes of
-/// the group.
+/// Returns the command of the group's leader. The leader ignores SIGTERM, so that it ends after all other processes
+/// of the group.
 fn leader() -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
     leader.args(["-c", "trap '' TERM; read -r _; kill -KILL 0"]).env_clear().process_group(0);
@@ -159,7 +159,7 @@ fn leader() -> tokio::process::Command {
 fn waiting_shell(command: &Command, group: u32, variables: Vec<(OsString, OsString)>) -> Command {
     let mut held = super::waiting_shell(command, "read -r _ && exec \"$0\" \"$@\"", variables);
     held.envs(KeptGroup::variable());
-    // A group's number is a process number, so it fits.
+    // A group id is a process id, so it fits.
     held.process_group(group.cast_signed());
     held
 }

@@ -1,7 +1,8 @@
 //! Reads process groups from the system: their leader and its start time.
 //!
-//! Process ids are reused, but not while a group has the id. So the group with an id is the one in the log
-//! if the process with this id has the start time in the log, and another group if the start time differs.
+//! The system reuses process ids, but not while a group has the id. So if a group has the id of a group in the log,
+//! the start time of its leader decides: with the start time in the log it is the same group, with another start time
+//! it is another group.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +34,7 @@ impl Table {
         self.snapshot().number
     }
 
-    /// Returns a snapshot that was begun after number `earlier`.
+    /// Returns the newest snapshot if its number is higher than `earlier`; otherwise takes a new snapshot.
     pub(super) fn after(&self, earlier: u64) -> Arc<Look> {
         let mut look = self.snapshot();
         if look.number <= earlier {
@@ -65,7 +66,7 @@ pub(super) fn group_of(leader: u32) -> Result<ProcessGroup, ToolError> {
     }
 }
 
-/// Returns whether a group with this number exists; its processes may all be zombies.
+/// Returns whether a group with this id exists; its processes may all be zombies.
 pub(super) fn is_there(group: &ProcessGroup) -> bool {
     number(group.id)
         .is_some_and(|id| rustix::process::test_kill_process_group(id) != Err(rustix::io::Errno::SRCH))

@@ -33,8 +33,8 @@ use crate::server::{connect, format_of, prefix};
 const FORMAT: u32 = 1;
 /// The time between two attempts of a sender that waits for room in a full queue.
 const LOOK: Duration = Duration::from_millis(5);
-/// The time in ms for which Redis keeps the state of a request. A request can wait at most this long for its
-/// answer; after the wait has ended, a late answer is recognised as late for this time.
+/// The time in ms for which Redis keeps the state of a request. A request can wait at most this long for its answer;
+/// after the wait has ended, a late answer is recognised for the same time.
 const REMEMBERED: u64 = 3_600_000;
 
 /// A message bus for agents in several processes, over one Redis server. Clones share the bus.
@@ -234,7 +234,8 @@ impl RedisBus {
         Ok(message)
     }
 
-    /// Prepares the command that stores which receiver waits for an answer, or that none does.
+    /// Prepares the command that stores the state of a request: `by AGENT` while the agent waits for an answer, or
+    /// `late` when nobody waits any more.
     fn set_expectation(&self, correlation: &str, value: &str) -> Cmd {
         let mut set = redis::cmd("SET");
         set.arg(format!("{}expect:{correlation}", self.0.prefix)).arg(value).arg("PX").arg(REMEMBERED);

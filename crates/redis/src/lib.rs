@@ -8,8 +8,8 @@
 //! | [`RedisBus`] | the bus inside one process |
 //! | [`RedisPoolIndex`] | the pool's index in SQLite |
 //!
-//! All keys begin with the name of the bus or index in braces, so that a cluster keeps them on one node.
-//! Changes that must be atomic are one script on the server (`src/scripts`); no other code changes a key.
+//! All keys begin with the name of the bus or index in braces, so that a cluster keeps them on one node. Each change
+//! of several keys that must be atomic is one script on the server (`src/scripts`).
 //!
 //! # Example
 //!

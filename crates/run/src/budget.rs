@@ -25,12 +25,12 @@ impl Budget {
         Self { limits, last: at, active_ms: 0, ledger: Ledger::default() }
     }
 
-    /// Raises the limits to those of `more` that are larger.
+    /// Raises each limit to the limit in `more`, if that is larger.
     pub fn raise(&mut self, more: &MoreLimits) {
         self.limits.raise(more);
     }
 
-    /// Advances the time to `at`. Time in which the run waits for people does not count.
+    /// Advances the time to `at`. The time since the last call counts as used, unless the run was waiting for people.
     pub fn see(&mut self, at: Timestamp, is_waiting: bool) {
         if !is_waiting {
             self.active_ms = self.active_ms.saturating_add(at.millis_since(self.last));

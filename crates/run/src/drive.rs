@@ -231,7 +231,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         Ok(None)
     }
 
-    /// Records the processes and child runs that calls have started. The calls wait for this record.
+    /// Records a process or child run that a call has started, and tells the call, which waits for this record.
     async fn write_down(&mut self, report: Report) -> Recorded {
         if !self.machine.knows(&report.record) {
             self.record(vec![RecordBody::clone(&report.record)]).await?;

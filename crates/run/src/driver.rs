@@ -48,7 +48,7 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         !self.tasks.is_empty()
     }
 
-    /// Returns the reporter for calls, which report the processes and child runs that they start.
+    /// Returns the reporter through which calls report the processes and child runs that they start.
     pub fn reporter(&self) -> Arc<Reporter> {
         self.reports.reporter()
     }

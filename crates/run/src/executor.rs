@@ -40,7 +40,7 @@ pub trait Executor<M: Machine>: Send + Sized {
         run: &mut RunDriver<M, Self::Done>,
     ) -> impl Future<Output = Recorded> + Send;
 
-    /// Restarts the tasks that were in flight at the end of the log, before the first step. Default: restarts
+    /// Called before the first step. Restarts the tasks that were in flight at the end of the log. Default: restarts
     /// no task and reads the inbox.
     fn attach(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         run.receive(self)
@@ -86,7 +86,8 @@ pub trait Executor<M: Machine>: Send + Sized {
         }
     }
 
-    /// Returns the record of a cancel by the caller, which does not come through the inbox.
+    /// Returns the record of a cancel by the caller, which does not come through the inbox; `None` if such a cancel
+    /// is not recorded.
     fn cancelled(&self) -> Option<RecordBody> {
         Some(RecordBody::CancelRequested { reason: "cancelled by the caller".to_owned() })
     }
@@ -99,6 +100,7 @@ pub trait Executor<M: Machine>: Send + Sized {
     }
 
     /// Returns the number of events that [`poll`](Self::poll) waits for and that must not be interrupted.
+    /// `RunDriver::under_way` counts them like tasks in flight.
     fn polled(&self) -> usize {
         0
     }

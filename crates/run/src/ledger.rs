@@ -65,8 +65,8 @@ impl Ledger {
         self.spent += spent;
     }
 
-    /// Reserves a lease for a call. The same lease twice counts once. An earlier lease of another call in
-    /// `call_lease` is closed.
+    /// Reserves a lease for a call and stores the lease in `call_lease`. Does nothing if `call_lease` already has a
+    /// lease of this call. A lease of another call is closed first.
     pub fn grant(&mut self, call_lease: &mut GrantedLease, call: CallId, lease: Lease) {
         if call_lease.lease(call).is_none() {
             self.close(call_lease);
@@ -109,8 +109,8 @@ impl Ledger {
         }
     }
 
-    /// Returns a lease for `duration_ms` milliseconds. Its tokens and money are one of `shares` equal parts
-    /// of what is left of `limits` after `spent` and the open leases.
+    /// Returns a lease for `duration_ms` milliseconds. Its tokens and money are one of `shares` equal parts of the
+    /// rest of `limits`, after `spent` and the open leases are subtracted.
     pub fn share(&self, shares: u64, limits: &ExecutionLimits, spent: Spending, duration_ms: u64) -> Lease {
         let mut used = spent;
         used += self.held;

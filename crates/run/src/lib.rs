@@ -1,4 +1,4 @@
-//! The parts that runs of every kind need: loops, parallel loops, plans, teams and calls of agents.
+//! The parts that runs of every kind need. The kinds are loops, parallel loops, plans, teams and calls of agents.
 //!
 //! Use this crate to write a new kind of run, with log, inbox, questions, budget and resume.
 //!

@@ -45,7 +45,8 @@ pub enum Next<T> {
     Append(RecordBody),
     /// Do this task.
     Do(T),
-    /// Wait for tasks in flight or until a time, then append `ClockRead`.
+    /// Wait for tasks in flight, at most until this time; `None`: without a time limit. When the time has come,
+    /// `ClockRead` is appended.
     Wait(Option<Timestamp>),
     /// Suspend the run: it cannot go on until a person or a timer answers.
     Suspend,

@@ -131,7 +131,7 @@ impl Mailbox {
         }
     }
 
-    /// Sets the mode to the last one that arrived.
+    /// Sets the mode of the session to the one in the latest message that changes it.
     fn share_mode(&self) {
         let mode = |entry: &InboxEntry| match entry.request {
             InboxRequest::SetMode { mode } => Some(mode),

@@ -33,7 +33,7 @@ struct State {
     is_over: bool,
 }
 
-/// A record that a call reports, and waits for until it is in the log.
+/// A record that a call reports. The call waits until the record is in the log.
 pub(crate) struct Report {
     /// The record to append.
     pub(crate) record: Box<RecordBody>,
@@ -125,7 +125,8 @@ archon_types::debug_fields!(Reporter);
 
 archon_types::debug_fields!(Report: record);
 
-/// Returns the process groups of the calls that ran at the end of the log. Their processes may still run.
+/// Returns the process groups of the calls that were still running at the end of the log. Their processes may still
+/// run.
 pub fn surviving_groups(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
     let mut running: Vec<(CallId, &ProcessGroup)> = Vec::new();
     for record in records {

@@ -15,7 +15,8 @@ pub struct RunLog {
     writer: Box<dyn RunWriter>,
     next_seq: u64,
     context: Context,
-    /// The call that the run works for, until the log of the caller records that this log exists.
+    /// The delegation for which the run works; `None` if there is none, or once the caller's log records that this
+    /// log exists.
     unannounced: Option<Arc<Delegation>>,
     mailbox: Option<Arc<Mailbox>>,
 }
@@ -33,9 +34,8 @@ impl RunLog {
         Self { unannounced: None, ..Self::new(Box::new(Unstored { closed: None }), 0, context) }
     }
 
-    /// Creates the log of the run that `context` names, with all of its first records at once, so that a
-    /// crash leaves no run without a prompt. The run gets a cancellation token of its own. Returns the log
-    /// and these records.
+    /// Creates the log of the run of `context`. All first records are appended in one write, so that a crash leaves
+    /// no run without a prompt. The run gets a cancellation token of its own. Returns the log and these records.
     ///
     /// # Errors
     /// The run exists already, or the journal could not write the first records.

@@ -1,4 +1,4 @@
-//! The log of requests: an append-only file with all writes and the tokens that sent them.
+//! The log of requests that change something: an append-only file that says which access token sent each request.
 
 use std::{
     collections::HashSet,
@@ -11,9 +11,9 @@ use std::{
 use archon_types::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A file with a line of JSON for each write that a token sent, also to a mounted router: the time, the name
-/// and the role of the token, the method, the path, the run or the question, and the status. A line is synced
-/// before the response is sent. If the client disconnects before a mounted router responds, the line has the
+/// A file with a line of JSON for each request that changes something, also to a mounted router: the time, the name
+/// and the role of the access token, the method, the path, the run or the question, and the status. A line is
+/// synced before the response is sent. If the client disconnects before a mounted router responds, the line has the
 /// status 499 and no run.
 ///
 /// The file grows without a limit. To begin a new file, stop the server and move the file away; an audit then
@@ -95,7 +95,7 @@ impl LogFile {
     }
 }
 
-/// A write that a token sent.
+/// A request that changes something, and the access token that sent it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoggedRequest {
     /// The time at which the request was finished.

@@ -1,5 +1,5 @@
-//! Folders of a workspace, opened step by step without following links, so that moves and new links meanwhile
-//! cannot lead out of the workspace.
+//! Opens folders of a workspace one path component at a time, without following links. So a folder that is moved or
+//! replaced by a link meanwhile cannot lead out of the workspace.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,21 +19,21 @@ use crate::tree::Kind;
 /// A folder that is held open.
 pub(crate) struct Folder(OwnedFd);
 
-/// The stamp of a file in the file system: if it is the same later, the file was not changed.
+/// The times, size and inode of a file. If they are the same later, the file counts as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// The time of the last change of the content, in nanoseconds since the Unix epoch.
+    /// The time of the last change of the content (mtime), in nanoseconds since the Unix epoch.
     pub(crate) modified: i64,
-    /// The time of the last change of the content or of the file's own data.
+    /// The time of the last change of the content or the metadata (ctime), in nanoseconds since the Unix epoch.
     pub(crate) changed: i64,
     pub(crate) size: u64,
     pub(crate) inode: u64,
 }
 
-/// The kind of a name in a folder.
+/// The kind, permissions and stamp of an entry of a folder.
 pub(crate) struct Found {
     pub(crate) kind: Kind,
-    /// The lowest 9 bits of the mode.
+    /// The permissions: the lowest 9 bits of the mode.
     pub(crate) mode: u16,
     pub(crate) stamp: Stamp,
 }
@@ -49,8 +49,8 @@ impl Folder {
         Ok(Self(rustix::fs::openat(&self.0, name, folder_flags(), Mode::empty())?))
     }
 
-    /// Opens the folder in which `path` is, which is relative to this folder, and returns it with the name of
-    /// `path` in it.
+    /// Opens the folder that contains `path`, and returns it with the last component of `path`. `path` is relative to
+    /// this folder.
     pub(crate) fn parent_of<'p>(&self, path: &'p Path) -> io::Result<(Self, &'p OsStr)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let mut folder = Self(self.0.try_clone()?);
@@ -75,7 +75,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Returns what a name stands for; `None` if there is nothing of this name.
+    /// Returns the entry with this name; `None` if there is none.
     pub(crate) fn find(&self, name: &OsStr) -> io::Result<Option<Found>> {
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Found::of(&stat))),
@@ -115,7 +115,7 @@ impl Folder {
         Ok(rustix::fs::fchmod(&folder.0, Mode::from_raw_mode(special | RawMode::from(mode)))?)
     }
 
-    /// Puts a file in the place of `name` in one step; `write` writes its content.
+    /// Creates or replaces the file `name` atomically; `write` writes its content.
     pub(crate) fn put_file(
         &self,
         name: &OsStr,
@@ -132,7 +132,7 @@ impl Folder {
         })
     }
 
-    /// Puts a link in the place of `name` in one step.
+    /// Creates or replaces the link `name` atomically.
     pub(crate) fn put_link(&self, name: &OsStr, target: &[u8]) -> io::Result<()> {
         let target = OsStr::from_bytes(target);
         self.put(name, |temporary| Ok(rustix::fs::symlinkat(target, &self.0, temporary)?))

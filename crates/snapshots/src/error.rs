@@ -8,7 +8,7 @@ use crate::{SnapshotId, SnapshotLimits};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The workspace has more files, links and folders, or larger files, than the limits allow.
+    /// The workspace has more files, links and folders, or more bytes in files, than the limits allow.
     #[error(
         "undo is off: the workspace '{}' has more than {} files, links and folders, or more than {} MB. Name the \
          files that need no undo in a .gitignore, or work in a smaller folder.",
@@ -39,7 +39,7 @@ pub enum SnapshotError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Another process works on the snapshots of the workspace, and does not end in time.
+    /// Another process works on the snapshots of the workspace for longer than [`SnapshotLimits::lock_wait`].
     #[error(
         "another process works on the snapshots of the workspace '{}'. Wait until it has ended.",
         workspace.display()
@@ -51,10 +51,10 @@ pub enum SnapshotError {
     /// The store does not have the snapshot, or only parts of it.
     #[error("the snapshot {id} is no longer kept, so this work cannot be undone.")]
     Missing {
-        /// The snapshot, or a folder in it.
+        /// The id of the snapshot, or of a folder in it.
         id: SnapshotId,
     },
-    /// The file with what can be redone is damaged.
+    /// The file that lists the undos of the sessions is damaged. Undo and redo fail until the file is removed.
     #[error(
         "'{}' in the store of snapshots is damaged. Remove this file: then nothing can be redone, and all else is \
          kept.",
@@ -72,7 +72,7 @@ pub enum SnapshotError {
     },
 }
 
-/// Returns the function that makes an error of the store from one of the system.
+/// Returns a function that wraps an I/O error at `path` in a [`SnapshotError::Store`].
 pub(crate) fn store(path: &std::path::Path) -> impl FnOnce(io::Error) -> SnapshotError + '_ {
     move |source| SnapshotError::Store { path: path.to_owned(), source }
 }

@@ -10,11 +10,11 @@ use crate::{
     store::{Store, replace},
 };
 
-/// One undo: the steps whose changes it took back, and the snapshots before and after it.
+/// An undo that can be redone: the names of the undone steps, and the snapshots before and after the undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Undone {
-    /// The names of the steps.
+    /// The names of the undone steps.
     pub steps: Vec<String>,
     before: SnapshotId,
     after: SnapshotId,
@@ -23,37 +23,38 @@ pub struct Undone {
 type Sessions = BTreeMap<String, Vec<Undone>>;
 
 impl Undone {
-    /// Returns the undo itself as a step: to take it back is to redo.
+    /// Returns the undo as a step. Undoing this step is the redo.
     pub fn step(&self) -> UndoStep {
         UndoStep::new("undo", self.before, Some(self.after))
     }
 }
 
 impl Snapshots {
-    /// Returns those of the steps that the session has not undone, in the same order.
+    /// Returns the steps that the session has not undone, in the same order.
     ///
     /// # Errors
-    /// The store cannot be read, or the file with what was undone is damaged.
+    /// The store cannot be read, or the file that lists the undos is damaged.
     pub fn open_steps(&self, session: &str, steps: &[UndoStep]) -> Result<Vec<UndoStep>, SnapshotError> {
         let undone = self.undo_stack(session)?;
         let is_undone = |step: &&UndoStep| undone.iter().any(|undone| undone.steps.contains(&step.name));
         Ok(steps.iter().filter(|step| !is_undone(step)).cloned().collect())
     }
 
-    /// Returns what the session has undone and not redone, the latest last.
+    /// Returns the undos of the session that were not redone, oldest first.
     ///
     /// # Errors
-    /// The store cannot be read, or the file with what was undone is damaged.
+    /// The store cannot be read, or the file that lists the undos is damaged.
     pub fn undo_stack(&self, session: &str) -> Result<Vec<Undone>, SnapshotError> {
         Ok(read(self.store())?.remove(session).unwrap_or_default())
     }
 
-    /// Takes the steps back, which are given in order, the oldest first. A path that was changed since is left
-    /// as it is. The undo is noted before it changes anything, so that one that is killed can be redone.
+    /// Undoes the steps, which are given oldest first. A path that was changed after the steps is left as it is. The
+    /// undo is stored before it changes a file, so an undo that is killed can be redone.
     ///
     /// # Errors
-    /// There are no steps, a snapshot is no longer kept, the workspace is too large or cannot be read, or the
-    /// store cannot be written. What cannot be written in the workspace is no error: it is left.
+    /// There are no steps, a snapshot is no longer kept, the workspace is too large or cannot be read, the store
+    /// cannot be written, or another process works on the snapshots for too long. A path of the workspace that cannot
+    /// be written is no error: it is in [`Restored::left`].
     pub fn undo(&self, session: &str, steps: &[UndoStep]) -> Result<Restored, SnapshotError> {
         if steps.is_empty() {
             return Err(SnapshotError::Nothing { what: "undo" });
@@ -70,7 +71,8 @@ impl Snapshots {
         })
     }
 
-    /// Takes the latest undo of the session back. A path that was changed since is left as it is.
+    /// Redoes the latest undo of the session: takes back its changes. A path that was changed after the undo is left
+    /// as it is.
     ///
     /// # Errors
     /// The session has nothing to redo; otherwise as [`undo`](Self::undo).

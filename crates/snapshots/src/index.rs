@@ -9,38 +9,41 @@ use crate::{
     tree::{Hash, Reader, hash},
 };
 
-/// The hash of each file and link, by its path, as the latest snapshot found it.
+/// The stamp, size and hash of each file and link at the latest snapshot, by path.
 #[derive(Default)]
 pub(crate) struct Index(HashMap<Vec<u8>, Known>);
 
-/// The entry of a file or link.
+/// The index entry of a file or link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) stamp: Stamp,
-    /// The size of the content that was read.
+    /// The size of the content that was read, in bytes.
     pub(crate) size: u64,
     pub(crate) hash: Hash,
 }
 
-/// The begin of the file, which tells its format.
+/// The first bytes of the index file, which identify its format.
 const FORMAT: &[u8] = b"archon-index-1\n";
 
-/// A file whose last change is at most this long before a snapshot may change again without a new time, since
-/// the system's clock for files ticks more slowly. In nanoseconds.
+/// The longest interval in which a file may change twice and keep the same time, in nanoseconds: the system's clock
+/// for file times is coarse. A snapshot does not trust the time of a file that changed within this interval before
+/// it.
 const TICK: i64 = 100_000_000;
 
-/// The same for file systems that keep times in whole seconds.
+/// The same interval for file systems that keep times in whole seconds.
 const LONG_TICK: i64 = 2_000_000_000;
 
 impl Index {
-    /// Reads the index. One that is missing or damaged is empty, and then all files are read.
+    /// Reads the index. Returns an empty index if the file is missing or damaged; the next snapshot then reads all
+    /// files.
     pub(crate) fn read(path: &Path) -> Self {
         let bytes = fs::read(path).unwrap_or_default();
         Self::decode(&bytes).unwrap_or_default()
     }
 
-    /// Writes the files that a snapshot found. `began` is the time at which it began, in nanoseconds since the
-    /// Unix epoch. A file that may change again without a new time is left out.
+    /// Writes the index of the files that a snapshot found. `began` is the start time of the snapshot, in nanoseconds
+    /// since the Unix epoch. A file that changed shortly before is left out, because it may change again without a
+    /// new time.
     pub(crate) fn write(path: &Path, found: &[(Vec<u8>, Known)], began: i64) -> Result<(), SnapshotError> {
         let mut body = Vec::with_capacity(found.len() * 128);
         for (path, known) in found.iter().filter(|(_, known)| known.stamp.is_settled(began)) {
@@ -57,7 +60,7 @@ impl Index {
         replace(path, &[FORMAT, &hash(&body), &body])
     }
 
-    /// Returns what is known of a path, if the file was not changed since.
+    /// Returns the entry of a path; `None` if there is none or the file has another stamp.
     pub(crate) fn get(&self, path: &[u8], stamp: &Stamp) -> Option<Known> {
         self.0.get(path).filter(|known| known.stamp == *stamp).copied()
     }
@@ -67,7 +70,7 @@ impl Index {
         self.0.len()
     }
 
-    /// Returns the contents that the index relies on.
+    /// Returns the hashes of the contents that the index refers to.
     pub(crate) fn hashes(&self) -> impl Iterator<Item = Hash> {
         self.0.values().map(|known| known.hash)
     }
@@ -104,7 +107,8 @@ impl Stamp {
         self.modified.max(self.changed) > ended
     }
 
-    /// Returns true if the content is certain to be older than `began`. A file that is moved keeps this time.
+    /// Returns true if the content was certainly last changed before `began`. Moving a file does not change this
+    /// time.
     pub(crate) fn is_older(&self, began: i64) -> bool {
         is_before(self.modified, began)
     }

@@ -1,12 +1,12 @@
 //! Snapshots of a workspace, and the undo that they make possible.
 //!
-//! A snapshot is the tree of all files of a folder that git would not ignore. The contents are kept in a store
-//! outside of the workspace, each once. Git is not needed, and no `.git` is changed. In a repository, the rules above
-//! the workspace and those of `.git/info/exclude` count, too; nothing else of it is read.
+//! A snapshot is the tree of all files of a folder that git would not ignore. A store keeps each content once;
+//! snapshots leave the store out. Git is not needed, and no `.git` is changed. In a git repository, the ignore rules
+//! of the folders above the workspace and of `.git/info/exclude` count, too; nothing else of the repository is read.
 //!
-//! An undo compares three states of each path: before the work, after it, and now. A file that only the work
-//! changed is put back; a file that a person changed since is left as it is, and named. All paths are
-//! opened step by step without following links, so that no link leads out of the workspace.
+//! An undo compares three states of each path: before the work, after it, and now. A file that only the work changed
+//! is restored. A file that a person changed since is left as it is, and the result names it. All paths are opened
+//! step by step without following links, so that no link leads out of the workspace.
 //!
 //! Use this crate alone to undo what any program changes in a folder; it needs no agent.
 //!
@@ -15,7 +15,7 @@
 //! - Nothing is written outside of the workspace and the store.
 //! - A file is replaced or removed only if it is as the work left it.
 //! - A file that was moved into the workspace is not removed, unless a snapshot has it.
-//! - A snapshot whose id was returned is whole.
+//! - A snapshot whose id was returned is complete.
 //!
 //! # Example
 //!
@@ -42,13 +42,15 @@
 //!
 //! # The store
 //!
-//! Below the store's folder, each workspace has a folder of its own: `objects` with contents and trees by their
-//! SHA-256, `kept` with the snapshots that are kept (the latest 200, as long as the store has at most 4 GB), `index`
-//! with what is known of each file (so that an unchanged file is not read again), and `undone` with what can be
-//! redone, for each session. Files are written under another name and renamed, so a process that is killed leaves
-//! no broken snapshot; a lock lets one process at a time work on a workspace. Contents are not synced to the
-//! medium: after a power cut, a damaged content is noticed by its hash and not restored, and the next snapshot
-//! stores it again if a file still has it.
+//! Each workspace has a folder of its own in the store. In it, `objects` has the contents and trees, named by their
+//! SHA-256. `kept` lists the kept snapshots: the latest 200, or fewer so that the store has at most 4 GB. `index` has
+//! the stamp and hash of each file, so that an unchanged file is not read again. `undone` lists the undos of each
+//! session that can be redone.
+//!
+//! Files are written under another name and renamed, so a process that is killed leaves no broken snapshot; a lock
+//! lets one process at a time work on a workspace. Contents are not synced to the medium: after a power cut, a
+//! damaged content is noticed by its hash and not restored, and the next snapshot stores it again if a file still has
+//! it.
 
 // | concept | file |
 // |---|---|

@@ -23,7 +23,8 @@ pub struct SnapshotLimits {
     /// Maximum size of all files together in bytes, without ignored ones. Default 2 GB. The store has at most twice
     /// this size: older snapshots are removed.
     pub bytes: u64,
-    /// Maximum number of snapshots that are kept. Default 200.
+    /// Maximum number of snapshots that remain after the store is pruned. It is pruned once it has 50 more. Default
+    /// 200.
     pub kept: usize,
     /// Maximum time to wait for another process that works on the snapshots of the workspace. Default 5 s.
     pub lock_wait: Duration,

@@ -1,4 +1,4 @@
-//! Contents by their hash, each stored once.
+//! Stores contents by their hash, each content once.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use crate::{
     tree::{Hash, hash},
 };
 
-/// Contents up to this size are hashed in memory, so that nothing is written if the store has them.
+/// Contents of fewer bytes are hashed in memory, so that nothing is written if the store already has them.
 const IN_MEMORY: usize = 1 << 20;
 
 /// The contents of one workspace's snapshots.
@@ -24,9 +24,9 @@ pub(crate) struct Objects {
     folder: PathBuf,
     /// Folder of the files that are being written.
     unfinished: PathBuf,
-    /// The file of the index, which relies on the contents.
+    /// The index file. It is removed together with a damaged content, because it refers to the content.
     index: PathBuf,
-    /// Size in bytes of what was stored and not counted yet.
+    /// Number of bytes stored since the last call of `take_added`.
     added: AtomicU64,
 }
 
@@ -55,7 +55,8 @@ impl Objects {
         Ok(hash)
     }
 
-    /// Stores the content of a file, and returns its hash and its size in bytes. The inner error is that of `from`.
+    /// Stores the content of a file, and returns its hash and its size in bytes. The inner error comes from reading
+    /// `from`, the outer one from the store.
     pub(crate) fn write_from(&self, from: &mut File) -> Result<io::Result<(Hash, u64)>, SnapshotError> {
         let mut first = Vec::new();
         if let Err(error) = Read::by_ref(from).take(IN_MEMORY as u64).read_to_end(&mut first) {
@@ -82,7 +83,7 @@ impl Objects {
         Ok(Ok((hash, size)))
     }
 
-    /// Returns a content; `None` if the store does not have it, or only a damaged form of it, which is removed.
+    /// Returns a content; `None` if it is missing or damaged. A damaged content is removed.
     pub(crate) fn read(&self, id: &Hash) -> Option<Vec<u8>> {
         let bytes = fs::read(self.path(id)).ok()?;
         if hash(&bytes) != *id {
@@ -95,7 +96,7 @@ impl Objects {
     /// Writes a content to `to`.
     ///
     /// # Errors
-    /// The store does not have the content, or only a damaged form of it, which is removed; or it cannot be written.
+    /// The content is missing or damaged, or cannot be written to `to`. A damaged content is removed.
     pub(crate) fn copy(&self, id: &Hash, to: &mut dyn Write) -> io::Result<()> {
         let mut from = File::open(self.path(id)).inspect_err(|_| self.discard(id))?;
         let (mut hasher, mut part) = (Sha256::new(), vec![0; 1 << 16]);
@@ -112,14 +113,15 @@ impl Objects {
         Ok(())
     }
 
-    /// Removes a damaged content and the index, so that the next snapshot reads all files and stores it again.
+    /// Removes a damaged content and the index, so that the next snapshot reads all files and stores the content
+    /// again.
     fn discard(&self, id: &Hash) {
         let _ = fs::remove_file(self.path(id));
         let _ = fs::remove_file(&self.index);
     }
 
-    /// Removes every content that `is_needed` is false for, and files that were never finished. No other
-    /// process may write meanwhile.
+    /// Removes each content for which `is_needed` returns false, and unfinished files. No other process may write
+    /// meanwhile.
     pub(crate) fn remove(&self, is_needed: impl Fn(&Hash) -> bool) -> Result<(), SnapshotError> {
         for path in paths(&self.unfinished)? {
             fs::remove_file(&path).map_err(store(&path))?;
@@ -137,7 +139,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Returns the size in bytes of what was stored since the last call.
+    /// Returns the number of bytes stored since the last call.
     pub(crate) fn take_added(&self) -> u64 {
         self.added.swap(0, Ordering::Relaxed)
     }

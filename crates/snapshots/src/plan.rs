@@ -19,11 +19,11 @@ pub struct UndoStep {
     pub name: String,
     /// The snapshot before the work.
     pub before: SnapshotId,
-    /// The snapshot after the work; `None` if it was cut off before that. Then the snapshot before the next step
-    /// counts, or the state of now.
+    /// The snapshot after the work. `None` if the work was cut off before this snapshot: then the snapshot before the
+    /// next step is used, or the current state if there is no next step.
     pub after: Option<SnapshotId>,
-    /// The latest time at which the work may have changed something, if there is no snapshot after it. A file that
-    /// was changed later is not restored. `None` if all changes count as the work's.
+    /// The end of the work; used only if [`after`](Self::after) is `None`. A file that was changed later is left as
+    /// it is. `None`: every change counts as a change by the work.
     pub ended: Option<SystemTime>,
 }
 
@@ -55,9 +55,9 @@ impl UndoStep {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
-    /// Files, links and folders that get the content or the permissions that they had.
+    /// Files, links and folders that get back their earlier content or permissions.
     pub written: Vec<PathBuf>,
-    /// Files, links and folders that are removed, because they did not exist.
+    /// Files, links and folders that are removed, because they did not exist before.
     pub removed: Vec<PathBuf>,
     /// The paths that stay as they are, although the work changed them.
     pub left: Vec<Left>,
@@ -69,7 +69,7 @@ impl Restored {
         self.written.is_empty() && self.removed.is_empty()
     }
 
-    /// Adds files that are no longer ignored. The files in a folder that is named already are not named.
+    /// Adds to `left` the paths that are no longer ignored, except those inside of a path that `left` already has.
     pub(crate) fn add_unignored(&mut self, paths: impl Iterator<Item = PathBuf>) {
         for path in paths {
             if !self.left.iter().any(|left| path.starts_with(&left.path)) {
@@ -89,7 +89,7 @@ pub struct Left {
     pub why: String,
 }
 
-/// A path with its entries in two snapshots, which differ.
+/// A path that differs between two snapshots, with its old entry and its new entry.
 pub(crate) type Change = (PathBuf, Option<Entry>, Option<Entry>);
 
 const CHANGED: &str = "it was changed after that";
@@ -101,7 +101,7 @@ const NO_FOLDER: &str = "its folder is gone, or is a file now";
 const UNIGNORED: &str = "it was ignored when the work ended, so no snapshot has it";
 const HOLDS_OTHERS: &str = "it holds files that are left";
 
-/// The workspace as it is, and as it is wanted.
+/// The plan of an undo: the current entries, the wanted entries, and the paths to leave as they are.
 pub(crate) struct Plan {
     now: Files,
     wanted: Files,
@@ -113,8 +113,8 @@ impl Plan {
         Self { wanted: now.clone(), now, left: BTreeMap::new() }
     }
 
-    /// Takes one step back. The latest step must be the first to be taken back. `reason_to_leave` gets a path and
-    /// its entries before and after the step.
+    /// Adds the undo of one step to the plan. Call it for the latest step first. `reason_to_leave` gets a path with
+    /// its entries before and after the step, and returns the reason to leave the path as it is, if there is one.
     pub(crate) fn take_back(
         &mut self,
         changes: &[Change],
@@ -145,7 +145,7 @@ impl Plan {
         }
     }
 
-    /// Completes the plan: a folder in which something is left is left, too.
+    /// Completes the plan, so that each wanted path is in a wanted folder: a folder stays if something in it stays.
     pub(crate) fn settle(&mut self) {
         while let Some(folder) = self.missing_folder() {
             if let Some(entry) = self.now.get(&folder).filter(|entry| entry.is_folder()) {
@@ -162,17 +162,17 @@ impl Plan {
         }
     }
 
-    /// Returns each path whose entry changes, with its entry now and the one that is wanted.
+    /// Returns the paths that the plan changes, each with its current entry and its wanted entry.
     pub(crate) fn changes(&self) -> Vec<Change> {
         changes(&self.now, &self.wanted)
     }
 
-    /// Returns the workspace as it is wanted.
+    /// Returns the wanted entries of the workspace.
     pub(crate) fn wanted(&self) -> &Files {
         &self.wanted
     }
 
-    /// Returns what will be done.
+    /// Returns the result of the plan if no change fails.
     pub(crate) fn preview(&self) -> Restored {
         let (removed, written): (Vec<Change>, Vec<Change>) =
             self.changes().into_iter().partition(|(_, _, wanted)| wanted.is_none());
@@ -180,20 +180,20 @@ impl Plan {
         Restored { written: paths(written), removed: paths(removed), left: self.paths_to_leave() }
     }
 
-    /// Returns what is left as it is.
+    /// Returns the paths to leave as they are, each with the reason.
     pub(crate) fn paths_to_leave(&self) -> Vec<Left> {
         let left = self.left.iter();
         left.map(|(path, why)| Left { path: path.clone(), why: (*why).to_owned() }).collect()
     }
 
-    /// Returns the paths of a snapshot that the plan does not know: they are no longer ignored.
+    /// Returns the paths that only `after` has, a snapshot taken after the undo: they are no longer ignored.
     pub(crate) fn unignored_paths(&self, after: &Files) -> impl Iterator<Item = PathBuf> {
         let is_new = |path: &&PathBuf| !self.wanted.contains_key(*path) && !self.now.contains_key(*path);
         after.keys().filter(is_new).cloned()
     }
 
-    /// Puts an entry at a path, and folders above it that are missing. Returns false if something else is in
-    /// their place.
+    /// Sets the wanted entry of a path, and those of missing folders above it. Returns false if one of these folders
+    /// cannot be restored, for example because a file has its path.
     fn put(&mut self, path: &Path, entry: Entry, before: &Files) -> bool {
         let folders: Vec<&Path> =
             path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty()).collect();
@@ -210,7 +210,7 @@ impl Plan {
         true
     }
 
-    /// Returns the innermost path that something is in and that is not a folder.
+    /// Returns the longest path that is the parent of a wanted path, but is not a wanted folder.
     fn missing_folder(&self) -> Option<PathBuf> {
         let is_folder = |path: &Path| self.wanted.get(path).is_some_and(Entry::is_folder);
         let parents = self.wanted.keys().filter_map(|path| path.parent());

@@ -1,4 +1,4 @@
-//! Changes a workspace as a plan wants it.
+//! Carries out the plan of an undo in a workspace.
 
 use std::{collections::HashMap, io, path::Path, path::PathBuf};
 
@@ -9,20 +9,20 @@ use crate::{
     tree::{Entry, Kind},
 };
 
-/// The place where a plan is carried out.
+/// The workspace and the store with which a plan is carried out.
 pub(crate) struct Restore<'a> {
     pub(crate) root: &'a Folder,
     pub(crate) objects: &'a Objects,
-    /// The stamps of all files when the plan was made. A file with another stamp is left.
+    /// The stamps of all files when the plan was made. A file whose stamp differs now is left as it is.
     pub(crate) stamps: &'a HashMap<PathBuf, Stamp>,
 }
 
 impl Restore<'_> {
-    /// Carries out a plan. What cannot be changed is left, with the reason.
+    /// Carries out a plan. A path that cannot be changed is in `left` of the result, with the reason.
     pub(crate) fn run(&self, plan: &Plan) -> Restored {
         let changes = plan.changes();
         let mut restored = Restored { left: plan.paths_to_leave(), ..Restored::default() };
-        // Files before the folders that they are in.
+        // Removes files before the folders that contain them.
         for (path, now, wanted) in changes.iter().rev() {
             let Some(now) = now.filter(|now| wanted.is_none_or(|wanted| wanted.kind != now.kind)) else {
                 continue;
@@ -57,7 +57,7 @@ impl Restore<'_> {
 
     fn put(&self, path: &Path, now: Option<&Entry>, wanted: &Entry) -> io::Result<()> {
         let (folder, name) = self.root.parent_of(path)?;
-        // What was of another kind is removed by now.
+        // An entry of another kind was removed before.
         let now = now.filter(|now| now.kind == wanted.kind);
         match wanted.kind {
             Kind::Folder if now.is_some() => Ok(()),
@@ -75,7 +75,7 @@ impl Restore<'_> {
         }
     }
 
-    /// Sets the permissions of folders, at the end, because nothing can be written to some of them.
+    /// Sets the permissions of folders. This is done last, because the permissions may forbid writing in a folder.
     fn set_modes(&self, changes: &[Change], restored: &mut Restored) {
         for (path, _, wanted) in changes.iter().rev() {
             let Some(wanted) = wanted.filter(Entry::is_folder) else { continue };

@@ -27,25 +27,26 @@ pub(crate) const NAME: &str = ".gitignore";
 /// Maximum size in bytes of a file with rules that is read.
 const LARGEST: u64 = 1 << 20;
 
-/// The rules of a folder and of those above it, the outermost first.
+/// The ignore rules of a folder and of the folders above it, outermost first.
 #[derive(Clone, Default)]
 pub(crate) struct Rules {
-    /// The path of the workspace in its git repository, with a slash at its end; empty at the root.
+    /// The path of the workspace in its git repository, with a slash at its end; empty if the workspace is the root
+    /// of the repository, or in no repository.
     base: Vec<u8>,
     rules: Vec<Rule>,
 }
 
 #[derive(Clone)]
 struct Rule {
-    /// The length of the folder's path in the repository, with the slash at its end.
+    /// The length of the path of the rule's folder in the repository, in bytes, including the final slash.
     below: usize,
     matcher: Gitignore,
 }
 
 impl Rules {
-    /// Returns the rules above a workspace: those of `info/exclude` of its git repository, and of the folders between
-    /// the root of the repository and the workspace. There are none if they ignore the workspace itself, because then
-    /// the repository does not have the work in it anyway.
+    /// Returns the rules above a workspace: those of `info/exclude` of its git repository, and those of the folders
+    /// from the root of the repository down to the parent of the workspace. Returns no rules if they ignore the
+    /// workspace itself: they would exclude all of its files.
     pub(crate) fn above(workspace: &Path) -> Self {
         let root = workspace.ancestors().find(|folder| folder.join(".git").exists());
         let inside = root.and_then(|root| workspace.strip_prefix(root).ok());
@@ -65,7 +66,8 @@ impl Rules {
         own
     }
 
-    /// Adds the rules of a folder, whose path in the workspace with a slash at its end has the length `below`.
+    /// Adds the rules of a folder. `below` is the length of the folder's path in the workspace, including the final
+    /// slash.
     pub(crate) fn enter(&mut self, folder: &Folder, below: usize) {
         let mut text = Vec::new();
         // A file with rules that cannot be read has no effect, as in git.
@@ -80,7 +82,8 @@ impl Rules {
         self.rules.pop();
     }
 
-    /// Returns true if the rules ignore the path in the workspace. Those of inner folders are stronger.
+    /// Returns true if the rules ignore the path, which is relative to the workspace. Rules of inner folders take
+    /// precedence.
     pub(crate) fn ignore(&self, path: &[u8], is_folder: bool) -> bool {
         match self.base.is_empty() {
             true => self.ignore_in_repository(path, is_folder),
@@ -105,8 +108,8 @@ impl Rules {
     }
 }
 
-/// Returns the file with the rules of a repository that it does not share. In a linked worktree, `.git` is a file with
-/// the path of the folder that it stands for.
+/// Returns the path of `info/exclude`, the file with the local rules of a repository. In a linked worktree, `.git` is
+/// a file that contains the path of the git folder.
 fn exclude_file(root: &Path) -> PathBuf {
     let git = root.join(".git");
     let named = read(&git);
@@ -119,7 +122,7 @@ fn exclude_file(root: &Path) -> PathBuf {
     folder.join(String::from_utf8_lossy(&shared).trim()).join("info/exclude")
 }
 
-/// Reads a file outside of the workspace; empty if it is no file, or cannot be read.
+/// Reads a file outside of the workspace; returns no bytes if it is not a regular file or cannot be read.
 fn read(path: &Path) -> Vec<u8> {
     let mut text = Vec::new();
     if path.is_file()
@@ -130,7 +133,7 @@ fn read(path: &Path) -> Vec<u8> {
     text
 }
 
-/// The rules of all folders of a snapshot, and those above the workspace as they are now.
+/// The ignore rules of all folders of a snapshot, and the current rules above the workspace.
 pub(crate) struct RulesOfSnapshot<'a> {
     above: Rules,
     files: &'a Files,

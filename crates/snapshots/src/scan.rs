@@ -1,4 +1,4 @@
-//! Looks through a workspace, and stores what is new.
+//! Scans a workspace, and stores new contents.
 
 use std::{
     collections::HashMap,
@@ -20,17 +20,17 @@ use crate::{
 /// A function that writes the index.
 type Save<'a> = &'a dyn Fn(&[(Vec<u8>, Known)]) -> Result<(), SnapshotError>;
 
-/// One look through a workspace.
+/// One scan of a workspace.
 pub(crate) struct Scan<'a> {
     pub(crate) objects: &'a Objects,
     pub(crate) index: &'a Index,
     pub(crate) workspace: &'a Path,
     pub(crate) limits: SnapshotLimits,
-    /// Folders that belong to no snapshot, relative to the workspace.
+    /// Folders that snapshots leave out, relative to the workspace.
     pub(crate) without: &'a [PathBuf],
-    /// Snapshots whose files are kept even if they are ignored now.
+    /// Earlier snapshots. A file of one of them is part of the new snapshot even if it is ignored now.
     pub(crate) known: &'a [&'a Files],
-    /// Called with the files that were found so far, after each that was read.
+    /// Called after each file that was read, with all files that were found so far.
     save: Save<'a>,
     /// True if the files are only counted, and nothing is stored.
     is_check_only: bool,
@@ -110,7 +110,7 @@ impl<'a> Scan<'a> {
         if self.is_check_only { Ok([0; 32]) } else { self.objects.write(&encode(&tree)) }
     }
 
-    /// Returns the entry of a name; `None` if it belongs to no snapshot.
+    /// Returns the entry with this name; `None` if snapshots leave it out, or if it is gone.
     fn entry(
         &mut self,
         folder: &Folder,
@@ -125,7 +125,7 @@ impl<'a> Scan<'a> {
         if is_folder && self.without.iter().any(|without| without == path) {
             return Ok(None);
         }
-        // Nothing in an ignored folder can be taken back from its rules, as in git.
+        // As in git, no rule can include a path again if its folder is ignored.
         let is_ignored = is_ignored || self.rules.ignore(&self.path, is_folder);
         if is_ignored && !self.known.iter().any(|files| files.contains_key(path)) {
             return Ok(None);
@@ -145,7 +145,7 @@ impl<'a> Scan<'a> {
         mode: u16,
         is_ignored: bool,
     ) -> Result<Option<Entry>, SnapshotError> {
-        // To read the names needs another permission than to open the folder.
+        // Reading the names needs another permission than opening the folder.
         match folder.enter(name).and_then(|inner| Ok((inner.names()?, inner))) {
             Ok((names, inner)) => {
                 let hash = self.folder(&inner, &names, is_ignored)?;
@@ -197,8 +197,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns the entry of a file or folder that could not be opened: none if it is gone or of another kind now,
-    /// one without content if it may not be read.
+    /// Returns the entry of a file or folder that could not be opened: `None` if it is gone or has another kind now,
+    /// an entry without content if it may not be read.
     fn without_content(&self, error: io::Error) -> Result<Option<Entry>, SnapshotError> {
         let is_link = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
         match error.kind() {
@@ -228,7 +228,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Returns the stamps of files and links that were found, by their path.
+/// Returns the stamp of each file and link that a scan found, by path.
 pub(crate) fn stamps(found: &[(Vec<u8>, Known)]) -> HashMap<PathBuf, Stamp> {
     let path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
     found.iter().map(|(name, known)| (path(name), known.stamp)).collect()

@@ -63,18 +63,18 @@ pub(crate) struct Taken {
     found: Vec<(Vec<u8>, Known)>,
 }
 
-/// Number of snapshots beyond the limit that are kept until all are pruned together.
+/// Number of snapshots above the limit at which the store is pruned, so that not every snapshot prunes it.
 const SLACK: usize = 50;
 
-/// Maximum size in bytes of a workspace that is copied before any work.
+/// Maximum size in bytes of a workspace that [`Snapshots::prepare`] copies for the first time.
 const AHEAD: u64 = 64_000_000;
 
-/// Time after which a first scan writes the index of what it found so far, in nanoseconds.
+/// Interval at which the first scan writes the index of the files found so far, in nanoseconds.
 const SAVED_AFTER: i64 = 2_000_000_000;
 
 impl Snapshots {
-    /// Opens the snapshots of `workspace` below the folder `store`, which is created if it is missing. The
-    /// store may be inside of the workspace; it belongs to no snapshot.
+    /// Opens the snapshots of `workspace` in the folder `store`, which is created if it is missing. The store may be
+    /// inside of the workspace; snapshots leave it out.
     ///
     /// # Errors
     /// The workspace cannot be read, or the store cannot be written.
@@ -116,8 +116,9 @@ impl Snapshots {
         &self.workspace
     }
 
-    /// Takes a snapshot before any work, so that the next one is quick. A workspace of more than 64 MB without an
-    /// earlier snapshot in the store is not copied, because the work may change nothing.
+    /// Takes a snapshot before any work, so that the next one is quick. If the store has no snapshot of the workspace
+    /// yet, a workspace of more than 64 MB is an error: the work may change nothing, and then the copy would be
+    /// useless.
     ///
     /// # Errors
     /// As [`take`](Self::take), or the workspace is too large to be copied before the work.
@@ -143,8 +144,8 @@ impl Snapshots {
         Ok(id)
     }
 
-    /// Takes a snapshot after some work. A file that was in the snapshot `before` is also in this one, even if
-    /// the work made it an ignored one.
+    /// Takes a snapshot after some work. A file of the snapshot `before` that still exists is also in this one, even
+    /// if the work added a rule that ignores it.
     ///
     /// # Errors
     /// As [`take`](Self::take), or the snapshot `before` is no longer kept.
@@ -161,7 +162,7 @@ impl Snapshots {
     /// Returns the paths that differ between two snapshots, in order.
     ///
     /// # Errors
-    /// One of them is no longer kept.
+    /// One of the snapshots is no longer kept.
     pub fn diff(&self, a: &SnapshotId, b: &SnapshotId) -> Result<Vec<Difference>, SnapshotError> {
         let changes = self.objects.changes(a, b)?.into_iter();
         Ok(changes
@@ -173,8 +174,8 @@ impl Snapshots {
             .collect())
     }
 
-    /// Returns what [`undo`](Self::undo) of these steps, or a redo of what was undone, would do, and does
-    /// nothing. The steps are given in order, the oldest first.
+    /// Returns the result that [`undo`](Self::undo) of these steps would have, without changing the workspace. The
+    /// steps are given oldest first. For the result of a redo, pass [`Undone::step`](crate::Undone::step).
     ///
     /// # Errors
     /// As [`take`](Self::take), or a snapshot is no longer kept.
@@ -183,7 +184,8 @@ impl Snapshots {
         Ok(self.plan(steps)?.1.preview())
     }
 
-    /// Removes the contents that no kept snapshot needs. [`take`](Self::take) does so now and then.
+    /// Removes snapshots beyond the limits, and the contents that no kept snapshot needs. [`take`](Self::take) also
+    /// does this when the store has become too large.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -192,7 +194,8 @@ impl Snapshots {
         self.prune_locked()
     }
 
-    /// Takes the steps back. Before the first change, `note` gets the snapshot of now and the one that is wanted.
+    /// Undoes the steps. Before the first change, calls `note` with the snapshot of the current state and the
+    /// snapshot of the wanted state.
     pub(crate) fn restore(
         &self,
         steps: &[UndoStep],
@@ -214,14 +217,14 @@ impl Snapshots {
         Ok(restored)
     }
 
-    /// Stores the workspace as a plan wants it, and keeps it like a snapshot.
+    /// Stores the state that a plan wants, and keeps it as a snapshot.
     fn keep_wanted(&self, plan: &Plan) -> Result<SnapshotId, SnapshotError> {
         let id = SnapshotId(self.objects.write_files(plan.wanted())?);
         self.keep(id, None)?;
         Ok(id)
     }
 
-    /// Waits until no other process or thread works on the workspace, and keeps them out.
+    /// Waits until no other process or thread works on the workspace, and keeps them out until the lock is dropped.
     pub(crate) fn lock(&self) -> Result<Lock<'_>, SnapshotError> {
         self.store.lock(self.limits.lock_wait)
     }
@@ -269,7 +272,7 @@ impl Snapshots {
         Ok((taken, plan))
     }
 
-    /// Takes a snapshot, in which files of the snapshots `known` are even if they are ignored.
+    /// Takes a snapshot. It includes the files of the snapshots `known` even if they are ignored now.
     fn scan(&self, known: &[&Files]) -> Result<Taken, SnapshotError> {
         let began = nanoseconds((self.now)());
         let index = Index::read(&self.store.index());
@@ -312,7 +315,8 @@ impl Snapshots {
         Folder::root(&self.workspace).map_err(unreadable)
     }
 
-    /// Adds a snapshot to those that are kept, as the latest. `began` is `None` if it was not taken now.
+    /// Adds a snapshot to the kept ones, as the latest. `began` is the start time of its scan; `None` if no scan made
+    /// it.
     fn keep(&self, id: SnapshotId, began: Option<i64>) -> Result<(), SnapshotError> {
         let mut kept = self.store.list_kept();
         let place = kept.iter().position(|kept| kept.id == id);
@@ -325,7 +329,8 @@ impl Snapshots {
         self.store.keep(&kept)
     }
 
-    /// Prunes the store if it has too much. An undo does not, because it needs what the oldest snapshots have.
+    /// Prunes the store if it has too many snapshots or bytes. An undo does not call this, because it may need the
+    /// oldest snapshots.
     fn prune_if_full(&self) -> Result<(), SnapshotError> {
         let kept = self.store.list_kept();
         let size: u64 = kept.iter().map(|kept| kept.added).sum();
@@ -373,7 +378,7 @@ fn nanoseconds(time: SystemTime) -> i64 {
     i64::try_from(since).unwrap_or(i64::MAX)
 }
 
-/// Returns true if the rules for ignored files differ.
+/// Returns true if a file with ignore rules is among the changes.
 fn has_new_rules(changes: &[Change]) -> bool {
     changes.iter().any(|(path, ..)| path.file_name().is_some_and(|name| name == rules::NAME))
 }

@@ -19,9 +19,9 @@ use crate::{SnapshotError, SnapshotId, error::store, tree::hash};
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
     pub(crate) id: SnapshotId,
-    /// The time at which it was begun the last time, in nanoseconds since the Unix epoch.
+    /// The start time of the latest scan that gave this snapshot, in nanoseconds since the Unix epoch.
     pub(crate) began: i64,
-    /// Size in bytes of what was stored for it and for none before it.
+    /// The snapshot's share of the size of the store, in bytes. A content that several snapshots need counts once.
     pub(crate) added: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Lock<'a> {
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Store {
-    /// Creates the folder of a workspace, for its owner only.
+    /// Opens the folder of a workspace, and creates it if it is missing. Only its owner may access the folder.
     pub(crate) fn open(all: &Path, workspace: &Path) -> Result<Self, SnapshotError> {
         let name = SnapshotId(hash(workspace.as_os_str().as_bytes())).to_string();
         let folder = all.join(name.get(..16).unwrap_or(&name));
@@ -56,8 +56,8 @@ impl Store {
         Ok(Self { folder, workspace: workspace.to_owned(), threads: Mutex::new(()) })
     }
 
-    /// Waits until no other process or thread works on the workspace. For other processes it waits only as long as
-    /// `wait`; what another thread of this process does is needed here.
+    /// Locks the workspace. Waits at most `wait` for another process, and without a limit for another thread of this
+    /// process.
     pub(crate) fn lock(&self, mut wait: Duration) -> Result<Lock<'_>, SnapshotError> {
         let thread = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.join("lock");
@@ -103,7 +103,7 @@ impl Kept {
     }
 }
 
-/// Puts a file with these parts in the place of `path` in one step.
+/// Creates or replaces the file `path` atomically; its content is the parts in order.
 pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> Result<(), SnapshotError> {
     let folder = path.parent().unwrap_or(path);
     let mut file = NamedTempFile::new_in(folder).map_err(store(folder))?;

@@ -39,7 +39,7 @@ impl TryFrom<String> for SnapshotId {
     }
 }
 
-/// Parses the output of `Display`: 64 digits of base 16.
+/// Parses the output of `Display`: 64 hexadecimal digits.
 impl FromStr for SnapshotId {
     type Err = String;
 
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     File,
     Link,
     Folder,
-    /// Something that is there and is not kept: a pipe, a socket, a device, or a file that cannot be read.
+    /// An entry whose content is not stored: a pipe, a socket, a device, or a file that cannot be read.
     Other,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
-    /// The permissions, of files and folders: the lowest 9 bits of the mode.
+    /// The permissions of a file or folder: the lowest 9 bits of the mode. 0 for a link.
     pub(crate) mode: u16,
     /// The size of a file in bytes.
     pub(crate) size: u64,
@@ -88,8 +88,8 @@ impl Entry {
     }
 }
 
-/// All entries of a snapshot by their path in the workspace. The hash of a folder is zero here, because its
-/// entries are in the map themselves.
+/// All entries of a snapshot by their path in the workspace. The hash of a folder is zero, because the map also has
+/// the entries in the folder.
 pub(crate) type Files = BTreeMap<PathBuf, Entry>;
 
 pub(crate) fn hash(bytes: &[u8]) -> Hash {
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    /// Reads a text that ends with a zero.
+    /// Reads a text up to a zero byte.
     pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         let (text, rest) = self.0.split_at_checked(end)?;

@@ -14,7 +14,8 @@ use crate::{
 };
 
 impl Objects {
-    /// Adds to `more` everything that a tree needs and that is not in `needed`. A tree that is missing or damaged needs nothing.
+    /// Adds to `more` the hashes of a tree and of everything below it, except those in `needed`. Nothing is below a
+    /// tree that is missing or damaged.
     pub(crate) fn mark(&self, tree: &Hash, needed: &HashSet<Hash>, more: &mut HashSet<Hash>) {
         if needed.contains(tree) || !more.insert(*tree) {
             return;
@@ -104,7 +105,7 @@ impl Objects {
     }
 }
 
-/// Returns an entry as it is compared: the entries of a folder are compared themselves.
+/// Returns the entry without the hash of a folder, because the entries in the folder are compared one by one.
 fn plain(entry: Entry) -> Entry {
     if entry.is_folder() { Entry { hash: [0; 32], ..entry } } else { entry }
 }

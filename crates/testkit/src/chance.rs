@@ -32,8 +32,8 @@ pub fn cases(sample: u64, all: u64) -> u64 {
     if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
 }
 
-/// Returns whether a test may be skipped when a program that it needs is missing: not in CI (`CI=true`),
-/// and not with `ARCHON_ACCEPT=full`.
+/// Returns true if a test may be skipped because a program that it needs is missing. Returns false in CI (`CI=true`)
+/// and with `ARCHON_ACCEPT=full`.
 pub fn may_skip() -> bool {
     let is = |name, value| std::env::var(name).is_ok_and(|v| v == value);
     !is("CI", "true") && !is("ARCHON_ACCEPT", "full")

@@ -2,8 +2,7 @@
 
 use archon_types::{Outcome, Reply, RunError};
 
-/// Turns the result of starting a run, which is an error if the run failed, into the outcome that the run's
-/// log has.
+/// Converts the result of starting a run into the outcome in the run's log. The result is an error if the run failed.
 ///
 /// ```
 /// use archon_testkit::Ended;

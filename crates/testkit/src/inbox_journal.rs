@@ -71,7 +71,7 @@ impl InboxJournal {
         self.inbox.lock().entry(RunId::new(run)).or_default().push(entry);
     }
 
-    /// Returns the requests to a run that the run has not read.
+    /// Returns the requests in the inbox of a run: those that were posted and that the run has not removed.
     pub fn posted(&self, run: &str) -> Vec<InboxEntry> {
         self.inbox.lock().get(&RunId::new(run)).cloned().unwrap_or_default()
     }

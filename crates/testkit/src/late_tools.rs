@@ -1,4 +1,4 @@
-//! A source of tools that are known late or never, for tests of code that lists, searches and calls tools.
+//! A source of tools that become known late or never, for tests of code that lists, searches and calls tools.
 
 use std::sync::{
     Arc,
@@ -30,13 +30,13 @@ pub struct LateTools {
 }
 
 impl LateTools {
-    /// Creates a source whose tools are known once somebody has waited for them. The names of the tools must
+    /// Creates a source whose tools become known when a caller first waits for them. The names of the tools must
     /// begin with `NAME__`.
     pub fn new(name: &str, tools: Vec<Arc<dyn Tool>>) -> Arc<Self> {
         Self::create(name, tools, true)
     }
 
-    /// Creates a source whose tools are known only after [`answer`](Self::answer), however often somebody waits.
+    /// Creates a source whose tools become known only with [`answer`](Self::answer), even if callers wait for them.
     pub fn silent(name: &str, tools: Vec<Arc<dyn Tool>>) -> Arc<Self> {
         Self::create(name, tools, false)
     }
@@ -60,7 +60,7 @@ impl LateTools {
         self.has_answered.store(true, Ordering::Relaxed);
     }
 
-    /// Returns how often somebody waited for the tools.
+    /// Returns how many times callers waited for the tools.
     pub fn waits(&self) -> usize {
         self.waits.load(Ordering::Relaxed)
     }

@@ -21,7 +21,7 @@ use serde_json::json;
 /// ```
 #[derive(Clone, Debug)]
 pub struct McpScript {
-    /// The list of tools, as a word of the shell.
+    /// The list of tools, as one quoted word of a shell script.
     tools: String,
     capabilities: Json,
     has_handshake: bool,
@@ -30,14 +30,14 @@ pub struct McpScript {
 }
 
 impl McpScript {
-    /// Creates a server of the revision 2025-11-25 with these definitions of tools. It answers each call with the text
-    /// `done`.
+    /// Creates a server of the protocol revision 2025-11-25 with these definitions of tools. It answers each call
+    /// with the text `done`.
     pub fn new(tools: impl IntoIterator<Item = Json>) -> Self {
         Self::listing(quoted(&tools.into_iter().collect()))
     }
 
-    /// Creates a server whose definitions of tools are in the file of its first argument, as a JSON array. The file is
-    /// read anew for each list.
+    /// Creates a server that reads its definitions of tools, a JSON array, from a file. The server's first argument
+    /// is the path of the file. The server reads the file for each `tools/list` request.
     pub fn with_tools_of_file() -> Self {
         Self::listing(r#""$(cat "$1")""#.to_owned())
     }
@@ -59,20 +59,20 @@ impl McpScript {
         self
     }
 
-    /// Makes it a server of the revision 2026-07-28, which has no handshake.
+    /// Makes this a server of the protocol revision 2026-07-28, which has no handshake.
     pub fn without_handshake(mut self) -> Self {
         self.has_handshake = false;
         self
     }
 
-    /// Sets the commands of a call.
+    /// Sets the shell commands that answer a call. Default: `say done`.
     pub fn on_call(mut self, commands: &str) -> Self {
         commands.clone_into(&mut self.on_call);
         self
     }
 
-    /// Sets the commands of a call that is repeated with the input for which the server asked. Default: those of any
-    /// call.
+    /// Sets the shell commands that answer a repeated call, which has the input that the server asked for. Default:
+    /// the commands of `on_call`.
     pub fn on_repeated_call(mut self, commands: &str) -> Self {
         self.on_repeated_call = Some(commands.to_owned());
         self
@@ -106,7 +106,7 @@ impl fmt::Display for McpScript {
     }
 }
 
-/// The beginning of each script, up to the kinds of requests.
+/// The beginning of each script: the functions, and the start of the loop over the requests.
 const FUNCTIONS: &str = r#"
 reply() { printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
 answer() { reply "\"result\":$1"; }
@@ -117,7 +117,7 @@ while read -r line; do
   case $line in
 "#;
 
-/// Returns a value as one word of the shell.
+/// Returns a value as one quoted word of a shell script.
 fn quoted(value: &Json) -> String {
     format!("'{}'", value.to_string().replace('\'', r"'\''"))
 }

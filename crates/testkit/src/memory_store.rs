@@ -562,7 +562,7 @@ async fn vectors_are_of_the_text_that_is_there(open: OpenMemoryStore<'_>) {
 /// of hits that belonged to another tenant.
 ///
 /// # Panics
-/// If the store fails, or finds nothing for any tenant.
+/// If the store fails, or if at least 100 searches together find nothing.
 pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64) -> u64 {
     let mut chance = Chance(seed);
     let names: Vec<Collection> = (0..50).map(|i| collection(&tenant(i))).collect();

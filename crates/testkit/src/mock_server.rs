@@ -129,7 +129,7 @@ impl MockServer {
         let _ = gone.wait_for(|now| *now >= n).await;
     }
 
-    /// Panics unless in every recorded request tool calls and results pair one to one.
+    /// Panics unless tool calls and results pair one to one in every recorded request.
     #[track_caller]
     pub fn assert_paired(&self) {
         self.requests().iter().filter(|r| r.method == "POST").for_each(|r| assert_paired(&r.body));

@@ -12,9 +12,9 @@ use archon_types::{
     RunWriter,
 };
 
-/// A journal in memory, whose appends fail from a chosen one on, as if the process had died. Records are
-/// written and read as text. Clones share the logs. Logs are not locked, so that a run can be resumed while
-/// async tasks of the "dead" process still hold its log.
+/// A journal in memory that fails from a chosen append on, as if the process had died. Records go through JSON text,
+/// as in a real journal. Clones share the logs. Logs are not locked, so that a run can be resumed while async tasks
+/// of the "dead" process still hold its log.
 ///
 /// ```
 /// use archon_testkit::MortalJournal;
@@ -28,14 +28,15 @@ pub struct MortalJournal(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     logs: HashMap<RunId, Vec<Arc<Record>>>,
-    /// The number of appends until the process dies.
+    /// The number of appends until the process dies; `None` if it does not die.
     appends: Option<u64>,
-    /// True if the record of the append at which the process dies is in the log.
+    /// True if the append at which the process dies still writes its records.
     is_written: bool,
 }
 
 impl MortalJournal {
-    /// Makes the `appends`th append from now fail. With `is_written`, its record is in the log nevertheless.
+    /// Makes the `appends`th append from now fail, and all later ones. With `is_written`, the `appends`th append
+    /// fails only after its records are in the log.
     pub fn die_after(&self, appends: u64, is_written: bool) {
         let mut state = self.state();
         (state.appends, state.is_written) = (Some(appends), is_written);

@@ -1,5 +1,5 @@
-//! Test programs whose tests need something that a machine may lack, such as PostgreSQL. Without it, a test
-//! is shown and counted as ignored, which the standard harness cannot decide at run time.
+//! Test programs whose tests need something that a machine may lack, such as PostgreSQL. If it is missing, the test
+//! is reported as ignored; the standard harness cannot decide that at run time.
 
 use std::{env, future::Future, pin::Pin, process::ExitCode, sync::OnceLock};
 

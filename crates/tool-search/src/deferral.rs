@@ -11,8 +11,8 @@ use archon_types::{Embedder, Tool, ToolSpec};
 
 use crate::{document::tokens, search_tool};
 
-/// Default budget of [`Deferral::new`]: if the definitions of the deferrable tools have more tokens, tools
-/// are deferred.
+/// Default for the budget of [`Deferral::new`], in tokens. Tools are deferred if the definitions of the deferrable
+/// tools have more tokens.
 pub const DEFINITION_TOKENS: u64 = 2_000;
 
 /// The deferred tools of an agent, whose definitions are not sent to the model, and the two tools through
@@ -36,7 +36,7 @@ pub const DEFINITION_TOKENS: u64 = 2_000;
 /// assert!(deferral.names.iter().eq(["files__read", "files__write"]));
 /// ```
 pub struct Deferral {
-    /// Names of the deferred tools. Requests have no definitions of them.
+    /// Names of the deferred tools. Requests do not define these tools.
     pub names: BTreeSet<String>,
     /// The tools `tool_search` and `call_tool`.
     pub tools: [Arc<dyn Tool>; 2],
@@ -49,7 +49,7 @@ impl Deferral {
     /// A tool is deferrable if it is [marked](archon_types::ToolAnnotations::deferrable), and its name is not in
     /// `always`. The tools of one server, whose names have the same part before `__`, are deferred together. The
     /// servers are tried in the order of their names: the tools of a server are not deferred if they fit into the
-    /// rest of the budget. Tools without such a part are one more server, which is tried first.
+    /// rest of the budget. Tools without `__` in their names count as one more server, which is tried first.
     ///
     /// The tools of `sources`, which are not known yet ([`Tool::source`]), are always deferred. They are searched
     /// once they are known.
@@ -57,8 +57,8 @@ impl Deferral {
     /// The description of `tool_search` names the servers of deferred tools, with the [groups](ToolSpec::groups) of
     /// their tools as far as there is room.
     ///
-    /// With an `embedder`, the search finds tools by words and by meaning, else by words. The embedder's vectors
-    /// must have the length 1.
+    /// The search finds tools by words, and with an `embedder` also by meaning. The embedder's vectors must have the
+    /// length 1.
     pub fn new<'s>(
         tools: impl IntoIterator<Item = &'s ToolSpec>,
         sources: Vec<Arc<dyn Tool>>,

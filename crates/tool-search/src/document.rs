@@ -1,8 +1,10 @@
-//! Reads the texts of a definition that a query may name, with their weights, and counts its tokens.
+//! Collects the texts of a tool's definition that a search compares with a query, with their weights, and counts the
+//! tokens of the definition.
 
 use archon_types::{Json, TokenCounter as _, TokenEstimate, ToolSpec};
 
-/// Weight of the names of a tool and of its groups in the score of a search; the other texts of the tool have the weight 1.
+/// Weight of a tool's name and of the names of its groups in the score of a search. The other texts of the tool have
+/// the weight 1.
 const NAME: f32 = 3.0;
 /// Maximum number of levels of a schema that are read, so that hostile nesting cannot overflow the stack.
 const DEEPEST: usize = 24;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// Separates the name of a server from that of its tool.
 pub(crate) const SERVER: &str = "__";
 
-/// Finds the positions of tools by their names, whatever the spelling of a name is.
+/// Finds the positions of tools by their names. Upper and lower case and the separators in a name make no difference.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     names: Vec<String>,

@@ -103,8 +103,8 @@ pub(crate) struct Ranking {
     pub(crate) by_words: Vec<usize>,
 }
 
-/// Adds `weight` to the count of a term in the texts of the tool at `place`, which must be the tool that was
-/// added last.
+/// Adds `weight` to the count of a term in the texts of the tool at the position `place`. Tools must be added in the
+/// order of their positions.
 fn count(postings: &mut HashMap<String, Vec<(usize, f32)>>, term: &str, place: usize, weight: f32) {
     let Some(tools) = postings.get_mut(term) else {
         postings.insert(term.to_owned(), vec![(place, weight)]);

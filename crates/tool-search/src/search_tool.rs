@@ -17,16 +17,17 @@ use crate::{ToolIndex, ToolVectors, document};
 
 /// Default and maximum number of tools that one search returns.
 const FOUND: (usize, usize) = (5, 20);
-/// Maximum size in bytes of the definitions in one search result, so that a small context window does not cut
-/// them; of further tools the result has only the names. A result with one tool has its whole definition.
+/// Maximum size in bytes of the definitions in one search result, so that a small context window does not cut them;
+/// the tools without room for a definition have only their names in the result. If only one tool is found, its
+/// definition is shown at any size.
 const DEFINITIONS: usize = 8_000;
 /// Maximum number of bytes of the names of servers and groups in the description of `tool_search`.
 const SERVERS: usize = 300;
-/// The end of the names in the description if there are more.
+/// The text after the names in the description, if some names do not fit.
 const OTHERS: &str = ", and others";
 
-/// Makes `tool_search` and `call_tool` for the deferred tools, which are given by server, and for sources of
-/// tools that are not known yet.
+/// Creates `tool_search` and `call_tool`. `servers` has the deferred tools of each server; `sources` has the sources
+/// whose tools are not known yet.
 pub(crate) fn tools(
     servers: &BTreeMap<&str, Vec<&ToolSpec>>,
     sources: Vec<Arc<dyn Tool>>,
@@ -59,7 +60,7 @@ fn about(names: &str) -> String {
     )
 }
 
-/// Returns the names of the servers, each with its groups in parentheses. All servers come before any group.
+/// Returns the names of the servers, each with its groups in parentheses. Groups are added only if all servers fit.
 fn names_of(groups: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let mut shown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for server in groups.keys() {
@@ -83,7 +84,8 @@ fn names_of(groups: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     listed(&shown)
 }
 
-/// Returns the names as a text. Tools without a server have the empty one.
+/// Returns the names of servers and groups as a text. An empty name of a server stands for tools without a server;
+/// only their groups are in the text.
 fn listed(servers: &BTreeMap<&str, Vec<&str>>) -> String {
     let names = servers.iter().map(|(server, groups)| match (*server, groups.join(", ")) {
         ("", groups) => groups,

@@ -17,7 +17,7 @@ const CANDIDATES: usize = 50;
 const FUSION: f32 = 60.0;
 /// Minimum cosine similarity of a tool that shares no word with the query.
 const CLOSE: f32 = 0.35;
-/// Number of bytes of a description that are embedded.
+/// Maximum number of bytes of a description that are embedded.
 const DESCRIPTION: usize = 512;
 
 /// An embedder, with the vectors of the definitions that it has embedded.
@@ -44,13 +44,13 @@ pub struct ToolVectors {
 }
 
 impl ToolVectors {
-    /// Makes vectors with this embedder, whose vectors have the length 1.
+    /// Creates an empty store of vectors. The vectors of `embedder` must have the length 1.
     pub fn new(embedder: Arc<dyn Embedder>) -> Self {
         Self { embedder, vectors: Mutex::default() }
     }
 
-    /// Returns the positions in `tools`, of which `index` was made, of the tools that fit, best first, at most
-    /// `limit`: tools that the query names, then tools that are close to it by words or by meaning.
+    /// Returns the positions in `tools` of at most `limit` tools that fit the query, best first: tools that the query
+    /// names, then tools that are close to it by words or by meaning. `index` must be the index of the same `tools`.
     ///
     /// # Errors
     /// The embedder's error; [`ToolIndex::search`] still finds tools by words.
@@ -109,8 +109,9 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Returns the places, best first by the sum of both ranks. The first `matched` of the places share words with
-/// the query and stand in the order of their scores; the others must be close by meaning.
+/// Returns the places, best first: combines their rank by words with their rank by similarity. The first `matched`
+/// places share words with the query and are sorted by score. The other places are left out unless their similarity
+/// is at least `CLOSE`.
 fn fuse(places: &[usize], matched: usize, similarities: &[f32]) -> Vec<usize> {
     let mut close: Vec<usize> = (0..places.len()).collect();
     close.retain(|at| *at < matched || similarities[*at] >= CLOSE);

@@ -32,11 +32,11 @@ pub trait BusAudit: Send + Sync {
     fn note(&self, message: &BusMessage, fate: Fate);
 }
 
-/// The result of a message.
+/// The fate of a message: accepted, answered, or not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
-    /// The bus accepted the message, which waits for this many subscriptions.
+    /// The bus accepted the message and queued it for this many subscriptions.
     Accepted(usize),
     /// The message was an answer, and its requester got it.
     Answered,

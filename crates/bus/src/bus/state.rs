@@ -37,7 +37,7 @@ struct Queue {
     agent: AgentId,
     also: Vec<MessageType>,
     items: VecDeque<Item>,
-    /// The number of messages that were delivered and are perhaps not read yet.
+    /// The number of messages that the reader took and that do not count as read or confirmed yet.
     taken: usize,
     reader: Option<Waker>,
 }

@@ -14,7 +14,7 @@ use super::{
     state::{Found, Item},
 };
 
-/// The maximum number of messages that are taken with one lock.
+/// The maximum number of messages that are taken each time the bus is locked.
 const BATCH: usize = 64;
 
 pub(super) struct Subscription {

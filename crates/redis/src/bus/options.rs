@@ -44,7 +44,7 @@ pub struct RedisBusOptions {
     /// The time after which a partition is taken from an owner that no longer renews its lease. Default 10
     /// s.
     pub lease: Duration,
-    /// The number of messages that an owner reads in advance from its partitions. Default 64.
+    /// The maximum number of messages that an owner reads in advance from each of its partitions. Default 64.
     pub batch: usize,
 }
 

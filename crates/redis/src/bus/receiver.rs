@@ -67,8 +67,8 @@ struct Held {
 #[derive(Clone, Copy)]
 struct Lease {
     until: Instant,
-    /// A number that changes whenever the partition is acquired again: messages read under an older epoch
-    /// belong to another reader.
+    /// A number that changes whenever the partition is acquired again: messages read under an older epoch may belong
+    /// to another reader now.
     epoch: u64,
 }
 
@@ -192,8 +192,8 @@ impl RedisReceiver {
         Some((self.last, item))
     }
 
-    /// Counts a failed delivery on the server. Returns the message if it may be delivered; a message that
-    /// expired or failed too often becomes a dead letter.
+    /// Checks a message before its delivery. If its last delivery failed, counts the failure on the server. Returns
+    /// the message if it may be delivered; a message that expired or failed too often becomes a dead letter.
     async fn look_at(&mut self, part: u32, mut item: Item) -> Result<Option<Item>, BusError> {
         let member = self.member.clone();
         if item.uncounted {

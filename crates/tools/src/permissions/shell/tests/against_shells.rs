@@ -19,7 +19,7 @@ use super::{KnownWord, Line, analyse};
 
 const SHELLS: &[&str] = &["/bin/bash", "/bin/dash"];
 
-/// All programs in the folder. Lines that call built-in commands of the shell are not run.
+/// The only programs on the `PATH` of the shells.
 const PROGRAMS: &[&str] = &["ok", "no", "evil"];
 
 const COMMANDS: &[&str] = &[
@@ -200,6 +200,8 @@ fn may_be(words: &[KnownWord], call: &[String]) -> bool {
     (0..=fit).any(|from| may_be(rest, &call[from..]))
 }
 
+/// Returns true if each command of the line is one of [`PROGRAMS`]. Other lines, such as those with built-in commands
+/// of the shell, are not run.
 fn calls_programs_only(line: &Line) -> bool {
     let is_program = |word: &KnownWord| word.known().is_some_and(|word| PROGRAMS.contains(&&*word));
     line.parts.iter().all(|part| is_program(&part.words[0]))
