@@ -44,7 +44,7 @@
 //! `?after=SEQ` does the same. If the run has ended and the client has all records, the status is 204, so that
 //! a browser does not connect again. The stream of a suspended run stays open, and sends the next events once
 //! the run is resumed. `?children=true` adds the events of child runs, which have no id. After 15 seconds
-//! without an event (`ServerOptions::heartbeat`) a comment is sent.
+//! without an event, the server sends a comment.
 //!
 //! *Invariants*
 //!

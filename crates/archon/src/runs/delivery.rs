@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use archon_types::{
     AgentMessage, InboxRequest, JournalError, LlmMessage, Message, RecordBody, RunError, RunFilter, RunId,
-    SessionId, Started, StartedRun, TenantId, UserMessage,
+    SessionId, StartRun, Started, StartedRun, TenantId, WhenBusy,
 };
 
 use super::Runs;
@@ -13,14 +13,12 @@ use super::Runs;
 const RUNS: usize = 20;
 
 /// Gives each prompt of a request the id of its delivery. `keyed` is the run that the key names.
-pub(super) fn with_deliveries(prompts: Vec<AgentMessage>, keyed: &RunId) -> Vec<AgentMessage> {
-    let number = |(at, mut prompt): (usize, AgentMessage)| {
-        if let Some(user) = user_mut(&mut prompt) {
+fn add_deliveries(prompts: &mut [AgentMessage], keyed: &RunId) {
+    for (at, prompt) in prompts.iter_mut().enumerate() {
+        if let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = prompt {
             user.delivery = Some(format!("{keyed}_{at}"));
         }
-        prompt
-    };
-    prompts.into_iter().enumerate().map(number).collect()
+    }
 }
 
 /// Returns the id of the delivery of a message; `None` for a message without one.
@@ -32,14 +30,21 @@ pub(super) fn delivery_of(message: &AgentMessage) -> Option<&str> {
 }
 
 impl Runs {
-    /// Removes the prompts that an earlier request with the same key has delivered to the session. Returns the run that
-    /// has them if none is left.
-    pub(super) async fn undelivered(
+    /// Removes the prompts that an earlier request with the same key has queued in the session, and returns the run that
+    /// has them if none is left. `keyed` is the run that the key names. A request without a key or that is never queued
+    /// stays as it is.
+    pub(super) async fn delivered_before(
         &self,
         prompts: &mut Vec<AgentMessage>,
-        session: &SessionId,
+        request: &StartRun,
+        keyed: Option<&RunId>,
         tenant: &TenantId,
     ) -> Result<Option<StartedRun>, RunError> {
+        let (Some(keyed), Some(session)) = (keyed, &request.session) else { return Ok(None) };
+        if !matches!(request.when_busy, WhenBusy::Queue | WhenBusy::Steer) {
+            return Ok(None);
+        }
+        add_deliveries(prompts, keyed);
         let delivered = self.deliveries(session, tenant).await?;
         let run_of = |prompt: &AgentMessage| delivered.get(delivery_of(prompt)?).cloned();
         let Some(run) = prompts.iter().rev().find_map(run_of) else { return Ok(None) };
@@ -88,12 +93,5 @@ impl Runs {
             }
         }
         Ok(found)
-    }
-}
-
-fn user_mut(message: &mut AgentMessage) -> Option<&mut UserMessage> {
-    match message {
-        AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) => Some(user),
-        _ => None,
     }
 }

@@ -12,12 +12,8 @@ use archon_types::{
 use futures_util::StreamExt;
 
 use super::{
-    Runs,
-    delivery::{delivery_of, with_deliveries},
-    going_back::PointOfSession,
-    person_requests::PersonRequests,
-    unread::NextRun,
-    watching::POLL,
+    Runs, delivery::delivery_of, going_back::PointOfSession, person_requests::PersonRequests,
+    unread::NextRun, watching::POLL,
 };
 use crate::{RunOptions, archon::local, claim::run_named};
 
@@ -158,13 +154,8 @@ impl Runs {
         {
             return Ok(before);
         }
-        if let (Some(run), Some(session), WhenBusy::Queue | WhenBusy::Steer) =
-            (&keyed, &request.session, request.when_busy)
-        {
-            prompts = with_deliveries(prompts, run);
-            if let Some(before) = self.undelivered(&mut prompts, session, &tenant).await? {
-                return Ok(before);
-            }
+        if let Some(before) = self.delivered_before(&mut prompts, &request, keyed.as_ref(), &tenant).await? {
+            return Ok(before);
         }
         let own = archon.agent.options().agent_id.clone();
         let agent = self.agent(request.kind, request.agent.as_ref().unwrap_or(&own))?;
