@@ -55,7 +55,8 @@
 //! | records, journals, inboxes | `log/` |
 //! | agents, tools, hooks, planners, the run service | `runs/` |
 //!
-//! Traits have at most three required methods and are object-safe.
+//! Traits that an application implements are object-safe and have few required methods, mostly one to three; a store or a
+//! service that hides a whole system has more.
 //!
 //! # Example
 //!
