@@ -89,7 +89,8 @@ impl Archon {
     }
 
     /// Works on a task until there is a reply, with these options. The returned future does the work itself;
-    /// no async task is spawned.
+    /// no async task is spawned. A run in a session also reads what the last run of the session did not:
+    /// messages, a mode and a compaction.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
@@ -110,9 +111,8 @@ impl Archon {
         mut options: RunOptions,
     ) -> Result<Reply, RunError> {
         let own = self.for_run(options.settings())?;
-        let (context, origin) = own.prepare(options).await?;
-        let prompt = Message::user(task, self.clock.now()).into();
-        let work = |context| async move { own.agent.start(vec![prompt], origin, &context).await };
+        let (context, origin, opening, unread) = own.prepare_task(task, options).await?;
+        let work = |context| async move { own.begin_with(opening, origin, unread, &context).await };
         Reply::of(self.work(context, work).await?)
     }
 

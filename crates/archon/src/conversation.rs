@@ -5,12 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use archon_react_loop::{LoopError, Opening, conversation, is_paired};
 use archon_types::{
     AgentMessage, CancellationToken, InboxRequest, JournalError, Message, Origin, RunId, RunRefused,
-    RunStatus, SessionId, Timestamp,
+    RunStatus, SessionId, TenantId, Timestamp,
 };
 
-use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start};
+use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start, unread::Unread};
 
-/// A session with one run at a time; each run continues the previous one.
+/// A session with one run at a time; each run continues the previous one, and reads the messages and the requests
+/// of a person that it did not read.
 ///
 /// Dropping the handle of a run cancels it; dropping the conversation does not.
 ///
@@ -209,7 +210,7 @@ impl Conversation {
     }
 
     /// Lets the agent answer the last message of the conversation: after a failure, or after restored
-    /// messages that end with a question.
+    /// messages that end with a question. A compaction that waits is left to the run after this one.
     ///
     /// ```
     /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
@@ -439,9 +440,10 @@ impl Conversation {
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
         // One lock for all of this, so that one of two simultaneous prompts is refused.
-        let (mut opening, session, last, base, cancel) = {
+        let (mut opening, is_new, session, last, base, cancel) = {
             let mut state = self.state();
             state.check_idle()?;
+            let is_new = state.session.is_none();
             let mut opening = Opening::new(prompts);
             opening.steers = std::mem::take(&mut state.steers);
             opening.follow_ups = std::mem::take(&mut state.follow_ups);
@@ -449,33 +451,45 @@ impl Conversation {
             let current = Current { run: run.clone(), cancel: cancel.clone(), ended };
             let last = state.current.replace(current).map(|last| last.run);
             state.last_used = self.archon.clock.now();
-            (opening, self.session(&mut state), last, state.base.clone(), cancel)
+            (opening, is_new, self.session(&mut state), last, state.base.clone(), cancel)
         };
-        let base = self.newest(last.clone(), base).await?;
+        let tenant = options.tenant.clone().unwrap_or_else(local);
+        let placed = self.place((last, base), &mut opening, (&session, is_new), &tenant).await;
+        let (start, unread) = placed.inspect_err(|_| self.put_back(&mut opening))?;
+        let options = RunOptions { cancel: Some(cancel), ..options };
+        let mut context = self.archon.context(run, session, options);
+        let origin = start.release_at_first_record(&mut context);
+        let archon = own.clone();
+        Ok(own.spawn(context, |_, context| async move {
+            let _guard = guard;
+            archon.begin_with(opening, origin, unread, &context).await
+        }))
+    }
+
+    /// Claims the point at which the next run continues, and adds to its opening what is unread there.
+    async fn place(
+        &self,
+        (last, base): (Option<RunId>, Base),
+        opening: &mut Opening,
+        (session, is_new): (&SessionId, bool),
+        tenant: &TenantId,
+    ) -> Result<(Start, Unread), RunError> {
+        let base = self.newest(last, base).await?;
         self.state().base = base.clone();
         let start = match base {
             Base::Nowhere => Start::unclaimed(Origin::Prompt),
-            base @ (Base::Run(_) | Base::First) => {
-                let run = if let Base::Run(run) = base { Some(run) } else { None };
-                let tenant = options.tenant.clone().unwrap_or_else(local);
-                let start = self.archon.claim_in(run, &session, &tenant).await;
-                start.inspect_err(|_| self.put_back(&mut opening))?
-            }
+            Base::First => self.archon.claim_in(None, session, tenant).await?,
+            Base::Run(run) => self.archon.claim_in(Some(run), session, tenant).await?,
             Base::Restored(messages) => {
                 opening.restored = messages;
                 Start::unclaimed(Origin::Prompt)
             }
         };
-        if let Some(last) = &last {
-            self.take_unread(last, &mut opening).await?;
-        }
-        let options = RunOptions { cancel: Some(cancel), ..options };
-        let mut context = self.archon.context(run, session, options);
-        let origin = start.release_at_first_record(&mut context);
-        Ok(own.spawn(context, |agent, context| async move {
-            let _guard = guard;
-            Ok(agent.begin(opening, origin, &context).await?)
-        }))
+        let unread = match is_new {
+            true => Unread::default(),
+            false => self.archon.add_unread(opening, &start.origin, session, tenant).await?,
+        };
+        Ok((start, unread))
     }
 
     /// Puts the messages of an opening back, after its run could not be started. They come before the other messages
@@ -484,24 +498,6 @@ impl Conversation {
         let mut state = self.state();
         state.steers.splice(0..0, opening.steers.drain(..));
         state.follow_ups.splice(0..0, opening.follow_ups.drain(..));
-    }
-
-    /// Adds messages that a run did not read before its end to the messages of the next run.
-    async fn take_unread(&self, run: &RunId, opening: &mut Opening) -> Result<(), RunError> {
-        let Some(inbox) = self.archon.journal().inbox() else { return Ok(()) };
-        let mut ids = Vec::new();
-        for entry in inbox.waiting(run).await.unwrap_or_default() {
-            match entry.request {
-                InboxRequest::Steer { message } => opening.steers.push(message),
-                InboxRequest::FollowUp { message } => opening.follow_ups.push(message),
-                _ => {}
-            }
-            ids.push(entry.id);
-        }
-        match ids.is_empty() {
-            true => Ok(()),
-            false => Ok(inbox.remove(run, &ids).await?),
-        }
     }
 
     /// Returns the point at which the next run continues: the end of the last run, or `base` if there is no

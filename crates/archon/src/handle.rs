@@ -3,9 +3,7 @@
 use std::{pin::Pin, sync::Arc, task, task::Poll};
 
 use archon_react_loop::ReactAgent;
-use archon_types::{
-    CancellationToken, Context, Event, Message, MoreLimits, Outcome, Reply, RunId, SessionId,
-};
+use archon_types::{CancellationToken, Context, Event, MoreLimits, Outcome, Reply, RunId, SessionId};
 use futures_core::Stream;
 use futures_util::{StreamExt, future::ready};
 use tokio::task::JoinHandle;
@@ -43,7 +41,8 @@ pub struct RunHandle {
 }
 
 impl Archon {
-    /// Starts a run for a task in the background and returns at once.
+    /// Starts a run for a task in the background and returns at once. A run in a session also reads what the last
+    /// run of the session did not: messages, a mode and a compaction.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
@@ -65,10 +64,10 @@ impl Archon {
         mut options: RunOptions,
     ) -> Result<RunHandle, RunError> {
         let own = self.for_run(options.settings())?;
-        let (context, origin) = own.prepare(options).await?;
-        let prompt = Message::user(task, self.clock.now()).into();
-        Ok(own.spawn(context, |agent, context| async move {
-            Ok(agent.start(vec![prompt], origin, &context).await?)
+        let (context, origin, opening, unread) = own.prepare_task(task, options).await?;
+        let archon = own.clone();
+        Ok(own.spawn(context, |_, context| async move {
+            archon.begin_with(opening, origin, unread, &context).await
         }))
     }
 

@@ -141,6 +141,7 @@ mod teamwork;
 mod typed;
 #[cfg(all(unix, feature = "undo"))]
 mod undo;
+mod unread;
 mod watch;
 
 pub use approvals::Approvals;

@@ -43,7 +43,7 @@ pub struct RunOptions {
     /// The session that the run continues after its newest run. A session without runs begins with this run.
     pub session: Option<SessionId>,
     /// True to continue the session as a branch from its current state, even if its newest run is at work or
-    /// suspended. Neither run sees the messages of the other.
+    /// suspended. Neither run sees the messages of the other; a mode that waits in the session holds for both.
     pub branch: bool,
     /// The tenant. Default `local`.
     pub tenant: Option<TenantId>,

@@ -68,6 +68,26 @@ impl Store {
         }
     }
 
+    /// Replaces the record of run `r1` with this number by a reference to a blob with this body.
+    fn replace_by_blob(&self, number: usize, body: &Value) {
+        let bytes = body.to_string();
+        let hash: String =
+            hmac_sha256::Hash::hash(bytes.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+        match &self.records {
+            Records::File(log) => {
+                let dir = log.with_extension("blobs");
+                fs::create_dir_all(&dir).unwrap();
+                fs::write(dir.join(&hash), &bytes).unwrap();
+            }
+            Records::Database(path) => {
+                let insert = "INSERT INTO blobs (run, sha256, body) VALUES (1, ?1, ?2)";
+                Connection::open(path).unwrap().execute(insert, (&hash, bytes.as_bytes())).unwrap();
+            }
+        }
+        let body = json!({"type": body["type"], "bytes": bytes.len(), "sha256": hash});
+        self.replace(number, &json!({"seq": number, "at": 0, "body": body}));
+    }
+
     /// Returns all that is stored of run `r1`.
     fn contents(&self) -> String {
         match &self.records {
@@ -139,17 +159,70 @@ fn open_of_a_log_whose_kind_is_missing_or_unknown_is_refused() {
     }
 }
 
+/// Checks that run `r1` is refused because of a record of a name that this version does not know.
+fn check_unknown(store: &Store, unknown: &str) {
+    for e in store.errors(&[OpenMode::Existing]) {
+        assert!(
+            matches!(&e, JournalError::UnknownRecord { name, format: 2, .. } if name == unknown),
+            "{unknown}: {e}"
+        );
+        assert!(e.to_string().contains(&format!("`{unknown}`")) && e.advice().contains("newer"), "{e}");
+    }
+}
+
 #[test]
 fn open_a_log_with_an_unknown_record_is_refused_with_its_name() {
     for store in stores() {
         let last = log("r1").len() - 1;
         store.replace(last, &json!({"seq": last, "at": 0, "type": "moon_landed", "where": "crater"}));
-        for e in store.errors(&[OpenMode::Existing]) {
-            assert!(
-                matches!(&e, JournalError::UnknownRecord { name, format: 2, .. } if name == "moon_landed"),
-                "{e}"
-            );
-            assert!(e.to_string().contains("`moon_landed`") && e.advice().contains("newer"), "{e}");
+        check_unknown(&store, "moon_landed");
+    }
+}
+
+#[test]
+fn open_a_log_with_an_unknown_event_of_a_plan_or_a_team_is_refused_with_its_name() {
+    for kind in ["plan", "team"] {
+        for store in stores() {
+            let last = log("r1").len() - 1;
+            let record =
+                json!({"seq": last, "at": 0, "type": kind, "event": "moon_landed", "where": "crater"});
+            store.replace(last, &record);
+            check_unknown(&store, &format!("{kind}: moon_landed"));
+        }
+    }
+}
+
+#[test]
+fn open_a_log_with_an_unknown_record_in_a_blob_is_refused_with_its_name() {
+    for (body, name) in [
+        (json!({"type": "moon_landed", "where": "crater"}), "moon_landed"),
+        (json!({"type": "plan", "event": "moon_landed", "where": "crater"}), "plan: moon_landed"),
+    ] {
+        for store in stores() {
+            let last = log("r1").len() - 1;
+            store.replace_by_blob(last, &body);
+            check_unknown(&store, name);
+        }
+    }
+}
+
+#[test]
+fn open_a_log_with_a_known_record_that_does_not_parse_reports_damage() {
+    for record in [
+        json!({"type": "cancel_requested"}),
+        json!({"type": "plan", "event": "planned"}),
+        json!({"type": "plan"}),
+    ] {
+        for store in stores() {
+            let last = log("r1").len() - 1;
+            let mut line = record.clone();
+            (line["seq"], line["at"]) = (json!(last), json!(0));
+            store.replace(last, &line);
+            let in_line = store.errors(&[OpenMode::Existing]);
+            store.replace_by_blob(last, &record);
+            for e in in_line.into_iter().chain(store.errors(&[OpenMode::Existing])) {
+                assert!(matches!(e, JournalError::Corrupt { .. }), "{record}: {e}");
+            }
         }
     }
 }

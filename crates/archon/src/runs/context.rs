@@ -28,7 +28,7 @@ impl Runs {
         tenant: Option<&TenantId>,
     ) -> Result<ContextReport, RunError> {
         let journal = &*self.archon().journal;
-        let head = self.newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
+        let head = self.archon().newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
         let records = journal.read(&head.run_id).await?;
         // After a parallel loop this is the chosen branch.
         match continuation_point(journal, &head.run_id, &records).await? {

@@ -47,7 +47,7 @@ impl Runs {
         tenant: Option<&TenantId>,
     ) -> Result<Vec<EarlierMessage>, RunError> {
         let journal = &*self.archon().journal;
-        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(Vec::new()) };
+        let Some(head) = self.archon().newest_of(session, tenant).await? else { return Ok(Vec::new()) };
         let records = journal.read(&head.run_id).await?;
         // After a parallel loop this is the chosen branch.
         let mut next = continuation_point(journal, &head.run_id, &records).await?;

@@ -5,22 +5,12 @@ use std::sync::Arc;
 
 use archon_react_loop::session_mode;
 use archon_types::{
-    InboxEntry, InboxRequest, JournalError, Origin, RunAgent, RunError, RunFilter, RunHead, RunId, RunKind,
-    RunRefused, SessionId, SessionMode, Started, StartedRun, TenantId,
+    InboxRequest, Origin, RunAgent, RunError, RunId, RunKind, RunRefused, SessionId, SessionMode, Started,
+    StartedRun, TenantId,
 };
 
 use super::Runs;
 use crate::{RunOptions, archon::local};
-
-/// The requests of a person in the inbox of a run.
-#[derive(Default)]
-pub(super) struct PersonRequests {
-    /// The run whose inbox has the requests, and the ids of the requests' messages.
-    of: Option<(RunId, Vec<String>)>,
-    pub(super) mode: Option<SessionMode>,
-    /// The instructions for the summary, which may be empty.
-    pub(super) compaction: Option<String>,
-}
 
 impl Runs {
     /// Sets the mode of a session. The mode decides which calls of its runs need a person. Call this function only on
@@ -44,12 +34,12 @@ impl Runs {
         tenant: Option<&TenantId>,
         mode: SessionMode,
     ) -> Result<(), RunError> {
-        let head = self.newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
+        let head = self.archon().newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
         let request = InboxRequest::SetMode { mode };
         if head.status.is_busy() && self.is_posted(&head.run_id, request.clone()).await? {
             return Ok(());
         }
-        self.leave(&head.run_id, request).await
+        self.archon().leave(&head.run_id, request).await
     }
 
     /// Returns the mode of a session: the one that a person set last, or [`SessionMode::Ask`]. `tenant` is `None`
@@ -62,8 +52,10 @@ impl Runs {
         session: &SessionId,
         tenant: Option<&TenantId>,
     ) -> Result<SessionMode, RunError> {
-        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(SessionMode::default()) };
-        match self.person_requests_of(&head.run_id).await?.mode {
+        let Some(head) = self.archon().newest_of(session, tenant).await? else {
+            return Ok(SessionMode::default());
+        };
+        match self.archon().person_requests_of(&head.run_id).await?.mode {
             Some(mode) => Ok(mode),
             None => Ok(session_mode(&*self.archon().journal, &head.run_id).await?),
         }
@@ -82,14 +74,16 @@ impl Runs {
         tenant: Option<&TenantId>,
         instructions: Option<&str>,
     ) -> Result<StartedRun, RunError> {
-        let head = self.newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
+        let head = self.archon().newest_of(session, tenant).await?.ok_or(RunError::NothingToContinue)?;
         let instructions = instructions.map(str::to_owned);
         let request = InboxRequest::Compact { instructions: instructions.clone() };
         if head.status.is_busy() && self.is_posted(&head.run_id, request).await? {
             return Ok(StartedRun::new(head.run_id, session.clone(), Started::Queued));
         }
         let tenant = head.tenant.clone().unwrap_or_else(local);
-        let requests = self.person_requests_of(&head.run_id).await?;
+        let mut requests = self.archon().person_requests_of(&head.run_id).await?;
+        // The run compacts anyway.
+        requests.compaction = None;
         let options =
             RunOptions { session: Some(session.clone()), tenant: Some(tenant), ..RunOptions::default() };
         let (context, origin) = self.archon().prepare(options).await?;
@@ -100,62 +94,8 @@ impl Runs {
                 agent.compact(origin, instructions, &context).await
             })
             .await?;
-        // The run compacts anyway.
-        self.pass_on(PersonRequests { compaction: None, ..requests }, &started.run, false).await?;
+        self.archon().pass_on(requests, &started.run, false).await?;
         Ok(started)
-    }
-
-    /// Returns the requests of a person that wait for the next run of a session.
-    pub(super) async fn person_requests_for(
-        &self,
-        session: &SessionId,
-        tenant: &TenantId,
-    ) -> Result<PersonRequests, RunError> {
-        match self.newest_of(session, Some(tenant)).await? {
-            Some(head) => self.person_requests_of(&head.run_id).await,
-            None => Ok(PersonRequests::default()),
-        }
-    }
-
-    /// Returns the requests of a person in the inbox of a run; the latest mode counts.
-    pub(super) async fn person_requests_of(&self, run: &RunId) -> Result<PersonRequests, RunError> {
-        let mut requests = PersonRequests::default();
-        let Some(inbox) = self.archon().journal.inbox() else { return Ok(requests) };
-        let mut ids = Vec::new();
-        for InboxEntry { id, request, .. } in inbox.waiting(run).await? {
-            match request {
-                InboxRequest::SetMode { mode } => requests.mode = Some(mode),
-                InboxRequest::Compact { instructions } => {
-                    requests.compaction = Some(instructions.unwrap_or_default());
-                }
-                _ => continue,
-            }
-            ids.push(id);
-        }
-        requests.of = Some((run.clone(), ids));
-        Ok(requests)
-    }
-
-    /// Moves requests to the inbox of the run `started`, or only removes them if the run began with them.
-    pub(super) async fn pass_on(
-        &self,
-        requests: PersonRequests,
-        started: &RunId,
-        has_begun_with_them: bool,
-    ) -> Result<(), RunError> {
-        if !has_begun_with_them {
-            let mode = requests.mode.map(|mode| InboxRequest::SetMode { mode });
-            let compaction = requests.compaction.map(|text| InboxRequest::Compact {
-                instructions: Some(text).filter(|text| !text.is_empty()),
-            });
-            for request in mode.into_iter().chain(compaction) {
-                self.leave(started, request).await?;
-            }
-        }
-        match (requests.of, self.archon().journal.inbox()) {
-            (Some((run, ids)), Some(inbox)) if !ids.is_empty() => Ok(inbox.remove(&run, &ids).await?),
-            _ => Ok(()),
-        }
     }
 
     /// Posts a request to a run. Returns false if the run has ended meanwhile.
@@ -166,14 +106,6 @@ impl Runs {
         }
     }
 
-    /// Leaves a request in the inbox of a run, also if the run has ended.
-    async fn leave(&self, run: &RunId, request: InboxRequest) -> Result<(), RunError> {
-        let archon = self.archon();
-        let unsupported = JournalError::Unsupported { action: "deliver messages to runs" };
-        let inbox = archon.journal.inbox().ok_or(unsupported)?;
-        Ok(inbox.post(run, archon.inbox_entry(request)).await?)
-    }
-
     /// Returns the agent of a run if the run is a loop and the agent is known; otherwise the service's own agent.
     async fn loop_agent_of(&self, run: &RunId) -> Result<Arc<dyn RunAgent>, RunError> {
         let records = self.archon().journal.read(run).await?;
@@ -181,16 +113,5 @@ impl Runs {
             Ok(agent) if agent.kind() == RunKind::Loop => Ok(agent),
             _ => self.agent(RunKind::Loop, &self.archon().agent.options().agent_id),
         }
-    }
-
-    /// Returns the newest top-level run of a session.
-    pub(super) async fn newest_of(
-        &self,
-        session: &SessionId,
-        tenant: Option<&TenantId>,
-    ) -> Result<Option<RunHead>, RunError> {
-        let mut newest = RunFilter::of_session(session.clone()).top_level();
-        newest.tenant = tenant.cloned();
-        self.archon().newest(newest).await
     }
 }

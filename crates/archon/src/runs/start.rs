@@ -11,11 +11,8 @@ use archon_types::{
 };
 use futures_util::StreamExt;
 
-use super::{
-    Runs, delivery::delivery_of, going_back::PointOfSession, person_requests::PersonRequests,
-    unread::NextRun, watching::POLL,
-};
-use crate::{RunOptions, archon::local, claim::run_named};
+use super::{Runs, delivery::delivery_of, going_back::PointOfSession, unread::NextRun, watching::POLL};
+use crate::{RunOptions, archon::local, claim::run_named, unread::PersonRequests};
 
 /// The maximum number of tries to queue a message for a session whose runs end before they read it.
 const MOST_TRIES: u32 = 20;
@@ -203,7 +200,7 @@ impl Runs {
         let is_new = request.session.is_none() && request.instead_of.is_none();
         let requests = match is_new {
             true => PersonRequests::default(),
-            false => self.person_requests_for(&context.session, &context.tenant).await?,
+            false => self.archon().person_requests_for(&context.session, &context.tenant).await?,
         };
         if !is_new {
             self.check_plan_mode(request.kind, &context).await?;
@@ -223,7 +220,7 @@ impl Runs {
                 agent.begin(prompts, origin, settings, &context).await
             })
             .await?;
-        self.pass_on(requests, &started.run, is_loop).await?;
+        self.archon().pass_on(requests, &started.run, is_loop).await?;
         Ok(started)
     }
 
@@ -306,7 +303,7 @@ impl Runs {
         tenant: Option<&TenantId>,
     ) -> Result<Vec<Message>, RunError> {
         let journal = &*self.archon().journal;
-        let Some(head) = self.newest_of(session, tenant).await? else { return Ok(Vec::new()) };
+        let Some(head) = self.archon().newest_of(session, tenant).await? else { return Ok(Vec::new()) };
         let records = journal.read(&head.run_id).await?;
         // After a parallel loop this is the chosen branch.
         let Origin::Continues { run, .. } = continuation_point(journal, &head.run_id, &records).await? else {

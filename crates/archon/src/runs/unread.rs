@@ -2,12 +2,12 @@
 //! message is lost.
 
 use archon_types::{
-    AgentMessage, BoxFuture, Inbox, InboxEntry, InboxRequest, JournalError, Origin, RunError, RunFilter,
-    RunId, RunKind, RunSettings, SessionId, Started, StartedRun, TenantId,
+    AgentMessage, BoxFuture, InboxRequest, Origin, RunError, RunFilter, RunKind, RunSettings, SessionId,
+    Started, StartedRun, TenantId,
 };
 
 use super::Runs;
-use crate::RunOptions;
+use crate::{RunOptions, unread::unread_messages};
 
 /// The result of a try to start a run with unread messages.
 pub(super) enum NextRun {
@@ -36,7 +36,7 @@ impl Runs {
         let Some(inbox) = archon.journal.inbox() else { return Ok(NextRun::None) };
         let newest = RunFilter::of_session(session.clone()).tenant(tenant.clone());
         let Some(newest) = archon.newest(newest).await? else { return Ok(NextRun::None) };
-        if !newest.status.has_ended() || unread(&*inbox, &newest.run_id).await?.0.is_empty() {
+        if !newest.status.has_ended() || unread_messages(&*inbox, &newest.run_id).await?.0.is_empty() {
             return Ok(NextRun::None);
         }
         let (session, tenant) = (Some(session.clone()), Some(tenant.clone()));
@@ -46,7 +46,8 @@ impl Runs {
                 prepared => prepared?,
             };
         let Origin::Continues { run, .. } = origin.clone() else { return Ok(NextRun::None) };
-        let (ids, messages) = unread(&*inbox, &run).await?;
+        let (ids, messages) = unread_messages(&*inbox, &run).await?;
+        let messages: Vec<_> = messages.into_iter().filter_map(message_of).collect();
         if messages.is_empty() {
             return Ok(NextRun::None);
         }
@@ -61,7 +62,7 @@ impl Runs {
             Err(RunError::PlanMode { .. }) => own()?,
             checked => checked.map(|()| agent)?,
         };
-        let requests = self.person_requests_of(&newest.run_id).await?;
+        let requests = self.archon().person_requests_of(&newest.run_id).await?;
         let is_loop = agent.kind() == RunKind::Loop;
         let mut settings = RunSettings::default();
         if is_loop {
@@ -74,16 +75,15 @@ impl Runs {
             })
             .await?;
         inbox.remove(&run, &ids).await?;
-        self.pass_on(requests, &started.run, is_loop).await?;
+        self.archon().pass_on(requests, &started.run, is_loop).await?;
         Ok(NextRun::Begun(started))
     }
 }
 
-/// Returns the ids and the messages of the steering messages and follow-ups in the inbox of a run.
-async fn unread(inbox: &dyn Inbox, run: &RunId) -> Result<(Vec<String>, Vec<AgentMessage>), JournalError> {
-    let message = |entry: InboxEntry| match entry.request {
-        InboxRequest::Steer { message } | InboxRequest::FollowUp { message } => Some((entry.id, message)),
+/// Returns the message of a steering message or a follow-up.
+fn message_of(request: InboxRequest) -> Option<AgentMessage> {
+    match request {
+        InboxRequest::Steer { message } | InboxRequest::FollowUp { message } => Some(message),
         _ => None,
-    };
-    Ok(inbox.waiting(run).await?.into_iter().filter_map(message).unzip())
+    }
 }

@@ -76,7 +76,7 @@ pub enum JournalError {
         /// The format that this version reads.
         supported: u32,
     },
-    /// The log has a record of a type that this version does not know.
+    /// The log has a record of a type, or an event of a plan or a team, that this version does not know.
     #[error(
         "record {record} of run {run} has the type `{name}`, which this version does not know (log format {format})"
     )]
@@ -85,7 +85,7 @@ pub enum JournalError {
         run: RunId,
         /// The index of the record, from 0.
         record: u64,
-        /// The type of the record.
+        /// The type of the record; for an event of a plan or a team with the event, such as `plan: planned`.
         name: String,
         /// The log format that this version reads, [`LOG_FORMAT`](crate::LOG_FORMAT).
         format: u32,

@@ -1,14 +1,16 @@
 //! The names of records in JSON.
 
+use crate::plans::{PlanRecord, TeamRecord};
+
 use super::record::RecordBody;
 
 macro_rules! names {
-    ($($variant:ident = $name:literal,)+) => {
-        impl RecordBody {
-            /// The names of all types of records, as [`RecordBody::name`] returns them.
+    ($record:ident, $member:literal, $example:literal: $($variant:ident = $name:literal,)+) => {
+        impl $record {
+            /// The names of all records of this type, as [`name`](Self::name) returns them.
             pub const NAMES: [&str; [$($name),+].len()] = [$($name),+];
 
-            /// Returns the `type` of the record in the JSON of logs and streams, such as `tool_call_started`.
+            #[doc = concat!("Returns the `", $member, "` of the record in the JSON of logs and streams, such as `", $example, "`.")]
             pub const fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name,)+
@@ -19,6 +21,7 @@ macro_rules! names {
 }
 
 names! {
+    RecordBody, "type", "tool_call_started":
     RunStarted = "run_started",
     MessageAdded = "message_added",
     InboxMessageReceived = "inbox_message_received",
@@ -64,4 +67,66 @@ names! {
     LimitReached = "limit_reached",
     Suspended = "suspended",
     RunFinished = "run_finished",
+}
+
+names! {
+    PlanRecord, "event", "replanned":
+    Settings = "settings",
+    Inputs = "inputs",
+    FixedPlan = "fixed_plan",
+    PlanningStarted = "planning_started",
+    PlanningPaid = "planning_paid",
+    Planned = "planned",
+    Rejected = "rejected",
+    Replanned = "replanned",
+    ReplanRequested = "replan_requested",
+    Skipped = "skipped",
+    LoopExpanded = "loop_expanded",
+    LoopFinished = "loop_finished",
+    Paused = "paused",
+    Unpaused = "unpaused",
+    AnswerStarted = "answer_started",
+    AnswerFinished = "answer_finished",
+    AnswerFailed = "answer_failed",
+}
+
+names! {
+    TeamRecord, "event", "delegated":
+    Formed = "formed",
+    Inputs = "inputs",
+    Planned = "planned",
+    Replanned = "replanned",
+    PlanningFailed = "planning_failed",
+    Delegated = "delegated",
+    DelegationFailed = "delegation_failed",
+    Heartbeat = "heartbeat",
+    DelegationRevoked = "delegation_revoked",
+    LateAnswer = "late_answer",
+    DelegationRequested = "delegation_requested",
+    MemberWaiting = "member_waiting",
+    ValueShared = "value_shared",
+    ConflictFound = "conflict_found",
+    ConflictResolved = "conflict_resolved",
+    AnswerFinished = "answer_finished",
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::{PlanRecord, TeamRecord};
+
+    #[test]
+    fn names_of_plan_and_team_records_are_events_that_serde_knows() {
+        let plan = PlanRecord::NAMES.map(|name| (name, from_value::<PlanRecord>(event(name)).err()));
+        let team = TeamRecord::NAMES.map(|name| (name, from_value::<TeamRecord>(event(name)).err()));
+        for (name, error) in plan.into_iter().chain(team) {
+            let text = error.map(|error| error.to_string()).unwrap_or_default();
+            assert!(!text.contains("unknown variant"), "{name}: {text}");
+        }
+    }
+
+    fn event(name: &str) -> Value {
+        json!({ "event": name })
+    }
 }
