@@ -196,12 +196,17 @@ fn action(entry: Entry) -> Result<Action, String> {
 }
 
 /// Returns an address that a hook may have: events hold prompts and arguments, which leave this machine encrypted
-/// only.
+/// only. Without the feature `tls` an https address would fail at each event, so it is refused here.
 fn address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|e| format!("`{text}` is no address: {e}"))?;
     let is_here = url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
     match url.scheme() {
-        "https" => Ok(url),
+        "https" if cfg!(feature = "tls") => Ok(url),
+        "https" => Err(
+            "an https address needs the cargo feature `tls`, which is off in this build; use an address of this \
+             machine (http://127.0.0.1)"
+                .to_owned(),
+        ),
         "http" if is_here => Ok(url),
         "http" => {
             Err(format!("`{text}` is not encrypted; use https, or an address of this machine (127.0.0.1)"))

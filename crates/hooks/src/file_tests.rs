@@ -35,10 +35,7 @@ fn parse_broken_entry_is_left_out_with_its_line() {
         (r#"{ "type": "http", "url": "hooks" }"#, "`hooks` is no address"),
         (r#"{ "type": "http", "url": "http://example.com/" }"#, "is not encrypted; use https"),
         (r#"{ "type": "http", "url": "file:///etc/passwd" }"#, "`file` is no scheme"),
-        (
-            r#"{ "type": "http", "url": "https://example.com/", "headers": { "a b": "c" } }"#,
-            "the header `a b`",
-        ),
+        (r#"{ "type": "http", "url": "http://127.0.0.1/", "headers": { "a b": "c" } }"#, "the header `a b`"),
         (r#""true""#, "invalid type: string"),
     ];
     for (broken, expected) in cases {
@@ -95,13 +92,29 @@ fn parse_of_too_many_hooks_leaves_the_others_out_with_one_problem() {
     assert!(problems[0].text.contains("more than 1000 hooks and groups"), "{:?}", problems[0]);
 }
 
+#[cfg(not(feature = "tls"))]
+#[test]
+fn parse_https_address_without_the_feature_tls_is_left_out() {
+    let (hooks, problems) =
+        problems(&entry(r#"{ "type": "http", "url": "https://example.com/?token=key" }"#));
+    assert_eq!((hooks, problems.len()), (1, 1));
+    assert!(problems[0].starts_with("hooks.json:4: an https address needs the cargo feature `tls`"));
+    assert!(!problems[0].contains("key"), "{}", problems[0]);
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn parse_https_address_with_the_feature_tls_is_a_hook() {
+    assert_eq!(problems(&entry(r#"{ "type": "http", "url": "https://example.com/" }"#)), (2, Vec::new()));
+}
+
 #[test]
 fn description_of_an_endpoint_has_its_port_and_no_keys() {
-    let url = "https://anna:key@hooks.example.com:8443/check?token=key#key";
+    let url = "http://anna:key@127.0.0.1:8443/check?token=key#key";
     let text =
         format!(r#"{{ "hooks": {{ "Stop": [{{ "hooks": [{{ "type": "http", "url": "{url}" }}] }}] }} }}"#);
     let (hooks, _) = parse(Path::new("hooks.json"), &text);
     let description = hooks[0].description(Path::new("/srv/app"));
-    assert_eq!(description.to_string(), "Stop *: POST https://hooks.example.com:8443/check");
+    assert_eq!(description.to_string(), "Stop *: POST http://127.0.0.1:8443/check");
     assert!(!description.is_command && description.files.is_empty());
 }

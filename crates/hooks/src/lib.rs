@@ -3,6 +3,8 @@
 //! Use this crate around a toolbox of your own, so that people keep the hooks that they have for other agents: files,
 //! events and answers have the form that people know. The page "Hooks on events of a run" of the book describes it.
 //!
+//! An endpoint at an https address needs the cargo feature `tls`: without it, its hook is left out with a [`HookProblem`].
+//!
 //! *Invariants*
 //!
 //! - A hook makes a decision about a call stricter, never more lenient.
@@ -29,7 +31,7 @@
 
 // | concept | file |
 // |---|---|
-// | `HookSet`, the hooks of files | `set.rs`, read by `file.rs` |
+// | `HookSet`, the hooks of files; `HookDigestError` | `set.rs`, read by `file.rs` |
 // | one hook; `HookDescription`, `HookProblem` | `hook.rs` |
 // | the hash that a person trusts | `digest.rs` |
 // | events and their JSON; which tools a hook is for | `event.rs`, `matcher.rs` |
@@ -59,5 +61,5 @@ mod verdict;
 
 pub use event_hooks::EventHooks;
 pub use hook::{HookDescription, HookProblem};
-pub use set::HookSet;
+pub use set::{HookDigestError, HookSet};
 pub use toolbox::HookedToolbox;

@@ -7,6 +7,35 @@ use crate::{
     hook::{HookDescription, HookProblem, OneHook, Trusted},
 };
 
+/// A project's file with hooks has no hash, so nobody can trust it.
+///
+/// ```
+/// use archon_hooks::{HookDigestError, HookSet};
+///
+/// fn hash(text: &str, project: &std::path::Path) -> Option<String> {
+///     match HookSet::digest(text, project) {
+///         Ok(hash) => Some(hash),
+///         Err(HookDigestError::NamedFile { line, problem }) => {
+///             eprintln!("line {line}: {problem}");
+///             None
+///         }
+///         Err(_) => None,
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HookDigestError {
+    /// A command names files that a hash cannot cover.
+    #[error("the hash of the file with hooks cannot be computed, because of line {line}: {problem}")]
+    NamedFile {
+        /// The line of the hook in the file; 1 if it is the files of all hooks together.
+        line: usize,
+        /// The problem, with the name of the file or link.
+        problem: String,
+    },
+}
+
 /// The hooks of a person and of a project, in order.
 ///
 /// A file may be the settings of another agent: only its field `hooks` is read.
@@ -21,6 +50,20 @@ use crate::{
 /// let (hooks, problems) = HookSet::of_person("/home/me/hooks.json".as_ref(), text);
 /// assert_eq!(hooks.len(), 1);
 /// assert!(problems[0].to_string().starts_with("/home/me/hooks.json:3: "));
+/// ```
+///
+/// A hook of the type `http` is an endpoint that gets the event in a POST request:
+///
+/// ```
+/// use archon_hooks::HookSet;
+///
+/// let text = r#"{ "hooks": { "PreToolUse": [{ "matcher": "bash", "hooks": [
+///     { "type": "http", "url": "http://127.0.0.1:8080/check", "headers": { "authorization": "Bearer token" } }
+/// ] }] } }"#;
+/// let (hooks, problems) = HookSet::of_person("hooks.json".as_ref(), text);
+/// assert!(problems.is_empty());
+/// let [hook] = &hooks.descriptions("/srv/app".as_ref())[..] else { panic!("there is one hook") };
+/// assert_eq!(hook.to_string(), "PreToolUse bash: POST http://127.0.0.1:8080/check");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HookSet {
@@ -86,18 +129,31 @@ impl HookSet {
     /// assert_eq!(hooks.len(), 1);
     /// let (hooks, problems) = HookSet::of_project(path, text, project, |_| false);
     /// assert!(hooks.is_empty() && problems[0].text.contains(&digest));
-    /// # Ok::<(), String>(())
+    /// # Ok::<(), archon_hooks::HookDigestError>(())
     /// ```
     ///
     /// # Errors
-    /// A command names a link that leads out of the project, or files that cannot be read or have more than 16 MiB. The
-    /// text says which, and what to do.
-    pub fn digest(text: &str, project: &Path) -> Result<String, String> {
+    /// [`HookDigestError`] if a command names a link that leads out of the project, or files that cannot be read or have
+    /// more than 16 MiB.
+    pub fn digest(text: &str, project: &Path) -> Result<String, HookDigestError> {
         let trusted = Trusted::new(text, &file::parse(Path::new(""), text).0, project);
-        trusted.map(|trusted| trusted.digest).map_err(|(_, text)| text)
+        trusted
+            .map(|trusted| trusted.digest)
+            .map_err(|(line, problem)| HookDigestError::NamedFile { line, problem })
     }
 
     /// Adds the hooks of another file. All hooks of an event run at the same time.
+    ///
+    /// ```
+    /// use archon_hooks::HookSet;
+    ///
+    /// let of = |command: &str| {
+    ///     let hook = format!(r#"{{ "type": "command", "command": "{command}" }}"#);
+    ///     let text = format!(r#"{{ "hooks": {{ "Stop": [{{ "hooks": [{hook}] }}] }} }}"#);
+    ///     HookSet::of_person("hooks.json".as_ref(), &text).0
+    /// };
+    /// assert_eq!(of("./done.sh").and(of("./tell.sh")).len(), 2);
+    /// ```
     pub fn and(mut self, other: Self) -> Self {
         self.hooks.extend(other.hooks);
         self

@@ -27,6 +27,19 @@ const SHOWN: usize = 200;
 ///
 /// Hooks see a call again when a person answered a question about it, and when it is retried, because arguments may
 /// have changed. So a hook with an effect of its own may have it more than once for a call.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_hooks::{EventHooks, HookedToolbox};
+/// use archon_types::Toolbox;
+///
+/// /// Returns the names of the tools: those of `tools`, whatever the hooks are.
+/// fn names(hooks: &EventHooks, tools: Arc<dyn Toolbox>) -> Vec<String> {
+///     let hooked: HookedToolbox = hooks.toolbox(tools);
+///     hooked.specs().iter().map(|spec| spec.name.clone()).collect()
+/// }
+/// ```
 pub struct HookedToolbox {
     inner: Arc<dyn Toolbox>,
     hooks: EventHooks,

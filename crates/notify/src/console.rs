@@ -5,6 +5,19 @@ use archon_types::{BoxFuture, Notification, NotificationChannel};
 use crate::text;
 
 /// Prints notifications on standard output, for a program that a person watches. Its name is `console`.
+///
+/// ```
+/// use archon_notify::ConsoleChannel;
+/// use archon_types::{Notification, NotificationChannel, NotificationKind};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), String> {
+/// // Prints "mail done", and "> Two mails." below it.
+/// let result = Notification::new("anna", NotificationKind::Result, "Two mails.").task("mail".into());
+/// ConsoleChannel::new().send(&result).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConsoleChannel;
 

@@ -5,16 +5,29 @@ use std::time::Duration;
 use archon_types::{BoxFuture, Notification, NotificationChannel, NotificationKind, Secret};
 use lettre::{
     AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
+    address::AddressError,
     message::{Mailbox, header::ContentType},
-    transport::smtp::authentication::Credentials,
+    transport::smtp::{AsyncSmtpTransportBuilder, authentication::Credentials},
 };
 
-use crate::text;
+use crate::{error::ChannelError, text};
+
+/// The name of the channel, unless the program sets another.
+const NAME: &str = "email";
 
 /// The longest time for one mail.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The server and the account of an [`EmailChannel`].
+///
+/// ```
+/// use archon_notify::SmtpOptions;
+/// use archon_types::Secret;
+///
+/// let of_provider = SmtpOptions::new("smtp.example.com").port(587).account("archon", Secret::from("password"));
+/// let of_this_machine = SmtpOptions::new("127.0.0.1").port(25).without_tls();
+/// # let _ = (of_provider, of_this_machine);
+/// ```
 #[derive(Clone, Debug)]
 pub struct SmtpOptions {
     host: String,
@@ -54,6 +67,22 @@ impl SmtpOptions {
 /// Sends notifications as plain text mail to one person. Its name is `email`, unless [`with_name`](Self::with_name) sets another.
 ///
 /// The `Message-ID` of a question is `<question.ID@archon>`, so a reply names the question in `In-Reply-To`.
+///
+/// TLS comes with the feature `mail`; the feature `tls` is not needed.
+///
+/// ```
+/// use archon_notify::{ChannelError, EmailChannel, SmtpOptions};
+/// use archon_types::NotificationChannel;
+///
+/// # fn main() -> Result<(), ChannelError> {
+/// let server = SmtpOptions::new("127.0.0.1").port(25).without_tls();
+/// let mail = EmailChannel::new(&server, "Archon <archon@example.com>", "anna@example.com")?.with_name("anna");
+/// assert_eq!(mail.name(), "anna");
+/// let error = EmailChannel::new(&server, "archon@example.com", "anna at example.com").err();
+/// assert!(matches!(error, Some(ChannelError::Mailbox { address, .. }) if address == "anna at example.com"));
+/// # Ok(())
+/// # }
+/// ```
 pub struct EmailChannel {
     name: String,
     transport: AsyncSmtpTransport<Tokio1Executor>,
@@ -65,41 +94,15 @@ impl EmailChannel {
     /// Creates a channel from an address, such as `Archon <archon@example.com>`, to another one.
     ///
     /// # Errors
-    /// An address or the server cannot be used.
-    pub fn new(options: &SmtpOptions, from: &str, to: &str) -> Result<Self, String> {
-        let mailbox = |address: &str| {
-            address.parse::<Mailbox>().map_err(|error| {
-                format!("the channel email cannot be used: the address {address:?} is wrong: {error}")
-            })
-        };
-        let host = options.host.as_str();
-        let is_here = matches!(host, "localhost" | "127.0.0.1" | "::1");
-        let builder = match options {
-            SmtpOptions { is_plain: true, .. } if is_here => {
-                Ok(AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(host))
-            }
-            SmtpOptions { is_plain: true, .. } => {
-                return Err(format!(
-                    "the channel email cannot be used: {host} is not this machine, so it needs TLS"
-                ));
-            }
-            SmtpOptions { port: 587, .. } => AsyncSmtpTransport::<Tokio1Executor>::starttls_relay(host),
-            _ => AsyncSmtpTransport::<Tokio1Executor>::relay(host),
-        };
-        let builder = builder.map_err(|error| format!("the channel email cannot be used: {error}"))?;
-        let builder = builder.port(options.port).timeout(Some(LIMIT));
-        let builder = match &options.account {
-            Some((name, password)) => {
-                builder.credentials(Credentials::new(name.clone(), password.expose().clone()))
-            }
-            None => builder,
-        };
-        Ok(Self {
-            name: "email".to_owned(),
-            transport: builder.build(),
-            from: mailbox(from)?,
-            to: mailbox(to)?,
-        })
+    /// [`ChannelError::Mailbox`] for an address that cannot be read, and [`ChannelError::Address`] or
+    /// [`ChannelError::Client`] for a server that cannot be used.
+    pub fn new(options: &SmtpOptions, from: &str, to: &str) -> Result<Self, ChannelError> {
+        let mut builder = server(options)?.port(options.port).timeout(Some(LIMIT));
+        if let Some((name, password)) = &options.account {
+            builder = builder.credentials(Credentials::new(name.clone(), password.expose().clone()));
+        }
+        let (from, to) = (mailbox(from)?, mailbox(to)?);
+        Ok(Self { name: NAME.to_owned(), transport: builder.build(), from, to })
     }
 
     /// Sets the name, for a program with several such channels.
@@ -123,6 +126,32 @@ impl EmailChannel {
             .body(text::body(notification))
             .map_err(|error| format!("the mail cannot be written: {error}"))
     }
+}
+
+/// Returns the connection to a server, with TLS beyond this machine.
+fn server(options: &SmtpOptions) -> Result<AsyncSmtpTransportBuilder, ChannelError> {
+    let host = options.host.as_str();
+    let is_here = matches!(host, "localhost" | "127.0.0.1" | "::1");
+    let builder = match options {
+        SmtpOptions { is_plain: true, .. } if is_here => {
+            return Ok(AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(host));
+        }
+        SmtpOptions { is_plain: true, .. } => {
+            let problem = format!("{host} is not this machine, so it needs TLS: leave out `without_tls`");
+            return Err(ChannelError::Address { channel: NAME.to_owned(), problem });
+        }
+        SmtpOptions { port: 587, .. } => AsyncSmtpTransport::<Tokio1Executor>::starttls_relay(host),
+        _ => AsyncSmtpTransport::<Tokio1Executor>::relay(host),
+    };
+    builder.map_err(|error| ChannelError::Client { channel: NAME.to_owned(), problem: error.to_string() })
+}
+
+fn mailbox(address: &str) -> Result<Mailbox, ChannelError> {
+    address.parse().map_err(|error: AddressError| ChannelError::Mailbox {
+        channel: NAME.to_owned(),
+        address: address.to_owned(),
+        problem: error.to_string(),
+    })
 }
 
 impl NotificationChannel for EmailChannel {

@@ -10,26 +10,34 @@
 //! | [`TelegramChannel`] | a bot of Telegram |
 //! | `EmailChannel`, with the feature `mail` | mail over SMTP |
 //!
+//! An https address needs the cargo feature `tls`: without it only services on this machine can be used, and the creation of
+//! another channel fails with a [`ChannelError`]. Mail has TLS of its own.
+//!
 //! *Invariants*
 //!
 //! - A text of a model or of an event is data: its lines are behind `> `, and no channel lets it format a message or mention
 //!   people.
 //! - No error and no log has an address, because addresses hold keys.
-//! - A request over HTTP that fails for a moment is tried again, with the same id. Mail is sent once.
+//! - A request over HTTP that fails for a moment is tried again, with the same id, after the pause that the service asks for, at
+//!   most a minute. Mail is sent once.
 //!
 //! # Example
 //!
 //! ```
 //! use std::sync::Arc;
 //!
-//! use archon_notify::{ConsoleChannel, WebhookChannel, WebhookOptions};
-//! use archon_testkit::VirtualClock;
-//! use archon_types::{NotificationChannel, Secret};
+//! use archon_notify::{ChannelError, ConsoleChannel, WebhookChannel, WebhookOptions};
+//! use archon_types::{Clock, Notification, NotificationChannel, NotificationKind, Secret};
 //!
-//! # fn main() -> Result<(), String> {
-//! let options = WebhookOptions::new("https://sms.example.com/send").secret(Secret::from("whsec_a2V5a2V5a2V5a2V5a2V5a2V5"));
-//! let sms = WebhookChannel::new("sms", options, Arc::new(VirtualClock::new()))?;
-//! assert_eq!((sms.name(), ConsoleChannel::new().name()), ("sms", "console"));
+//! /// Creates a channel to a service for SMS. `clock` is `archon::SystemClock`, or a clock of your own.
+//! fn sms(secret: Secret, clock: Arc<dyn Clock>) -> Result<WebhookChannel, ChannelError> {
+//!     WebhookChannel::new("sms", WebhookOptions::new("https://sms.example.com/send").secret(secret), clock)
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), String> {
+//! let result = Notification::new("anna", NotificationKind::Result, "Two mails.").task("mail".into());
+//! ConsoleChannel::new().send(&result).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -38,6 +46,7 @@
 // |---|---|
 // | requests, and when they are tried again | `post.rs` |
 // | the text of a notification | `text.rs` |
+// | a channel that cannot be created | `error.rs` |
 // | the channels | `console.rs`, `webhook.rs`, `slack.rs`, `telegram.rs`, `email.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -45,6 +54,7 @@
 mod console;
 #[cfg(feature = "mail")]
 mod email;
+mod error;
 mod post;
 mod slack;
 mod telegram;
@@ -55,6 +65,7 @@ pub use console::ConsoleChannel;
 #[cfg(feature = "mail")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mail")))]
 pub use email::{EmailChannel, SmtpOptions};
+pub use error::ChannelError;
 pub use slack::SlackChannel;
 pub use telegram::TelegramChannel;
 pub use webhook::{WebhookChannel, WebhookOptions};

@@ -5,9 +5,23 @@ use std::sync::Arc;
 use archon_types::{BoxFuture, Clock, Notification, NotificationChannel, Secret};
 use serde_json::json;
 
-use crate::{post::Poster, text};
+use crate::{error::ChannelError, post::Poster, text};
 
 /// Sends notifications to an incoming web hook of Slack. Its name is `slack`, unless [`with_name`](Self::with_name) sets another.
+///
+/// It needs the feature `tls`.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_notify::SlackChannel;
+/// use archon_types::{Clock, Notification, NotificationChannel, NotificationKind, Secret};
+///
+/// async fn report(webhook: Secret, clock: Arc<dyn Clock>) -> Result<(), Box<dyn std::error::Error>> {
+///     let slack = SlackChannel::new(&webhook, clock)?.with_name("team");
+///     Ok(slack.send(&Notification::new("anna", NotificationKind::Result, "The build works.")).await?)
+/// }
+/// ```
 pub struct SlackChannel {
     name: String,
     poster: Poster,
@@ -17,13 +31,10 @@ impl SlackChannel {
     /// Creates a channel for the address of an incoming web hook, `https://hooks.slack.com/services/…`.
     ///
     /// # Errors
-    /// The address cannot be used.
-    pub fn new(webhook: &Secret<String>, clock: Arc<dyn Clock>) -> Result<Self, String> {
-        let poster = Poster::new(webhook.expose(), clock);
-        Ok(Self {
-            name: "slack".to_owned(),
-            poster: poster.map_err(|problem| format!("the channel slack cannot be used: {problem}"))?,
-        })
+    /// [`ChannelError::Address`] if the address cannot be used, or needs the feature `tls` in a build without it.
+    pub fn new(webhook: &Secret<String>, clock: Arc<dyn Clock>) -> Result<Self, ChannelError> {
+        let name = "slack".to_owned();
+        Ok(Self { poster: Poster::new(&name, webhook.expose(), clock)?, name })
     }
 
     /// Sets the name, for a program with several such channels.
@@ -48,7 +59,7 @@ impl NotificationChannel for SlackChannel {
                 { "type": "section", "text": { "type": "plain_text", "text": shorten(&body, 3000), "emoji": false } },
             ]);
             let message = json!({ "text": escape(&subject), "blocks": blocks, "unfurl_links": false });
-            self.poster.send(&message, |request| request).await
+            self.poster.send(&message.to_string(), |request| request).await
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon_types::{BoxFuture, Clock, Notification, NotificationChannel, Secret};
 use serde_json::json;
 
-use crate::{post::Poster, text};
+use crate::{error::ChannelError, post::Poster, text};
 
 /// The address of Telegram's service.
 const SERVICE: &str = "https://api.telegram.org";
@@ -14,6 +14,19 @@ const SERVICE: &str = "https://api.telegram.org";
 const MOST_CHARACTERS: usize = 4096;
 
 /// Sends notifications with a bot of Telegram to one chat. Its name is `telegram`, unless [`with_name`](Self::with_name) sets another.
+///
+/// It needs the feature `tls`, unless the service is on this machine.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_notify::{ChannelError, TelegramChannel};
+/// use archon_types::{Clock, Secret};
+///
+/// fn channel(token: Secret, clock: Arc<dyn Clock>) -> Result<TelegramChannel, ChannelError> {
+///     Ok(TelegramChannel::new(&token, "4711", clock)?.with_name("phone"))
+/// }
+/// ```
 pub struct TelegramChannel {
     name: String,
     poster: Poster,
@@ -24,29 +37,28 @@ impl TelegramChannel {
     /// Creates a channel for the token of a bot and the id of a chat.
     ///
     /// # Errors
-    /// There is no web client.
+    /// [`ChannelError::Address`] in a build without the feature `tls`.
     pub fn new(
         token: &Secret<String>,
         chat: impl Into<String>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ChannelError> {
         Self::at(SERVICE, token, chat, clock)
     }
 
     /// Creates a channel for another address of the service, such as that of a server of your own.
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// [`ChannelError::Address`] if the address cannot be used, or needs the feature `tls` in a build without it.
     pub fn at(
         service: &str,
         token: &Secret<String>,
         chat: impl Into<String>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ChannelError> {
         let url = format!("{}/bot{}/sendMessage", service.trim_end_matches('/'), token.expose());
-        let poster = Poster::new(&url, clock);
-        let poster = poster.map_err(|problem| format!("the channel telegram cannot be used: {problem}"))?;
-        Ok(Self { name: "telegram".to_owned(), poster, chat: chat.into() })
+        let name = "telegram".to_owned();
+        Ok(Self { poster: Poster::new(&name, &url, clock)?, name, chat: chat.into() })
     }
 
     /// Sets the name, for a program with several such channels.
@@ -69,7 +81,7 @@ impl NotificationChannel for TelegramChannel {
             let text: String = text.chars().take(MOST_CHARACTERS).collect();
             let options = json!({ "is_disabled": true });
             let message = json!({ "chat_id": self.chat, "text": text, "link_preview_options": options });
-            self.poster.send(&message, |request| request).await
+            self.poster.send(&message.to_string(), |request| request).await
         })
     }
 }

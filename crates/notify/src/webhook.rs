@@ -5,11 +5,22 @@ use std::sync::Arc;
 use archon_types::{BoxFuture, Clock, Json, Notification, NotificationChannel, NotificationKind, Secret};
 use data_encoding::BASE64;
 use hmac_sha256::HMAC;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use crate::{post::Poster, text};
+use crate::{error::ChannelError, post::Poster, text};
 
 /// The address, the secret and the headers of a [`WebhookChannel`].
+///
+/// ```
+/// use archon_notify::WebhookOptions;
+/// use archon_types::Secret;
+///
+/// let options = WebhookOptions::new("https://sms.example.com/send")
+///     .secret(Secret::from("whsec_a2V5a2V5a2V5a2V5a2V5a2V5"))
+///     .header("authorization", Secret::from("Bearer token"));
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug)]
 pub struct WebhookOptions {
     url: Secret<String>,
@@ -30,7 +41,7 @@ impl WebhookOptions {
         self
     }
 
-    /// Adds a header, such as `authorization`.
+    /// Adds a header, such as `authorization`. It takes the place of a header of the same name that the channel has.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret<String>) -> Self {
         self.headers.push((name.into(), value));
@@ -43,37 +54,64 @@ impl WebhookOptions {
 /// The body is `{"type": "archon.result", "timestamp": …, "data": {…}}`; `type` ends with the
 /// [name](archon_types::NotificationKind::as_str) of the subject, and `data` has `tenant`, `task`, `run`, `subject`, `text`, `link`, and `question` with `id` and `expires_at`. The
 /// headers are `webhook-id`, the same for a notification that is sent again, `webhook-timestamp`, and with a secret
-/// `webhook-signature`, an HMAC-SHA256 over id, time and body.
+/// `webhook-signature`, an HMAC-SHA256 over id, time and body. The time is that of the try.
+///
+/// An https address needs the feature `tls`.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_notify::{WebhookChannel, WebhookOptions};
+/// use archon_types::{Clock, Notification, NotificationChannel, NotificationKind};
+///
+/// async fn call_gateway(clock: Arc<dyn Clock>) -> Result<(), Box<dyn std::error::Error>> {
+///     let gateway = WebhookChannel::new("sms", WebhookOptions::new("http://127.0.0.1:8080/send"), clock)?;
+///     Ok(gateway.send(&Notification::new("anna", NotificationKind::Result, "Two mails.")).await?)
+/// }
+/// ```
 pub struct WebhookChannel {
     name: String,
     poster: Poster,
     key: Option<Secret<Vec<u8>>>,
-    headers: Vec<(String, Secret<String>)>,
+    headers: HeaderMap,
 }
 
 impl WebhookChannel {
     /// Creates a channel with a name, such as `sms`.
     ///
     /// # Errors
-    /// The address or the secret cannot be used. The text says what to do, and has neither.
+    /// [`ChannelError::Address`], [`ChannelError::Secret`] or [`ChannelError::Header`]: the address, the secret or a header
+    /// cannot be used, or the address needs the feature `tls` in a build without it.
     pub fn new(
         name: impl Into<String>,
         options: WebhookOptions,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ChannelError> {
         let name = name.into();
-        let failed = |problem: String| format!("the channel {name} cannot be used: {problem}");
-        let poster = Poster::new(options.url.expose(), clock).map_err(failed)?;
+        let poster = Poster::new(&name, options.url.expose(), clock)?;
         let key = match &options.secret {
             None => None,
             Some(secret) => {
                 let text = secret.expose().strip_prefix("whsec_").unwrap_or(secret.expose());
                 let key = BASE64.decode(text.as_bytes());
-                Some(Secret::new(key.map_err(|_| failed("its secret is not base64".to_owned()))?))
+                Some(Secret::new(key.map_err(|_| ChannelError::Secret { channel: name.clone() })?))
             }
         };
-        Ok(Self { name, poster, key, headers: options.headers })
+        let mut headers = HeaderMap::new();
+        for (header, value) in options.headers {
+            let (key, value) = header_of(&header, &value)
+                .ok_or_else(|| ChannelError::Header { channel: name.clone(), header: header.clone() })?;
+            headers.append(key, value);
+        }
+        Ok(Self { name, poster, key, headers })
     }
+}
+
+/// Returns a header whose value debug output does not show; `None` if HTTP does not allow its name or its value.
+fn header_of(name: &str, value: &Secret<String>) -> Option<(HeaderName, HeaderValue)> {
+    let mut value = HeaderValue::from_str(value.expose()).ok()?;
+    value.set_sensitive(true);
+    Some((HeaderName::try_from(name).ok()?, value))
 }
 
 impl NotificationChannel for WebhookChannel {
@@ -83,7 +121,7 @@ impl NotificationChannel for WebhookChannel {
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let (id, seconds) = (format!("msg_{}", notification.id()), self.poster.seconds());
+            let id = format!("msg_{}", notification.id());
             // Not the arguments of a call that a question is about: they may be private, and the person reads them where the
             // answer is given.
             let question = match &notification.about {
@@ -99,17 +137,17 @@ impl NotificationChannel for WebhookChannel {
                 "question": question, "link": notification.link,
             });
             let kind = format!("archon.{}", notification.about.as_str());
-            let body = json!({ "type": kind, "timestamp": seconds, "data": data });
-            let signature = self.key.as_ref().map(|key| sign(key.expose(), &id, seconds, &body.to_string()));
+            let body = json!({ "type": kind, "timestamp": self.poster.seconds(), "data": data });
+            let body = body.to_string();
             self.poster
                 .send(&body, |mut request| {
+                    let seconds = self.poster.seconds();
                     request = request.header("webhook-id", &id).header("webhook-timestamp", seconds);
-                    if let Some(signature) = &signature {
-                        request = request.header("webhook-signature", signature);
+                    if let Some(key) = &self.key {
+                        request =
+                            request.header("webhook-signature", sign(key.expose(), &id, seconds, &body));
                     }
-                    self.headers
-                        .iter()
-                        .fold(request, |request, (name, value)| request.header(name, value.expose()))
+                    request.headers(self.headers.clone())
                 })
                 .await
         })

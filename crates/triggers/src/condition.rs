@@ -12,6 +12,18 @@ const SHORTEST_PAUSE: u64 = 1;
 
 /// A condition: a probe reads data from time to time, and a run starts each time that the expression becomes true. While
 /// it stays true, no further run starts.
+///
+/// ```
+/// use archon_triggers::{Expression, TriggerCondition, TriggerTask};
+///
+/// # fn main() -> Result<(), archon_triggers::ExpressionError> {
+/// let falls = TriggerCondition::new("price", Expression::new("data.eur < 100.0")?, 60).argument("share", "ACME");
+/// assert_eq!((falls.every, &falls.arguments["share"]), (60, &"ACME".into()));
+/// let task = TriggerTask::new("buy", falls, "Tell me whether to buy.");
+/// # let _ = task;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

@@ -45,12 +45,45 @@ const MOST_WAITING: usize = 100;
 ///
 /// One process serves the tasks of a store. Others may define, pause and delete tasks; the engine takes their changes within
 /// five seconds.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_triggers::{Schedule, TriggerEngine, TriggerParts, TriggerTask};
+/// use archon_types::{CancellationToken, Clock, RunService, TaskStore};
+///
+/// async fn work(
+///     runs: Arc<dyn RunService>,
+///     store: Arc<dyn TaskStore>,
+///     clock: Arc<dyn Clock>,
+/// ) -> Result<(), Box<dyn std::error::Error>> {
+///     let engine = TriggerEngine::new(runs, store, clock, TriggerParts::new());
+///     let morning = Schedule::cron("0 8 * * *", "Europe/Berlin")?;
+///     engine.create_task(TriggerTask::new("mail", morning, "Summarize unread emails")).await?;
+///     Ok(engine.serve(CancellationToken::new()).await?)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct TriggerEngine {
     parts: Arc<Parts>,
 }
 
 /// The parts of the program that tasks may name.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use archon_triggers::{Probe, TriggerParts};
+/// use archon_types::NotificationChannel;
+///
+/// fn parts(price: Arc<dyn Probe>, sms: Arc<dyn NotificationChannel>) -> TriggerParts {
+///     TriggerParts::new()
+///         .probe("price", price)
+///         .executor("refresh")
+///         .channel(sms)
+///         .answer_link(|question| Some(format!("https://archon.example.com/inbox/{}", question.request.request_id)))
+/// }
+/// ```
 #[derive(Clone, Default)]
 pub struct TriggerParts {
     probes: BTreeMap<String, Arc<dyn Probe>>,
@@ -72,6 +105,20 @@ struct Parts {
 }
 
 /// A task in a list.
+///
+/// ```
+/// use archon_triggers::{TaskStatus, TriggerEngine, TriggerError};
+///
+/// /// Prints the reason of each task that the engine stopped.
+/// async fn print_disabled(engine: &TriggerEngine) -> Result<(), TriggerError> {
+///     for listed in engine.list_tasks(None).await? {
+///         if listed.status() == TaskStatus::Disabled {
+///             println!("{}: {}", listed.task.id, listed.state.problem.unwrap_or_default());
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ListedTask {
@@ -224,6 +271,17 @@ impl TriggerEngine {
     /// Gives an event to each active task whose filter it passes, and returns their ids. The event is stored before this
     /// function returns. An event of a tenant is for the tasks of this tenant only.
     ///
+    /// ```
+    /// use archon_triggers::{TriggerEngine, TriggerError, TriggerEvent};
+    /// use serde_json::json;
+    ///
+    /// async fn order_came(engine: &TriggerEngine, number: &str) -> Result<(), TriggerError> {
+    ///     let order = TriggerEvent::new(number, "shop", "order.created", json!({ "number": number })).tenant("anna");
+    ///     println!("{} tasks work on it", engine.publish(&order).await?.len());
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// The event is too large, too many events wait for a task, or the storage failed. All other tasks have the event.
     pub async fn publish(&self, event: &TriggerEvent) -> Result<Vec<TaskId>, TriggerError> {
@@ -345,7 +403,7 @@ fn read(stored: &StoredTask) -> Option<(TriggerTask, TaskState)> {
 impl Parts {
     async fn define(&self, task: &TriggerTask, state: &TaskState) -> Result<(), TaskStoreError> {
         let (definition, state) = (to_json(task)?, to_json(state)?);
-        self.store.change(TaskChange::Define(StoredTask { id: task.id.clone(), definition, state })).await
+        self.store.change(TaskChange::Define(StoredTask::new(task.id.clone(), definition, state))).await
     }
 
     async fn put(&self, id: &TaskId, state: &TaskState) -> Result<(), TaskStoreError> {
@@ -376,8 +434,7 @@ impl Parts {
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<Json, TaskStoreError> {
-    let failed = |error: serde_json::Error| TaskStoreError { action: "stored", problem: error.to_string() };
-    serde_json::to_value(value).map_err(failed)
+    serde_json::to_value(value).map_err(|error| TaskStoreError::new("stored", error.to_string()))
 }
 
 fn must_be_known<'a>(

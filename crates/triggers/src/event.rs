@@ -9,6 +9,14 @@ use crate::expression::{Expression, ExpressionError};
 /// Something that happened outside of a run: a webhook, a file that changed, a mail, a message of a bus.
 ///
 /// The data comes from outside and is untrusted: a run gets it as data, and no text in it raises a permission.
+///
+/// ```
+/// use archon_triggers::TriggerEvent;
+/// use serde_json::json;
+///
+/// let order = TriggerEvent::new("o-17", "shop", "order.created", json!({ "sum": 120 })).tenant("anna");
+/// assert_eq!((order.source.as_str(), order.kind.as_str()), ("shop", "order.created"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TriggerEvent {
@@ -92,6 +100,19 @@ impl EventPattern {
 }
 
 /// The events that start a task's runs.
+///
+/// ```
+/// use archon_triggers::{EventFilter, Expression, TriggerEvent};
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), archon_triggers::ExpressionError> {
+/// let large = EventFilter::new("shop.order.*").condition(Expression::new("data.sum > 100")?);
+/// let order = |sum: i64| TriggerEvent::new("o-17", "shop", "order.created", json!({ "sum": sum }));
+/// assert!(large.admits(&order(120))?);
+/// assert!(!large.admits(&order(80))?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

@@ -89,7 +89,7 @@ impl Notification {
 /// A way to reach people, such as a mail account or a web hook.
 ///
 /// ```
-/// use archon_types::{BoxFuture, Notification, NotificationChannel};
+/// use archon_types::{BoxFuture, Notification, NotificationChannel, visible};
 ///
 /// /// Prints what people should hear.
 /// struct Console;
@@ -100,7 +100,8 @@ impl Notification {
 ///     }
 ///
 ///     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
-///         println!("{}", notification.text);
+///         // Control characters of a model or of an event are shown by their number: they change nothing on the screen.
+///         println!("{}", visible(&notification.text));
 ///         Box::pin(std::future::ready(Ok(())))
 ///     }
 /// }

@@ -24,8 +24,8 @@ use crate::{Json, values::TaskId};
 ///     }
 ///
 ///     fn change(&self, _change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-///         let problem = "the tasks of this program are fixed".to_owned();
-///         Box::pin(std::future::ready(Err(TaskStoreError { action: "changed", problem })))
+///         let error = TaskStoreError::new("changed", "the tasks of this program are fixed");
+///         Box::pin(std::future::ready(Err(error)))
 ///     }
 /// }
 /// ```
@@ -89,4 +89,32 @@ pub struct TaskStoreError {
     pub action: &'static str,
     /// The problem, with its place.
     pub problem: String,
+}
+
+impl StoredTask {
+    /// Creates a task with its definition and the state of the engine.
+    ///
+    /// ```
+    /// use archon_types::StoredTask;
+    /// use serde_json::json;
+    ///
+    /// assert_eq!(StoredTask::new("mail", json!({}), json!({})).id.as_str(), "mail");
+    /// ```
+    pub fn new(id: impl Into<TaskId>, definition: Json, state: Json) -> Self {
+        Self { id: id.into(), definition, state }
+    }
+}
+
+impl TaskStoreError {
+    /// Creates an error of an action, as in "read", with the problem and its place.
+    ///
+    /// ```
+    /// use archon_types::TaskStoreError;
+    ///
+    /// let error = TaskStoreError::new("read", "/srv/tasks.db: the disk is full");
+    /// assert_eq!(error.to_string(), "the tasks cannot be read: /srv/tasks.db: the disk is full");
+    /// ```
+    pub fn new(action: &'static str, problem: impl Into<String>) -> Self {
+        Self { action, problem: problem.into() }
+    }
 }
