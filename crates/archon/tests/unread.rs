@@ -120,13 +120,13 @@ impl Desk {
     }
 
     /// Returns the texts of people in the log of a run.
-    async fn told(&self, run: &RunId) -> Vec<String> {
+    async fn texts_of_people(&self, run: &RunId) -> Vec<String> {
         let log = self.journal.read(run).await.unwrap();
-        let told = log.iter().filter_map(|record| match &record.body {
+        let texts = log.iter().filter_map(|record| match &record.body {
             RecordBody::MessageAdded { message, .. } => message.as_llm().map(Message::text),
             _ => None,
         });
-        told.collect()
+        texts.collect()
     }
 
     async fn set_plan_mode(&self) {
@@ -169,7 +169,7 @@ async fn prompt_of_a_conversation_found_again_reads_what_its_last_run_did_not() 
     }
     let chat = desk.archon.conversation_in(anna()).await.unwrap();
     let second = chat.prompt("two").await.unwrap().reply().await.ended();
-    assert_eq!(desk.told(&second.run).await, ["two", "steered"]);
+    assert_eq!(desk.texts_of_people(&second.run).await, ["two", "steered"]);
     assert!(desk.has(&second.run, "compaction_requested").await);
     assert_eq!(desk.waiting(&first.run).await, []);
 }
@@ -186,7 +186,7 @@ async fn prompt_whose_run_does_not_begin_leaves_the_unread_for_the_next_prompt()
     assert_eq!(desk.waiting(&first.run).await.len(), 2);
     desk.journal.is_full.store(false, Ordering::SeqCst);
     let third = chat.prompt("three").await.unwrap().reply().await.ended();
-    assert_eq!(desk.told(&third.run).await, ["three", "steered"]);
+    assert_eq!(desk.texts_of_people(&third.run).await, ["three", "steered"]);
     desk.check_plan_mode(&first.run, &third, 1).await;
 }
 
@@ -216,7 +216,7 @@ async fn run_with_and_start_in_a_session_read_what_its_last_run_did_not() {
             true => desk.archon.start("two", in_session()).await.unwrap().reply().await.ended(),
             false => desk.archon.run_with("two", in_session()).await.ended(),
         };
-        assert_eq!(desk.told(&second.run).await, ["two", "steered"]);
+        assert_eq!(desk.texts_of_people(&second.run).await, ["two", "steered"]);
         desk.check_plan_mode(&first.run, &second, 1).await;
     }
 }
@@ -228,7 +228,7 @@ async fn run_with_as_a_branch_takes_the_mode_and_leaves_the_messages_and_the_mod
     desk.leave(&first.run, steer("steered")).await;
     desk.set_plan_mode().await;
     let branch = desk.archon.run_with("aside", in_session().branch()).await.ended();
-    assert_eq!((desk.changes(), desk.told(&branch.run).await), (1, vec!["aside".to_owned()]));
+    assert_eq!((desk.changes(), desk.texts_of_people(&branch.run).await), (1, vec!["aside".to_owned()]));
     assert_eq!(desk.waiting(&first.run).await.len(), 2);
     assert!(desk.model.requests().len() > 2);
 }

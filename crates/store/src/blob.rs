@@ -13,7 +13,7 @@
 use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{line, records::unknown_record, rules::corrupt};
+use crate::{line, rules::corrupt};
 
 /// The maximum length in bytes of a log line that contains the body of its record. The body of a longer
 /// record is stored as a blob; only the first record of a run is never split.
@@ -93,7 +93,7 @@ impl Reference {
             return Err(problem("does not match its hash"));
         }
         let body: RecordBody = serde_json::from_slice(&bytes).map_err(|e| {
-            unknown_record(run, seq, &bytes).unwrap_or_else(|| problem(&format!("cannot be read: {e}")))
+            line::unknown_record(run, seq, &bytes).unwrap_or_else(|| problem(&format!("cannot be read: {e}")))
         })?;
         Ok(Record { seq: own, at, body })
     }

@@ -8,7 +8,8 @@
 //! in zlib) of every byte behind the comma after it, as eight lower-case hexadecimal digits. The rest are
 //! the members of the record, or of a reference to a large record; see [`blob`](crate::blob).
 
-use serde::Serialize;
+use archon_types::{JournalError, LOG_FORMAT, PlanRecord, RecordBody, RunId, TeamRecord};
+use serde::{Deserialize, Serialize};
 
 const START: &[u8] = br#"{"crc":""#;
 const DIGITS: std::ops::Range<usize> = START.len()..START.len() + 8;
@@ -111,4 +112,25 @@ mod tests {
             RecordBody::ToolCallStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None };
         assert_eq!(started.name().as_bytes(), TOOL_STARTED);
     }
+}
+
+/// Returns the error for a record of a type, or of an event of a plan or a team, that this version does not know;
+/// `None` if both are known.
+pub(crate) fn unknown_record(run: &RunId, record: u64, json: &[u8]) -> Option<JournalError> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(rename = "type")]
+        name: String,
+        event: Option<String>,
+    }
+    let Named { name, event } = serde_json::from_slice(json).ok()?;
+    let events: &[&str] = match name.as_str() {
+        "plan" => &PlanRecord::NAMES,
+        "team" => &TeamRecord::NAMES,
+        known if RecordBody::NAMES.contains(&known) => return None,
+        _ => return Some(JournalError::UnknownRecord { run: run.clone(), record, name, format: LOG_FORMAT }),
+    };
+    let event = event.filter(|event| !events.contains(&event.as_str()))?;
+    let name = format!("{name}: {event}");
+    Some(JournalError::UnknownRecord { run: run.clone(), record, name, format: LOG_FORMAT })
 }

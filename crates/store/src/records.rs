@@ -1,8 +1,6 @@
 //! Reads records from lines.
 
-use archon_types::{
-    JournalError, LOG_FORMAT, OpenMode, PlanRecord, Record, RecordBody, RunId, RunKind, Salvaged, TeamRecord,
-};
+use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId, RunKind, Salvaged};
 use serde::Deserialize;
 
 use crate::{
@@ -46,7 +44,7 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
             Some(reference) => reference.resolve(run, seq, blobs)?,
             None => {
                 return Err(
-                    unknown_record(run, seq, json).unwrap_or_else(|| corrupt(run, seq, e.to_string()))
+                    line::unknown_record(run, seq, json).unwrap_or_else(|| corrupt(run, seq, e.to_string()))
                 );
             }
         },
@@ -58,27 +56,6 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
         return Err(corrupt(run, seq, "the log does not begin with the start of a run"));
     }
     Ok(record)
-}
-
-/// Returns the error for a record of a type, or of an event of a plan or a team, that this version does not know;
-/// `None` if both are known.
-pub(crate) fn unknown_record(run: &RunId, record: u64, json: &[u8]) -> Option<JournalError> {
-    #[derive(Deserialize)]
-    struct Named {
-        #[serde(rename = "type")]
-        name: String,
-        event: Option<String>,
-    }
-    let Named { name, event } = serde_json::from_slice(json).ok()?;
-    let events: &[&str] = match name.as_str() {
-        "plan" => &PlanRecord::NAMES,
-        "team" => &TeamRecord::NAMES,
-        known if RecordBody::NAMES.contains(&known) => return None,
-        _ => return Some(JournalError::UnknownRecord { run: run.clone(), record, name, format: LOG_FORMAT }),
-    };
-    let event = event.filter(|event| !events.contains(&event.as_str()))?;
-    let name = format!("{name}: {event}");
-    Some(JournalError::UnknownRecord { run: run.clone(), record, name, format: LOG_FORMAT })
 }
 
 /// Checks the log format and the kind of run in the JSON of a first record. This comes before anything else:
