@@ -33,7 +33,7 @@ impl Runs {
     /// Removes the prompts that an earlier request with the same key has queued in the session, and returns the run that
     /// has them if none is left. `keyed` is the run that the key names. A request without a key or that is never queued
     /// stays as it is.
-    pub(super) async fn delivered_before(
+    pub(super) async fn find_delivered(
         &self,
         prompts: &mut Vec<AgentMessage>,
         request: &StartRun,

@@ -151,7 +151,7 @@ impl Runs {
         {
             return Ok(before);
         }
-        if let Some(before) = self.delivered_before(&mut prompts, &request, keyed.as_ref(), &tenant).await? {
+        if let Some(before) = self.find_delivered(&mut prompts, &request, keyed.as_ref(), &tenant).await? {
             return Ok(before);
         }
         let own = archon.agent.options().agent_id.clone();
