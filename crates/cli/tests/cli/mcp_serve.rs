@@ -83,7 +83,11 @@ async fn mcp_serve_refuses_an_unknown_agent_and_an_address_that_others_reach_wit
     );
     let mut command = place.command("mcp serve", &["--http", "0.0.0.0:0"]);
     let refused = Ran::from(command.env("ARCHON_MCP_TOKEN", "a-long-random-text").output().await.unwrap());
-    refused.check_refused(2, "the connection is not encrypted", "--behind-proxy");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.err.contains("the connection is not encrypted") && refused.err.contains("--behind-proxy"),
+        "{refused:?}"
+    );
 }
 
 #[cfg(target_os = "linux")]
