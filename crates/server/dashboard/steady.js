@@ -25,7 +25,8 @@ export function useSteady() {
   });
   useEffect(() => {
     const scrolled = () => {
-      place.top = topOf(element.current);
+      // The event of a page that scrolls because this element has left comes after it.
+      if (element.current !== null) place.top = topOf(element.current);
     };
     // Captured, since the event of an element that scrolls does not rise.
     document.addEventListener("scroll", scrolled, { capture: true, passive: true });
