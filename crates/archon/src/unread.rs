@@ -79,8 +79,8 @@ impl Archon {
     }
 
     /// Begins a run and drives it until it ends or is suspended. The entries that the opening contains are removed
-    /// after that: if the run does not begin, or the process dies, they are still there. Nobody reads them twice,
-    /// since the newest run of the session is then this one.
+    /// after that: if the run does not begin, they are still there for the next run. If the process dies meanwhile, they
+    /// stay in the inbox of a run that is no longer the newest of its session, where the next run does not look.
     pub(crate) async fn begin_with(
         &self,
         opening: Opening,

@@ -6,8 +6,8 @@
 //! | query | `form`, `spaceDelimited`, `pipeDelimited`, `deepObject` |
 //! | header | `simple` |
 //!
-//! Where the specification leaves the form open: a null is left out. An object or an array inside of another value is
-//! written as JSON, except in `deepObject`, which adds further brackets (`a[b][c]=1`) and repeats the name for each
+//! The specification does not define some forms. They are written as follows. A null is left out. An object or an array
+//! inside of another value is written as JSON, except in `deepObject`, which adds further brackets (`a[b][c]=1`) and repeats the name for each
 //! item of an array. `spaceDelimited` and `pipeDelimited` with `explode` are written like `form` with `explode`. A
 //! value that is not an object is written with `deepObject` like with `form`.
 
