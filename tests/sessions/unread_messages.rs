@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use archon::{
-    Archon, Runs, SessionId,
+    Archon, RunOptions, Runs, SessionId,
     providers::{ScriptedProvider, Step},
     store::InMemoryJournal,
     types::{
@@ -94,8 +94,8 @@ fn runs(journal: impl Journal + 'static) -> Runs {
 /// The newest run of the session, once it is as expected.
 async fn newest(runs: &Runs, is_expected: impl Fn(&RunHead) -> bool) -> RunHead {
     for _ in 0..100_000 {
-        let newest = runs.list(&RunFilter::of_session(SessionId::new("s"))).await.unwrap().remove(0);
-        if is_expected(&newest) {
+        let newest = runs.list(&RunFilter::of_session(SessionId::new("s"))).await.unwrap().into_iter().next();
+        if let Some(newest) = newest.filter(&is_expected) {
             return newest;
         }
         tokio::task::yield_now().await;
@@ -153,8 +153,8 @@ async fn steering_message_that_the_last_run_did_not_read_begins_the_next_one() {
 /// The number of looks into an inbox after which the next run of [`Slow`] begins.
 const LOOKS: usize = 20;
 
-/// A session whose first run ends once a message to it is posted, and whose next run begins slowly: the inbox is looked
-/// into many times until then.
+/// A session whose first run ends once a message to it is posted, and whose next run begins slowly, or removes the
+/// messages slowly that it has read: the inbox is looked into many times until then.
 #[derive(Clone)]
 struct Slow {
     journal: InMemoryJournal,
@@ -164,8 +164,9 @@ struct Slow {
     /// True once the next run is about to begin, with the messages that it has read.
     is_beginning: Arc<AtomicBool>,
     looks: Arc<AtomicUsize>,
-    /// Lets the next run begin.
+    /// Lets the next run begin, or remove the messages.
     begin: Arc<Semaphore>,
+    removes_slowly: bool,
 }
 
 impl Slow {
@@ -178,6 +179,7 @@ impl Slow {
             is_beginning: Arc::default(),
             looks: Arc::default(),
             begin: Arc::new(Semaphore::new(0)),
+            removes_slowly: false,
         }
     }
 }
@@ -244,7 +246,12 @@ impl Inbox for Slow {
     }
 
     fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
-        self.inbox.remove(run, ids)
+        Box::pin(async move {
+            if self.removes_slowly && !self.is_beginning.swap(true, Ordering::SeqCst) {
+                self.begin.acquire().await.unwrap().forget();
+            }
+            self.inbox.remove(run, ids).await
+        })
     }
 
     fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
@@ -275,4 +282,27 @@ async fn queued_message_that_a_slow_start_has_read_is_sent_once() {
     assert_eq!((&queued.run, queued.how, queued.message_ids.len()), (&first.run, Started::Queued, 1));
     let last = newest(&runs, |head| head.status.has_ended() && head.run_id != first.run).await.run_id;
     assert_eq!(runs.reply(&last).await.ended().last_text(), Some("first, next"));
+}
+
+#[tokio::test]
+async fn queued_message_that_a_run_has_read_and_removes_slowly_is_sent_once() {
+    let slow = Slow { removes_slowly: true, ..Slow::new() };
+    let model = ScriptedProvider::new(std::iter::repeat_with(|| Step::reply(echo)).take(20));
+    let archon = Archon::builder().provider(Arc::new(model), "scripted").journal(Arc::new(slow.clone()));
+    let archon = archon.build().unwrap();
+    let in_session = || RunOptions::in_session(SessionId::new("s"));
+    let first = archon.start("first", in_session()).await.unwrap();
+    let first_run = first.run_id().clone();
+    let runs = Runs::new(archon.clone());
+    newest(&runs, |head| head.run_id == first_run).await;
+    let queue = runs.start(StartRun::new("queued").session("s").when_busy(WhenBusy::Queue));
+    let next = async {
+        first.reply().await.ended();
+        archon.run_with("next", in_session()).await.ended()
+    };
+    let (queued, next) = tokio::join!(queue, next);
+    let queued = queued.unwrap();
+    assert_eq!((&queued.run, queued.how), (&first_run, Started::Queued));
+    assert_eq!(next.last_text(), Some("first, next, queued"));
+    assert_eq!(runs.list(&RunFilter::of_session(SessionId::new("s"))).await.unwrap().len(), 2);
 }

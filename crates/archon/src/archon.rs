@@ -10,7 +10,9 @@ use archon_types::{
     Spending, TenantId, Tool, Toolbox, nearest,
 };
 
-use crate::{ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving};
+use crate::{
+    ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving, claim::Start,
+};
 
 /// An agent with all its parts. Cloning is cheap, and clones share all parts.
 ///
@@ -350,14 +352,19 @@ impl Archon {
         options: RunOptions,
         point: Option<Origin>,
     ) -> Result<(Context, Origin), RunError> {
-        self.admit()?;
-        let mut start = self.continuation(&options).await?;
+        let (mut context, mut start) = self.prepare_start(options).await?;
         start.origin = point.unwrap_or(start.origin);
-        let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
-        let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
-        let mut context = self.context(run, session, options);
         let origin = start.release_at_first_record(&mut context);
         Ok((context, origin))
+    }
+
+    /// Prepares a run and claims the point at which it begins.
+    pub(crate) async fn prepare_start(&self, options: RunOptions) -> Result<(Context, Start), RunError> {
+        self.admit()?;
+        let start = self.continuation(&options).await?;
+        let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
+        let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
+        Ok((self.context(run, session, options), start))
     }
 
     /// Adds this agent's parts to the context of a run that a service started: the secrets to redact from

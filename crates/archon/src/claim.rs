@@ -13,39 +13,56 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunOptions, archon::local};
 
-/// The origin of a new run. While this value has a lock, no other message starts a run at the same point.
+/// The sole right to start the next run at a point of a session. It ends when the last of its clones is dropped.
+#[derive(Clone)]
+pub(crate) struct Claim {
+    _lock: Arc<Mutex<Box<dyn RunWriter>>>,
+}
+
+impl Claim {
+    fn new(lock: Box<dyn RunWriter>) -> Self {
+        Self { _lock: Arc::new(Mutex::new(lock)) }
+    }
+}
+
+/// The origin of a new run. While this value has a claim, no other message starts a run at the same point.
 pub(crate) struct Start {
     pub(crate) origin: Origin,
-    lock: Option<Box<dyn RunWriter>>,
+    pub(crate) claim: Option<Claim>,
 }
 
 impl Start {
     /// Creates a start without a claim: other runs may begin at the same point.
     pub(crate) fn unclaimed(origin: Origin) -> Self {
-        Self { origin, lock: None }
+        Self { origin, claim: None }
     }
 
-    /// Releases the claim as soon as the run of `context` has its first record, or ends without one.
+    /// Drops the claim as soon as the run of `context` has its first record, or ends without one.
     pub(crate) fn release_at_first_record(self, context: &mut Context) -> Origin {
-        if let Some(lock) = self.lock {
-            let (run, lock, inner) = (context.run.clone(), Mutex::new(Some(lock)), context.sink.clone());
-            context.sink = Arc::new(UntilBegun { run, lock, inner });
+        if let Some(claim) = self.claim {
+            drop_at_first_record(context, claim);
         }
         self.origin
     }
 }
 
-/// A sink that releases the lock at the first record of a run.
-struct UntilBegun {
+/// Drops a value as soon as the run of `context` has its first record, or ends without one.
+pub(crate) fn drop_at_first_record<T: Send + 'static>(context: &mut Context, value: T) {
+    let (run, inner) = (context.run.clone(), context.sink.clone());
+    context.sink = Arc::new(UntilBegun { run, value: Mutex::new(Some(value)), inner });
+}
+
+/// A sink that drops a value at the first record of a run.
+struct UntilBegun<T> {
     run: RunId,
-    lock: Mutex<Option<Box<dyn RunWriter>>>,
+    value: Mutex<Option<T>>,
     inner: Arc<dyn Sink>,
 }
 
-impl Sink for UntilBegun {
+impl<T: Send> Sink for UntilBegun<T> {
     fn emit(&self, event: Event) {
         if matches!(&event, Event::Record { run, .. } if *run == self.run) {
-            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(self.value.lock().unwrap_or_else(PoisonError::into_inner).take());
         }
         self.inner.emit(event);
     }
@@ -164,6 +181,14 @@ impl Archon {
         }
     }
 
+    /// Claims a run that has ended; `None` if another caller has the claim.
+    pub(crate) async fn claim_run(&self, run: &RunId) -> Result<Option<Claim>, RunError> {
+        match self.journal.open(run, OpenMode::Existing).await {
+            Err(JournalError::Locked { .. }) => Ok(None),
+            opened => Ok(Some(Claim::new(opened?.writer))),
+        }
+    }
+
     /// Claims this run, or the start of a session without runs.
     async fn claim(
         &self,
@@ -185,7 +210,7 @@ impl Archon {
             Some(run) => continuation_point(&*self.journal, run, &records).await?,
             None => Origin::Prompt,
         };
-        Ok(Start { origin, lock: Some(writer) })
+        Ok(Start { origin, claim: Some(Claim::new(writer)) })
     }
 }
 

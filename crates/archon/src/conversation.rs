@@ -454,7 +454,12 @@ impl Conversation {
             (opening, is_new, self.session(&mut state), last, state.base.clone(), cancel)
         };
         let tenant = options.tenant.clone().unwrap_or_else(local);
-        let placed = self.place((last, base), &mut opening, (&session, is_new), &tenant).await;
+        let placed = self.place(last, base, &mut opening, &session, &tenant).await;
+        let unread = match (&placed, is_new) {
+            (Ok(start), false) => self.archon.add_unread(&mut opening, start, &session, &tenant).await,
+            _ => Ok(Unread::default()),
+        };
+        let placed = placed.and_then(|start| Ok((start, unread?)));
         let (start, unread) = placed.inspect_err(|_| self.put_back(&mut opening))?;
         let options = RunOptions { cancel: Some(cancel), ..options };
         let mut context = self.archon.context(run, session, options);
@@ -466,30 +471,26 @@ impl Conversation {
         }))
     }
 
-    /// Claims the point at which the next run continues, and adds to its opening what is unread there.
+    /// Claims the point at which the next run continues. Restored messages become a part of its opening.
     async fn place(
         &self,
-        (last, base): (Option<RunId>, Base),
+        last: Option<RunId>,
+        base: Base,
         opening: &mut Opening,
-        (session, is_new): (&SessionId, bool),
+        session: &SessionId,
         tenant: &TenantId,
-    ) -> Result<(Start, Unread), RunError> {
+    ) -> Result<Start, RunError> {
         let base = self.newest(last, base).await?;
         self.state().base = base.clone();
-        let start = match base {
-            Base::Nowhere => Start::unclaimed(Origin::Prompt),
-            Base::First => self.archon.claim_in(None, session, tenant).await?,
-            Base::Run(run) => self.archon.claim_in(Some(run), session, tenant).await?,
+        match base {
+            Base::Nowhere => Ok(Start::unclaimed(Origin::Prompt)),
+            Base::First => self.archon.claim_in(None, session, tenant).await,
+            Base::Run(run) => self.archon.claim_in(Some(run), session, tenant).await,
             Base::Restored(messages) => {
                 opening.restored = messages;
-                Start::unclaimed(Origin::Prompt)
+                Ok(Start::unclaimed(Origin::Prompt))
             }
-        };
-        let unread = match is_new {
-            true => Unread::default(),
-            false => self.archon.add_unread(opening, &start.origin, session, tenant).await?,
-        };
-        Ok((start, unread))
+        }
     }
 
     /// Puts the messages of an opening back, after its run could not be started. They come before the other messages

@@ -1,13 +1,19 @@
 //! The messages and the requests of a person that the last run of a session left unread in its inbox. The next
 //! run of the session begins with them, so that none is lost.
 
+use std::pin::pin;
+
 use archon_react_loop::Opening;
 use archon_types::{
-    AgentMessage, Context, Inbox, InboxEntry, InboxRequest, JournalError, Message, Origin, Outcome,
-    RunFilter, RunHead, RunId, SessionId, SessionMode, TenantId,
+    AgentMessage, CancellationToken, Context, Inbox, InboxEntry, InboxRequest, JournalError, Message, Origin,
+    Outcome, RunFilter, RunHead, RunId, SessionId, SessionMode, TenantId,
 };
+use futures_util::future::{Either, select};
 
-use crate::{Archon, RunError, RunOptions};
+use crate::{
+    Archon, RunError, RunOptions,
+    claim::{Claim, Start, drop_at_first_record},
+};
 
 /// The requests of a person in the inbox of a run.
 #[derive(Default)]
@@ -22,6 +28,9 @@ pub(crate) struct PersonRequests {
 /// The entries that the opening of a run contains, and that stay in an inbox until the run has begun.
 #[derive(Default)]
 pub(crate) struct Unread {
+    /// The claim on the run that did not read the messages. A caller that waits for one of the messages must not take
+    /// it back until it is removed.
+    _claim: Option<Claim>,
     /// The run that did not read the messages, and their ids.
     messages: Option<(RunId, Vec<String>)>,
     /// The requests of a person. Those that the opening does not contain go to the inbox of the run.
@@ -37,14 +46,15 @@ impl Archon {
         options: RunOptions,
     ) -> Result<(Context, Origin, Opening, Unread), RunError> {
         let (is_new, is_branch) = (options.session.is_none(), options.branch);
-        let (context, origin) = self.prepare(options).await?;
+        let (mut context, start) = self.prepare_start(options).await?;
         let prompt: AgentMessage = Message::user(task, self.clock.now()).into();
         let (mut opening, mut unread) = (Opening::new(vec![prompt]), Unread::default());
         if is_branch && !is_new {
             opening.mode = self.person_requests_for(&context.session, &context.tenant).await?.mode;
         } else if !is_new {
-            unread = self.add_unread(&mut opening, &origin, &context.session, &context.tenant).await?;
+            unread = self.add_unread(&mut opening, &start, &context.session, &context.tenant).await?;
         }
+        let origin = start.release_at_first_record(&mut context);
         Ok((context, origin, opening, unread))
     }
 
@@ -53,13 +63,13 @@ impl Archon {
     pub(crate) async fn add_unread(
         &self,
         opening: &mut Opening,
-        origin: &Origin,
+        start: &Start,
         session: &SessionId,
         tenant: &TenantId,
     ) -> Result<Unread, RunError> {
-        let mut unread =
-            Unread { requests: self.person_requests_for(session, tenant).await?, ..Unread::default() };
-        if let (Origin::Continues { run, .. }, Some(inbox)) = (origin, self.journal.inbox()) {
+        let requests = self.person_requests_for(session, tenant).await?;
+        let mut unread = Unread { _claim: start.claim.clone(), messages: None, requests };
+        if let (Origin::Continues { run, .. }, Some(inbox)) = (&start.origin, self.journal.inbox()) {
             let (ids, messages) = unread_messages(&*inbox, run).await?;
             for message in messages {
                 match message {
@@ -78,9 +88,10 @@ impl Archon {
         Ok(unread)
     }
 
-    /// Begins a run and drives it until it ends or is suspended. The entries that the opening contains are removed
-    /// after that: if the run does not begin, they are still there for the next run. If the process dies meanwhile, they
-    /// stay in the inbox of a run that is no longer the newest of its session, where the next run does not look.
+    /// Begins a run and drives it until it ends or is suspended. The entries that the opening contains are removed as
+    /// soon as the run has its first record: if the run does not begin, they are still there for the next run. If the
+    /// process dies between the two, they stay in the inbox of a run that is no longer the newest of its session, where
+    /// the next run does not look.
     pub(crate) async fn begin_with(
         &self,
         opening: Opening,
@@ -88,21 +99,34 @@ impl Archon {
         unread: Unread,
         context: &Context,
     ) -> Result<Outcome, RunError> {
-        let outcome = self.agent.begin(opening, origin, context).await?;
-        if let Err(error) = self.remove(unread, &context.run).await {
-            tracing::warn!(run = %context.run, %error, "messages that this run has read stay in an inbox");
+        let (mut context, has_begun) = (context.clone(), CancellationToken::new());
+        drop_at_first_record(&mut context, has_begun.clone().drop_guard());
+        let work = pin!(self.agent.begin(opening, origin, &context));
+        match select(work, pin!(has_begun.cancelled())).await {
+            Either::Left((outcome, _)) => {
+                let outcome = outcome?;
+                self.remove(unread, &context.run).await;
+                Ok(outcome)
+            }
+            Either::Right(((), work)) => {
+                self.remove(unread, &context.run).await;
+                Ok(work.await?)
+            }
         }
-        Ok(outcome)
     }
 
-    /// Removes the entries with which a run began, and moves the others to its inbox.
-    async fn remove(&self, unread: Unread, begun: &RunId) -> Result<(), RunError> {
-        if let (Some((run, ids)), Some(inbox)) = (unread.messages, self.journal.inbox())
-            && !ids.is_empty()
-        {
-            inbox.remove(&run, &ids).await?;
+    /// Removes the entries with which a run began, and moves the others to its inbox. A failure is only a warning,
+    /// because the run has begun.
+    async fn remove(&self, unread: Unread, begun: &RunId) {
+        let removed = async {
+            if let Some((run, ids)) = unread.messages {
+                self.remove_entries(&run, &ids).await?;
+            }
+            self.move_requests(unread.requests, begun).await
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(run = %begun, %error, "messages that this run has read stay in an inbox");
         }
-        self.pass_on(unread.requests, begun, false).await
     }
 
     /// Returns the requests of a person that wait for the next run of a session.
@@ -136,24 +160,34 @@ impl Archon {
         Ok(requests)
     }
 
-    /// Moves requests to the inbox of the run `started`, or only removes them if the run began with them.
-    pub(crate) async fn pass_on(
+    /// Moves requests of a person to the inbox of the run `started`, which did not begin with them.
+    pub(crate) async fn move_requests(
         &self,
         requests: PersonRequests,
         started: &RunId,
-        has_begun_with_them: bool,
     ) -> Result<(), RunError> {
-        if !has_begun_with_them {
-            let mode = requests.mode.map(|mode| InboxRequest::SetMode { mode });
-            let compaction = requests.compaction.map(|text| InboxRequest::Compact {
-                instructions: Some(text).filter(|text| !text.is_empty()),
-            });
-            for request in mode.into_iter().chain(compaction) {
-                self.leave(started, request).await?;
-            }
+        let mode = requests.mode.clone().map(|mode| InboxRequest::SetMode { mode });
+        let compaction = requests
+            .compaction
+            .clone()
+            .map(|text| InboxRequest::Compact { instructions: Some(text).filter(|text| !text.is_empty()) });
+        for request in mode.into_iter().chain(compaction) {
+            self.leave(started, request).await?;
         }
-        match (requests.of, self.journal.inbox()) {
-            (Some((run, ids)), Some(inbox)) if !ids.is_empty() => Ok(inbox.remove(&run, &ids).await?),
+        self.remove_requests(requests).await
+    }
+
+    /// Removes requests of a person with which a run has begun.
+    pub(crate) async fn remove_requests(&self, requests: PersonRequests) -> Result<(), RunError> {
+        match requests.of {
+            Some((run, ids)) => self.remove_entries(&run, &ids).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn remove_entries(&self, run: &RunId, ids: &[String]) -> Result<(), RunError> {
+        match self.journal.inbox() {
+            Some(inbox) if !ids.is_empty() => Ok(inbox.remove(run, ids).await?),
             _ => Ok(()),
         }
     }

@@ -19,6 +19,7 @@ use archon::{
 };
 use archon_testkit::{Ended, FnProvider};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 /// A journal in which no run begins while it is full.
 #[derive(Clone, Default)]
@@ -219,6 +220,36 @@ async fn run_with_and_start_in_a_session_read_what_its_last_run_did_not() {
         assert_eq!(desk.texts_of_people(&second.run).await, ["two", "steered"]);
         desk.check_plan_mode(&first.run, &second, 1).await;
     }
+}
+
+#[tokio::test]
+async fn messages_that_a_run_begins_with_leave_the_inbox_while_the_run_is_at_work() {
+    let desk = desk();
+    let first = desk.archon.run_with("one", in_session()).await.ended();
+    desk.leave(&first.run, steer("steered")).await;
+    let hold = Arc::new(Semaphore::new(0));
+    let held = hold.clone();
+    let spec = ToolSpec::new("change", "Waits until it may end.", json!({"type": "object"}));
+    let wait = FnTool::new(spec, move |_: Json, _: ToolContext| {
+        let held = held.clone();
+        async move {
+            held.acquire().await.unwrap().forget();
+            Ok(ToolResult::success("changed"))
+        }
+    });
+    let builder = Archon::builder().provider(Arc::new(desk.model.clone()), "scripted").tool(wait);
+    let archon = builder.journal(Arc::new(desk.journal.clone())).build().unwrap();
+    let removal = async {
+        for _ in 0..1_000 {
+            if desk.waiting(&first.run).await.is_empty() {
+                return hold.add_permits(1);
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("the message stays in the inbox");
+    };
+    let (second, ()) = tokio::join!(archon.run_with("two", in_session()), removal);
+    assert_eq!(desk.texts_of_people(&second.ended().run).await, ["two", "steered"]);
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ impl Runs {
                 agent.compact(origin, instructions, &context).await
             })
             .await?;
-        self.archon().pass_on(requests, &started.run, false).await?;
+        self.archon().move_requests(requests, &started.run).await?;
         Ok(started)
     }
 

@@ -220,7 +220,10 @@ impl Runs {
                 agent.begin(prompts, origin, settings, &context).await
             })
             .await?;
-        self.archon().pass_on(requests, &started.run, is_loop).await?;
+        match is_loop {
+            true => self.archon().remove_requests(requests).await?,
+            false => self.archon().move_requests(requests, &started.run).await?,
+        }
         Ok(started)
     }
 
@@ -361,13 +364,17 @@ impl Runs {
             if left.is_empty() {
                 return Ok(Some(queued));
             }
-            if looks == MOST_LOOKS {
+            // With the claim no other caller can begin a run with the messages. If they were removed without it and
+            // sent again, the model could read them twice.
+            if looks >= MOST_LOOKS
+                && let Some(_claim) = archon.claim_run(run).await?
+            {
+                let left = unread(&*inbox, run, &ids).await?;
                 inbox.remove(run, &left).await?;
-                return Ok(None);
+                return Ok(left.is_empty().then_some(queued));
             }
             let next = self.begin_unread(&session, &tenant).await?;
-            // A caller that is about to start the next run may have read the messages already. If they were
-            // removed now and sent again, the model would read them twice.
+            // A caller that is about to start the next run may have read the messages already.
             looks += u32::from(!matches!(next, NextRun::Claimed));
             match next {
                 NextRun::Begun(begun) => queued = begun,

@@ -40,11 +40,14 @@ impl Runs {
             return Ok(NextRun::None);
         }
         let (session, tenant) = (Some(session.clone()), Some(tenant.clone()));
-        let (context, origin) =
-            match archon.prepare(RunOptions { session, tenant, ..RunOptions::default() }).await {
-                Err(RunError::SessionBusy { .. }) => return Ok(NextRun::Claimed),
-                prepared => prepared?,
-            };
+        let options = RunOptions { session, tenant, ..RunOptions::default() };
+        let (mut context, start) = match archon.prepare_start(options).await {
+            Err(RunError::SessionBusy { .. }) => return Ok(NextRun::Claimed),
+            prepared => prepared?,
+        };
+        // Held until the messages are removed.
+        let _claim = start.claim.clone();
+        let origin = start.release_at_first_record(&mut context);
         let Origin::Continues { run, .. } = origin.clone() else { return Ok(NextRun::None) };
         let (ids, messages) = unread_messages(&*inbox, &run).await?;
         let messages: Vec<_> = messages.into_iter().filter_map(message_of).collect();
@@ -75,7 +78,10 @@ impl Runs {
             })
             .await?;
         inbox.remove(&run, &ids).await?;
-        self.archon().pass_on(requests, &started.run, is_loop).await?;
+        match is_loop {
+            true => self.archon().remove_requests(requests).await?,
+            false => self.archon().move_requests(requests, &started.run).await?,
+        }
         Ok(NextRun::Begun(started))
     }
 }
