@@ -13,11 +13,10 @@ use std::{
     time::Duration,
 };
 
-use archon_run::{Executor, InboxEffect, Machine, Next, Recorded, RunDriver, RunLog};
+use archon_run::{Executor, InboxEffect, Machine as _, Recorded, RunDriver, RunLog};
 use archon_types::{
-    Answer, ApprovalRequest, CallId, CancellationToken, CommandId, Context, InboxEntry, InboxRequest,
-    JournalError, Outcome, OutcomeStatus, PlanError, Record, RecordBody, RunKind, SharedItem, Spending, Task,
-    TeamRecord,
+    Answer, ApprovalRequest, CallId, CancellationToken, CommandId, Context, JournalError, Outcome,
+    OutcomeStatus, PlanError, RecordBody, SharedItem, Spending, Task, TeamRecord, Timestamp,
 };
 use futures_util::future::AbortHandle;
 use tokio::sync::{mpsc, oneshot};
@@ -71,28 +70,6 @@ pub(crate) enum Happened {
     Planned(Result<Task, PlanError>, Spending),
     /// A member sent a request to the team.
     Requested(DeskRequest),
-}
-
-impl Machine for TeamMachine {
-    const KIND: RunKind = RunKind::Team;
-    type Task = TeamTask;
-
-    fn apply(&mut self, record: &Record) {
-        self.apply(record);
-    }
-
-    fn next(&self) -> Next<TeamTask> {
-        self.next()
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.is_stopping()
-    }
-
-    fn knows(&self, report: &RecordBody) -> bool {
-        let RecordBody::ChildRunCreated { call, .. } = report else { return true };
-        self.hand(*call).is_some_and(|hand| hand.is_begun)
-    }
 }
 
 /// Drives the run of a team until it ends or is suspended.
@@ -210,23 +187,17 @@ impl Executor<TeamMachine> for Working<'_> {
         self.note_beats(run, vec![RecordBody::ClockRead]).await
     }
 
-    /// Returns the effect of an inbox message. A team reads cancels, and answers to its open questions.
-    fn meaning(&mut self, entry: InboxEntry, machine: &TeamMachine) -> InboxEffect {
-        match entry.request {
-            InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
-            InboxRequest::Cancel { reason } => InboxEffect::Record(RecordBody::CancelRequested { reason }),
-            // An answer to a question that is no longer open is dropped.
-            InboxRequest::Answer { request_id, binding, answer } => {
-                match machine.question_of(&request_id, &binding) {
-                    Some(call) => {
-                        self.answered.push(call);
-                        InboxEffect::Record(RecordBody::ApprovalAnswered { call, answer })
-                    }
-                    None => InboxEffect::Nothing,
-                }
-            }
-            _ => InboxEffect::NotMeant,
-        }
+    /// Returns the effect of an answer. An answer to a question that is no longer open is dropped.
+    fn meaning_of_answer(
+        &mut self,
+        (id, binding): (&str, &str),
+        answer: Answer,
+        _: Timestamp,
+        machine: &TeamMachine,
+    ) -> InboxEffect {
+        let Some(call) = machine.question_of(id, binding) else { return InboxEffect::Nothing };
+        self.answered.push(call);
+        InboxEffect::Record(RecordBody::ApprovalAnswered { call, answer })
     }
 
     /// Returns true if the driver may wait for the next event. False means that the driver asks the machine

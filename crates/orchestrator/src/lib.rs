@@ -72,7 +72,7 @@ mod response;
 mod roles;
 mod team;
 
-pub use archon_run::Next;
+pub use archon_run::{Machine, Next};
 pub use board::{Board, Stale};
 pub use check::{TeamProblem, check_team, needs_team, roles_of};
 pub use claims::contradict;

@@ -22,11 +22,11 @@ use std::{
     sync::OnceLock,
 };
 
-use archon_run::{Budget, Next};
+use archon_run::{Budget, Machine, Next};
 use archon_types::{
     AgentId, CallId, Claim, CommandId, FailureKind, LimitReached, Member, MoreLimits, Outcome, OutputChecker,
-    RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamRole, TeamSettings,
-    Timestamp,
+    Record, RecordBody, RunId, RunKind, RunStarted, SubTask, SubTaskId, Task, TaskId, TeamRecord, TeamRole,
+    TeamSettings, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +138,65 @@ enum Phase {
     },
 }
 
+impl Machine for TeamMachine {
+    const KIND: RunKind = RunKind::Team;
+    type Task = TeamTask;
+
+    fn apply(&mut self, record: &Record) {
+        let index = self.index.take();
+        self.take_in(record);
+        let touched = std::mem::take(&mut self.touched);
+        debug_assert!(self.index.get().is_none(), "nothing is looked up while a record is taken in");
+        if let Some(mut index) = index.filter(|_| !touched.all) {
+            index.update(self, touched);
+            self.index = index.into();
+        }
+    }
+
+    fn next(&self) -> Next<TeamTask> {
+        use archon_types::OutcomeStatus::{Cancelled, Limit};
+        if let Some(outcome) = &self.ended {
+            return Next::Done(Outcome::clone(outcome));
+        }
+        if let Phase::Broken { kind, error } = &self.phase {
+            return finish(self.failed_outcome(*kind, error.clone()));
+        }
+        if self.cancelled {
+            return finish(self.outcome(Cancelled));
+        }
+        if let Some(limit) = self.limit {
+            return finish(self.outcome(Limit(limit)));
+        }
+        match self.phase {
+            Phase::Fresh => return Next::AwaitPrompt,
+            Phase::Planning => return self.planning(),
+            _ => {}
+        }
+        if self.answer.is_some() {
+            return finish(self.final_outcome());
+        }
+        if let Some(answer) = self.output_due() {
+            return Next::Do(TeamTask::CheckOutput(answer));
+        }
+        if let Some(limit) = self.budget.reached() {
+            return Next::Append(RecordBody::LimitReached(limit));
+        }
+        self.work()
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.cancelled
+            || self.limit.is_some()
+            || self.ended.is_some()
+            || matches!(self.phase, Phase::Broken { .. })
+    }
+
+    fn knows(&self, report: &RecordBody) -> bool {
+        let RecordBody::ChildRunCreated { call, .. } = report else { return true };
+        self.hand(*call).is_some_and(|hand| hand.is_begun)
+    }
+}
+
 impl TeamMachine {
     /// Creates the machine of a new run.
     pub fn new(started: &RunStarted, at: Timestamp) -> Self {
@@ -173,38 +232,6 @@ impl TeamMachine {
             touched: Touched::default(),
             places: OnceLock::new(),
         }
-    }
-
-    /// Returns the next command. Without a new record, the command stays the same.
-    pub fn next(&self) -> Next<TeamTask> {
-        use archon_types::OutcomeStatus::{Cancelled, Limit};
-        if let Some(outcome) = &self.ended {
-            return Next::Done(Outcome::clone(outcome));
-        }
-        if let Phase::Broken { kind, error } = &self.phase {
-            return finish(self.failed_outcome(*kind, error.clone()));
-        }
-        if self.cancelled {
-            return finish(self.outcome(Cancelled));
-        }
-        if let Some(limit) = self.limit {
-            return finish(self.outcome(Limit(limit)));
-        }
-        match self.phase {
-            Phase::Fresh => return Next::AwaitPrompt,
-            Phase::Planning => return self.planning(),
-            _ => {}
-        }
-        if self.answer.is_some() {
-            return finish(self.final_outcome());
-        }
-        if let Some(answer) = self.output_due() {
-            return Next::Do(TeamTask::CheckOutput(answer));
-        }
-        if let Some(limit) = self.budget.reached() {
-            return Next::Append(RecordBody::LimitReached(limit));
-        }
-        self.work()
     }
 
     /// Returns the task to ask for a plan, or the limit that is reached.
@@ -338,14 +365,6 @@ impl TeamMachine {
         let mut budget = self.budget.clone();
         budget.raise(more);
         self.limit.and_then(|_| budget.reached().or_else(|| budget.dry()))
-    }
-
-    /// Returns true if no new work may start.
-    pub fn is_stopping(&self) -> bool {
-        self.cancelled
-            || self.limit.is_some()
-            || self.ended.is_some()
-            || matches!(self.phase, Phase::Broken { .. })
     }
 
     /// Returns the time at which the run's time limit is reached.

@@ -4,7 +4,7 @@ mod builder;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon_run::{RunLog, cancelled_alone};
+use archon_run::{Machine as _, RunLog, cancelled_alone};
 use archon_types::{
     Agent, Answer, BoxFuture, CallId, Context, FailureKind, Journal, JournalError, Message, MoreLimits,
     OpenMode, Origin, Outcome, Planner, PromptSource, Record, RecordBody, ResponseFormat, RunId, RunKind,

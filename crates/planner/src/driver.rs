@@ -10,9 +10,7 @@ use std::{
 };
 
 use archon_run::{Executor, InboxEffect, Machine, Next, Recorded};
-use archon_types::{
-    Decision, InboxEntry, InboxRequest, QuestionKind, Record, RecordBody, RunKind, Timestamp,
-};
+use archon_types::{Answer, Decision, QuestionKind, Record, RecordBody, RunKind, Timestamp};
 use futures_util::FutureExt;
 
 use plans::paid;
@@ -130,17 +128,15 @@ impl Executor<PlanMachine> for Following {
         }
     }
 
-    /// Returns the effect of an inbox message. A plan handles only cancels and answers to its own questions.
-    fn meaning(&mut self, entry: InboxEntry, machine: &PlanMachine) -> InboxEffect {
-        let follows = match entry.request {
-            InboxRequest::Cancel { reason } => {
-                (!machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
-            }
-            InboxRequest::Answer { request_id, binding, answer } => {
-                self.record_of_answer(machine, (&request_id, &binding), answer, entry.at)
-            }
-            _ => return InboxEffect::NotMeant,
-        };
+    /// Returns the effect of an answer to one of the plan's own questions. Any other answer is dropped.
+    fn meaning_of_answer(
+        &mut self,
+        question: (&str, &str),
+        answer: Answer,
+        at: Timestamp,
+        machine: &PlanMachine,
+    ) -> InboxEffect {
+        let follows = self.record_of_answer(machine, question, answer, at);
         follows.map_or(InboxEffect::Nothing, InboxEffect::Record)
     }
 

@@ -5,6 +5,7 @@ mod checks;
 mod forks;
 mod options;
 mod parts;
+mod recall;
 mod started;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
@@ -13,7 +14,7 @@ use archon_run::{cancelled_alone, surviving_groups};
 use archon_types::{
     Agent, AgentMessage, Attributed, BoxFuture, Context, HookPoint, InputFilter, Journal, JournalError,
     Message, MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, Provider, Record, RecordBody,
-    ResponseFormat, RunConfig, RunId, RunKind, RunRefused, SharedMode, SnapshotResult, Spending, ToolMode,
+    ResponseFormat, RunConfig, RunId, RunKind, RunRefused, RunStarted, SharedMode, Spending, ToolMode,
     TurnTrigger, check_called, may_resume,
 };
 use futures_util::FutureExt;
@@ -24,10 +25,10 @@ pub use options::ReactAgentOptions;
 use parts::NoTools;
 
 use crate::{
-    ContextParts, Driver, EarlierRuns, History, LoopError, Machine, Next, Opening, ReactMachine, RunLog,
-    delegate, fold_before, fold_chain, fold_with,
+    ContextParts, Driver, EarlierRuns, LoopError, Machine, Next, Opening, ReactMachine, RunLog, delegate,
+    fold_before, fold_chain, fold_with,
     panic_text::panic_text,
-    resume::{marked, seen_by_fork, seen_results, started},
+    resume::{is_finished, started},
 };
 
 /// An agent in which a model and its tools take turns, with every step in a journal.
@@ -122,17 +123,17 @@ impl ReactAgent {
             started.first_trigger = TurnTrigger::Continuation;
         }
         let mut driver = self.driver(context);
-        let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
+        let mut first = Vec::new();
         if driver.may_begin(&history, earlier).await {
-            bodies.extend(self.opened(Some(opening), history.in_full(), context).await);
+            first = self.opened(Some(opening), history.in_full(), context).await;
             // After the prompt, because lists of runs look for the prompt.
-            bodies.extend(snapshot.map(|snapshot| RecordBody::SessionSnapshot(Box::new(snapshot))));
+            first.extend(snapshot.map(|snapshot| RecordBody::SessionSnapshot(Box::new(snapshot))));
         } else {
-            bodies.push(RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop });
+            first.push(RecordBody::StoppedByHook { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
         }
-        self.recall_marks(&bodies, context);
-        let (log, records) = self.open_log(bodies, context).await?;
+        self.recall_marks(&first, context);
+        let (log, records) = self.open_log(started, first, context).await?;
         // From the recorded configuration, which has no secrets, as in a later fold of the log.
         let machine = fold_with(&context.run, &records, history, self.context_parts.clone())?;
         drive(&driver, machine, log).await
@@ -142,17 +143,12 @@ impl ReactAgent {
     /// determines if the run works without a log.
     async fn open_log(
         &self,
-        mut bodies: Vec<RecordBody>,
+        started: RunStarted,
+        rest: Vec<RecordBody>,
         context: &Context,
     ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
         let journal = self.journal(context);
-        let stored = async {
-            let open = journal.open(&context.run, OpenMode::Create).await?;
-            let mut log = RunLog::resume(&**journal, open, context.clone());
-            let records = log.append(bodies.clone()).await?;
-            Ok::<_, JournalError>((log, records))
-        };
-        let error = match stored.await {
+        let error = match RunLog::begin(&**journal, started.clone(), rest.clone(), context).await {
             Err(error @ JournalError::Storage { .. })
                 if self.options.on_storage_failure == OnStorageFailure::Ephemeral =>
             {
@@ -162,16 +158,17 @@ impl ReactAgent {
         };
         // If some records reached the journal although it failed, the run could be resumed, and all work
         // would be done twice.
-        let harmless = usize::from(bodies.first().is_some_and(needs_its_prompt));
+        let harmless = usize::from(needs_its_prompt(&started));
         match journal.read(&context.run).await {
             Err(JournalError::UnknownRun { .. }) => {}
             Ok(records) if records.len() <= harmless => {}
             _ => return Err(error),
         }
         tracing::warn!(run = %context.run, %error, "the run is not stored");
-        bodies.insert(1, RecordBody::LogUnavailable { reason: error.to_string() });
+        let unavailable = RecordBody::LogUnavailable { reason: error.to_string() };
+        let first = [RecordBody::RunStarted(Box::new(started)), unavailable];
         let mut log = RunLog::unstored(context.clone());
-        let records = log.append(bodies).await?;
+        let records = log.append(first.into_iter().chain(rest).collect()).await?;
         Ok((log, records))
     }
 
@@ -276,28 +273,6 @@ impl ReactAgent {
         }
     }
 
-    /// Restores the state of the tools for a resumed run, from the results of the earlier runs (`history`) and of
-    /// the run itself (`records`).
-    fn recall_for_resume(&self, history: &History, records: &[Arc<Record>], context: &Context) {
-        self.recall(&history.seen, context);
-        self.recall(&seen_by_fork(&context.run, records, &history.seen), context);
-        self.recall(&seen_results(&context.run, records), context);
-    }
-
-    /// Gives each mark of the run's messages to the tool that it is for.
-    fn recall_marks(&self, bodies: &[RecordBody], context: &Context) {
-        let marks: Vec<_> = bodies.iter().filter_map(|body| marked(&context.run, body)).collect();
-        self.recall(&marks, context);
-    }
-
-    /// Tells the tools which files earlier calls of the session have read or written, which commands they have
-    /// started, and which skills are active.
-    fn recall(&self, seen: &[SnapshotResult], context: &Context) {
-        for SnapshotResult { tool, result } in seen {
-            self.driver.toolbox.recall(&context.session, tool, result);
-        }
-    }
-
     /// Returns the context of a run of this agent. The context has a cancellation token of its own, the secrets to
     /// redact, and, unless another run called this run, a mode of its own. If the agent has an approver, the run can
     /// ask people.
@@ -370,7 +345,7 @@ fn has_ended(run: &RunId, records: &[Arc<Record>]) -> Result<bool, LoopError> {
     if records.iter().any(|record| is_refused(&record.body)) {
         return Err(unasked(run));
     }
-    Ok(records.last().is_some_and(|last| matches!(last.body, RecordBody::RunFinished(_))))
+    Ok(is_finished(records))
 }
 
 fn unasked(run: &RunId) -> LoopError {

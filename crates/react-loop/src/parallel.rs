@@ -221,10 +221,6 @@ fn branch_run(parallel: &RunId, index: impl std::fmt::Display) -> RunId {
     RunId::new(format!("{parallel}-{index}"))
 }
 
-fn has_ended(records: &[Arc<Record>]) -> bool {
-    matches!(records.last().map(|record| &record.body), Some(RecordBody::RunFinished(_)))
-}
-
 fn may_go_on(status: OutcomeStatus) -> bool {
     matches!(status, OutcomeStatus::Cancelled | OutcomeStatus::Failed)
 }

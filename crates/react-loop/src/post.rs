@@ -1,10 +1,8 @@
 //! Posts messages to a run through its inbox. The run may be in another process.
 
-use archon_types::{
-    InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId, RunKind, RunRefused, RunStarted,
-};
+use archon_types::{InboxEntry, InboxRequest, Journal, JournalError, RunId, RunKind, RunRefused, RunStarted};
 
-use crate::LoopError;
+use crate::{LoopError, resume::is_finished};
 
 /// Puts `entry` into the inbox of a run. The driver of the run reads the entry, now or after a resume.
 ///
@@ -14,7 +12,7 @@ use crate::LoopError;
 pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Result<(), LoopError> {
     let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "deliver messages to runs" })?;
     let records = journal.read(run).await?;
-    if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
+    if is_finished(&records) {
         return Err(RunRefused::Ended { run: run.clone() }.into());
     }
     let started = RunStarted::of(&records).ok_or_else(|| LoopError::NotARun { run: run.clone() })?;

@@ -92,6 +92,11 @@ pub(crate) fn seen_by_fork(
     seen.iter().filter_map(with_run_of_fork).collect()
 }
 
+/// Returns true if the log ends with an outcome.
+pub(crate) fn is_finished(records: &[Arc<Record>]) -> bool {
+    records.last().is_some_and(|last| matches!(last.body, RecordBody::RunFinished(_)))
+}
+
 /// Returns the first record of a loop or a parallel loop; a session continues from either.
 pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
     let started = RunStarted::of(records).ok_or_else(|| LoopError::NotARun { run: run.clone() })?;

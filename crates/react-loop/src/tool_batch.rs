@@ -164,7 +164,8 @@ impl ReactExecutor<'_> {
             let own = delegate::context(self.driver, &run.machine, id, &tools, run.reporter());
             let context = own.map_or_else(|| tools.clone(), Arc::new);
             let work = async move { (id, toolbox.execute(ready, &context).await) };
-            run.spawn(work, move || (id, panic_result()));
+            let panicked = || Executed::Done(Box::new(ToolResult::error("the toolbox panicked")));
+            run.spawn(work, move || (id, panicked()));
         }
         let Some(cause) = run.settle(self, |task, watch| watch.poll(task, grace)).await? else {
             return Ok(());
@@ -196,17 +197,12 @@ impl ReactExecutor<'_> {
 
     /// Records that a call waits for a person, because its tool or its child run asked a question.
     pub(crate) async fn waits(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
-        if !question.is_of_tool() || run.machine.lease(id).is_some() {
-            return self.child_run_waits(id, question, run).await;
+        if question.is_of_tool() && run.machine.lease(id).is_none() {
+            // The call was agreed to before, and the answer is no consent, so no tool and arguments are bound.
+            let request =
+                decide::complete(question, None, &Json::Null, (self.driver, &run.machine), &self.context);
+            return run.record(vec![RecordBody::ApprovalRequested { call: id, request }]).await;
         }
-        // The call was agreed to before, and the answer is no consent, so no tool and arguments are bound.
-        let request =
-            decide::complete(question, None, &Json::Null, (self.driver, &run.machine), &self.context);
-        run.record(vec![RecordBody::ApprovalRequested { call: id, request }]).await
-    }
-
-    /// Records the questions of a call's child run, so that the call waits for a person, too.
-    async fn child_run_waits(&self, id: CallId, question: ApprovalRequest, run: &mut Run) -> Recorded {
         let child = self.context.run.of_call(id);
         for request in questions_below(self.driver.journal.as_deref(), &child, id, question).await {
             run.record(vec![RecordBody::ApprovalRequested { call: id, request: Box::new(request) }]).await?;
@@ -300,11 +296,6 @@ fn stopped(cause: Interrupt) -> ToolResult {
         Interrupt::Cancelled => ToolResult::cancelled("Cancelled"),
         Interrupt::Deadline => ToolResult::cancelled("Cancelled: the run's time is up"),
     }
-}
-
-/// Returns the result of a call in which the toolbox panicked.
-fn panic_result() -> Executed {
-    Executed::Done(Box::new(ToolResult::error("the toolbox panicked")))
 }
 
 /// Grace period of a cancelled tool before it is dropped.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{InboxEntry, InboxRequest, JournalError, RecordBody};
+use archon_types::{Answer, InboxEntry, InboxRequest, JournalError, RecordBody, Timestamp};
 
 use crate::{InboxEffect, Machine, Recorded, RunDriver};
 
@@ -77,13 +77,30 @@ pub trait Executor<M: Machine>: Send + Sized {
         run.record(vec![RecordBody::ClockRead])
     }
 
-    /// Returns the effect of an inbox message on the run. By default only a cancel has an effect.
+    /// Returns the effect of an inbox message on the run. By default only a cancel and an
+    /// [answer](Self::meaning_of_answer) have an effect.
     fn meaning(&mut self, entry: InboxEntry, machine: &M) -> InboxEffect {
         match entry.request {
             InboxRequest::Cancel { .. } if machine.is_stopping() => InboxEffect::Nothing,
             InboxRequest::Cancel { reason } => InboxEffect::Record(RecordBody::CancelRequested { reason }),
+            InboxRequest::Answer { request_id, binding, answer } => {
+                self.meaning_of_answer((&request_id, &binding), answer, entry.at, machine)
+            }
             _ => InboxEffect::NotMeant,
         }
+    }
+
+    /// Returns the effect of an answer that was given at `at`. `question` has the id and the binding of the question.
+    /// Default: the run asks nothing, so the answer stays in the inbox.
+    fn meaning_of_answer(
+        &mut self,
+        question: (&str, &str),
+        answer: Answer,
+        at: Timestamp,
+        machine: &M,
+    ) -> InboxEffect {
+        let _ = (question, answer, at, machine);
+        InboxEffect::NotMeant
     }
 
     /// Returns the record of a cancel by the caller, which does not come through the inbox; `None` if such a cancel

@@ -4,7 +4,7 @@
 use std::{cell::Cell, collections::HashMap};
 
 use archon::{
-    orchestrator::{AssignmentState, Job, JobState, TeamMachine},
+    orchestrator::{AssignmentState, Job, JobState, Machine as _, TeamMachine},
     planner::show_diff,
     types::{
         AgentId, CallId, Record, RecordBody, RunId, RunStarted, SubTask, TeamRecord, Timestamp, ToolResult,

@@ -1,6 +1,6 @@
 //! Applies records to the machine's state.
 
-use archon_run::{GrantedLease, Ledger};
+use archon_run::{GrantedLease, Ledger, Machine as _};
 use archon_types::{
     AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, FailureKind, Json, Outcome, OutcomeStatus,
     QuestionKind, Record, RecordBody, SubTask, TeamRecord, Timestamp, ToolResult,
@@ -11,18 +11,7 @@ use crate::response::{Response, ResponseStatus, is_key};
 
 impl TeamMachine {
     /// Applies one record. A record that fits no open call changes nothing.
-    pub fn apply(&mut self, record: &Record) {
-        let index = self.index.take();
-        self.take_in(record);
-        let touched = std::mem::take(&mut self.touched);
-        debug_assert!(self.index.get().is_none(), "nothing is looked up while a record is taken in");
-        if let Some(mut index) = index.filter(|_| !touched.all) {
-            index.update(self, touched);
-            self.index = index.into();
-        }
-    }
-
-    fn take_in(&mut self, record: &Record) {
+    pub(super) fn take_in(&mut self, record: &Record) {
         // The time between the end of a log and its resume does not count against the time limit.
         let is_idle = self.suspended || self.ended.is_some() || record.body.is_resumption();
         self.budget.see(record.at, is_idle);

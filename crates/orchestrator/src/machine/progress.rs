@@ -1,5 +1,6 @@
 //! Updates the jobs after each record: opens jobs, evaluates their answers, combines the team's answer.
 
+use archon_run::Machine as _;
 use archon_types::{
     AgentId, CommandId, FailureKind, Json, OnFailure, SchemaProblem, SubTask, SubTaskId, TeamPattern,
 };

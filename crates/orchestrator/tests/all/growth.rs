@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_orchestrator::{Next, TeamMachine, TeamOptions, TeamTask};
+use archon_orchestrator::{Machine as _, Next, TeamMachine, TeamOptions, TeamTask};
 use archon_testkit::{FnAgent, MortalJournal, VirtualClock, answer, drive};
 use archon_types::{
     BoxFuture, CallId, Durability, Effect, Journal, JournalError, Member, Message, OpenMode, OpenRun,

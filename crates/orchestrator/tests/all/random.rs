@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use archon_orchestrator::{JobState, Next, Team, TeamDesk, TeamOptions, fold};
+use archon_orchestrator::{JobState, Machine as _, Next, Team, TeamDesk, TeamOptions, fold};
 use archon_testkit::{Chance, FnAgent, answer, cases, drive, first_seed, poll_until_idle};
 use archon_types::{
     AgentId, Answer, CallId, ConflictStrategy, FailureKind, Heartbeat, Outcome, OutcomeStatus, Record,

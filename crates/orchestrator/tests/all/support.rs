@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_orchestrator::{Team, TeamMachine, TeamOptions, fold};
+use archon_orchestrator::{Machine as _, Team, TeamMachine, TeamOptions, fold};
 use archon_testkit::{MortalJournal, SeededIds, VirtualClock, drive};
 use archon_types::{
     Context, Member, Outcome, PlanError, Planner, PlanningContext, RecordBody, RunId, SessionId, SubTask,

@@ -1,7 +1,7 @@
 //! Checks before a run: input, depth, schema, prices, and the tools that each model supports.
 
 use archon_types::{
-    Context, ContinuationKind, Message, Origin, RecordBody, ResponseFormat, RunConfig, ToolMode, TurnTrigger,
+    Context, ContinuationKind, Message, Origin, ResponseFormat, RunConfig, RunStarted, ToolMode, TurnTrigger,
 };
 
 use super::ReactAgent;
@@ -60,8 +60,7 @@ pub(super) fn check_answerable(opening: &Opening, history: &History) -> Result<(
 
 /// Returns true if a run can never be resumed if its log has only this first record: the run needs a prompt, and no
 /// caller gives it the prompt again.
-pub(super) fn needs_its_prompt(first: &RecordBody) -> bool {
-    let RecordBody::RunStarted(started) = first else { return false };
+pub(super) fn needs_its_prompt(started: &RunStarted) -> bool {
     let gets_its_prompt_again =
         started.parallel_run.is_some() || matches!(started.origin, Origin::CalledBy { .. });
     let is_fork =

@@ -8,7 +8,8 @@ use archon_types::{
 };
 use archon_views::{AgentEvent, AgentEvents};
 
-use super::{Work, has_ended};
+use super::Work;
+use crate::resume::is_finished;
 
 /// The branches that can be chosen.
 pub(super) struct Candidates {
@@ -81,7 +82,7 @@ impl Work {
         for (index, outcome) in branches.iter().enumerate() {
             if finished(outcome) || (!any && limited(outcome)) {
                 let log = match self.parallel.journal.read(&outcome.run).await {
-                    Ok(log) => Some(log).filter(|log| has_ended(log)),
+                    Ok(log) => Some(log).filter(|log| is_finished(log)),
                     Err(JournalError::UnknownRun { .. }) => None,
                     Err(error) => return Err(error),
                 };

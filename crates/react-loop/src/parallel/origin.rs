@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use archon_types::{Journal, JournalError, Origin, ParallelChoice, Record, RecordBody, RunId, RunKind};
 
-use super::{branch_run, has_ended};
+use super::branch_run;
 use crate::{
     LoopError,
-    resume::{conversation_start, started},
+    resume::{conversation_start, is_finished, started},
 };
 
 /// Returns the point from which a conversation continues after its newest run, whose log is `records`. For a
@@ -37,7 +37,7 @@ pub async fn continuation_point(
         Some(index) => {
             let branch = branch_run(parallel, index);
             match journal.read(&branch).await {
-                Ok(records) if has_ended(&records) => Ok(continues(branch, &records)),
+                Ok(records) if is_finished(&records) => Ok(continues(branch, &records)),
                 // The branch ran without a log, so there is nothing to continue.
                 Ok(_) | Err(JournalError::UnknownRun { .. }) => Ok(started(parallel, &log)?.origin.clone()),
                 Err(error) => Err(error.into()),
