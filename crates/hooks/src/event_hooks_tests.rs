@@ -3,11 +3,10 @@
 
 use std::{fs, time::Duration};
 
-use archon_testkit::{MockResponse, MockServer, VirtualClock};
+use archon_testkit::{MockResponse, MockServer, RealClock, VirtualClock};
 use archon_types::{FnHooks, Hooks, Json, Outcome, OutcomeStatus, ToolCall};
 
 use super::*;
-use crate::real_clock::RealClock;
 
 /// The commands of one event, in a folder of their own, with a deadline of a minute: the test skips to it.
 struct World {
@@ -32,7 +31,7 @@ impl World {
             while !self.folder.path().join(file).exists() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            self.clock.skip(60);
+            self.clock.skip(Duration::from_secs(60));
         };
         tokio::join!(self.answer(), deadline).0
     }

@@ -53,8 +53,6 @@ mod event_hooks;
 mod file;
 mod hook;
 mod matcher;
-#[cfg(test)]
-mod real_clock;
 mod set;
 mod toolbox;
 mod verdict;

@@ -3,12 +3,12 @@
 
 use std::sync::Mutex;
 
-use archon_testkit::{SeededIds, VirtualClock};
+use archon_testkit::{RealClock, SeededIds, VirtualClock};
 use archon_types::{CommandId, Effect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{HookSet, real_clock::RealClock};
+use crate::HookSet;
 
 /// What permission rules, and then hooks, decide about a call; the strictest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

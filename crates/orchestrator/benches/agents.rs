@@ -9,33 +9,19 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use archon_orchestrator::{Team, TeamOptions};
-use archon_testkit::{MortalJournal, SeededIds};
+use archon_testkit::{MortalJournal, RealClock, SeededIds};
 use archon_types::{
-    Agent, BoxFuture, Clock, Context, Member, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
-    RunId, SessionId, SubTask, SubTaskRules, Task, TeamRole, Timestamp, Usage,
+    Agent, BoxFuture, Context, Member, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext, RunId,
+    SessionId, SubTask, SubTaskRules, Task, TeamRole, Usage,
 };
 
 const AGENTS: usize = 1_000;
 const TURNS: u32 = 5;
 const MODEL: Duration = Duration::from_secs(2);
-
-struct System;
-
-impl Clock for System {
-    fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap())
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'static, ()> {
-        let wait = at.since(self.now());
-        Box::pin(async move { tokio::time::sleep(wait).await })
-    }
-}
 
 /// A worker that takes its turns, and counts them.
 struct Worker(Arc<AtomicUsize>);
@@ -90,8 +76,12 @@ fn main() {
     for n in 0..AGENTS {
         team = team.with_member(Member::new(format!("m{n}"), "worker"), Arc::new(Worker(turns.clone())));
     }
-    let context =
-        Context::new(RunId::new("run_1"), SessionId::new("s"), Arc::new(System), Arc::new(SeededIds::new(1)));
+    let context = Context::new(
+        RunId::new("run_1"),
+        SessionId::new("s"),
+        Arc::new(RealClock::new()),
+        Arc::new(SeededIds::new(1)),
+    );
     let begun = Instant::now();
     let outcome = runtime.block_on(team.start("Do it", &context)).unwrap();
     let (took, bound) = (begun.elapsed(), MODEL * TURNS);

@@ -39,6 +39,8 @@ mod mark;
 mod orphans;
 mod owner;
 mod process_sandbox;
+#[cfg(all(test, target_os = "linux"))]
+mod real_clock;
 mod server_process;
 mod table;
 

@@ -116,22 +116,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{RUN_VARIABLE, end_surviving, signal};
-
-    /// A clock with real time, because the system removes killed processes in its own time.
-    struct RealClock(std::time::Instant);
-
-    impl Clock for RealClock {
-        fn now(&self) -> archon_types::Timestamp {
-            archon_types::Timestamp::from_millis(self.0.elapsed().as_millis().try_into().unwrap())
-        }
-
-        fn sleep_until(&self, _: archon_types::Timestamp) -> archon_types::BoxFuture<'static, ()> {
-            // Leaves the processor to the processes that end.
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            Box::pin(std::future::ready(()))
-        }
-    }
+    use crate::{RUN_VARIABLE, end_surviving, real_clock::RealClock, signal};
 
     /// Returns a marked group whose leader has ended, the input of the last process of the group, and the id of that
     /// process. The process has an empty environment and ends when its input is closed.
@@ -198,7 +183,7 @@ mod tests {
         let (group, _input, process) = orphan("setsid");
         assert!(!table::is_alive(&group) && is_of(process, &group));
         let earlier = ProcessGroup::new(group.id, "an earlier start of the system/1");
-        let clock = RealClock(std::time::Instant::now());
+        let clock = RealClock::new();
         end_surviving(&[earlier], &"r1".into(), &clock).await;
         assert!(is_of(process, &group), "another's group is left alone");
         let remaining = end_surviving(std::slice::from_ref(&group), &"r1".into(), &clock).await;

@@ -187,28 +187,11 @@ fn spawn_restricted(mut held: Command, restrict: Restrict) -> io::Result<Child> 
 mod tests {
     use std::sync::Mutex;
 
-    use archon_types::{BoxFuture, RunId, Timestamp};
+    use archon_types::RunId;
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
     use super::*;
-    use crate::{end_surviving, table};
-
-    /// A clock with real time, because the system ends processes in its own time.
-    struct RealClock(std::time::Instant);
-
-    impl Clock for RealClock {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_millis(self.0.elapsed().as_millis().try_into().unwrap())
-        }
-
-        fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-            Box::pin(tokio::time::sleep(deadline.since(self.now())))
-        }
-    }
-
-    fn clock() -> RealClock {
-        RealClock(std::time::Instant::now())
-    }
+    use crate::{end_surviving, real_clock::RealClock, table};
 
     fn shell(script: &str) -> ServerProcess {
         let mut command = Command::new("/bin/sh");
@@ -234,7 +217,7 @@ mod tests {
         assert_eq!(line(&mut server).await, "got one");
         drop(server.child.stdin.take());
         assert_eq!(server.exited().await, Some(3));
-        assert!(server.end(Duration::from_secs(5), &clock()).await);
+        assert!(server.end(Duration::from_secs(5), &RealClock::new()).await);
     }
 
     #[tokio::test]
@@ -245,7 +228,7 @@ mod tests {
         let grandchild = line(&mut server).await;
         let group = server.group().clone();
         assert!(is_alive(&grandchild) && table::is_alive(&group));
-        assert!(server.end(Duration::from_millis(50), &clock()).await);
+        assert!(server.end(Duration::from_millis(50), &RealClock::new()).await);
         assert!(!is_alive(&grandchild) && !table::is_alive(&group));
     }
 
@@ -305,7 +288,7 @@ mod tests {
         assert_eq!(line(&mut server).await, format!("/scratch of-the-command {group}"));
         assert_eq!(*sandbox.threads.lock().unwrap(), ["archon-server"]);
         assert_eq!(std::sync::Arc::strong_count(&sandbox.threads), 2, "the process has its folder");
-        server.end(Duration::ZERO, &clock()).await;
+        server.end(Duration::ZERO, &RealClock::new()).await;
         assert_eq!(std::sync::Arc::strong_count(&sandbox.threads), 1);
     }
 
@@ -324,9 +307,10 @@ mod tests {
     async fn a_resumed_run_leaves_a_server_alone_that_this_process_keeps() {
         let server = shell("sleep 1000");
         let group = server.group().clone();
-        let remaining = end_surviving(std::slice::from_ref(&group), &RunId::from("r1"), &clock()).await;
+        let remaining =
+            end_surviving(std::slice::from_ref(&group), &RunId::from("r1"), &RealClock::new()).await;
         assert!(remaining.is_empty() && table::is_alive(&group));
-        server.end(Duration::ZERO, &clock()).await;
+        server.end(Duration::ZERO, &RealClock::new()).await;
         assert!(!table::is_alive(&group));
     }
 }

@@ -6,6 +6,7 @@
 //! | item | stands in for |
 //! |---|---|
 //! | [`VirtualClock`] | time, which changes only when a test advances it |
+//! | [`RealClock`] | nothing: real time for tests of processes, which can skip ahead |
 //! | [`SeededIds`] | identity: the same ids in every run of a test |
 //! | [`Chance`], [`cases`] | randomness: numbers that repeat, and the number of cases to run |
 //! | [`MortalJournal`] | a journal whose process dies at a chosen append |
@@ -57,6 +58,7 @@ mod mock_response;
 mod mock_server;
 mod mortal_journal;
 mod pairing;
+mod real_clock;
 mod recording_bus;
 mod sink;
 #[cfg(feature = "trials")]
@@ -78,6 +80,7 @@ pub use mock_response::{Gate, MockResponse};
 pub use mock_server::{MockServer, RecordedRequest};
 pub use mortal_journal::MortalJournal;
 pub use pairing::{assert_paired, pairing_faults};
+pub use real_clock::RealClock;
 pub use recording_bus::RecordingBus;
 pub use sink::RecordingSink;
 #[cfg(feature = "trials")]

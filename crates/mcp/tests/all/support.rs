@@ -9,27 +9,8 @@ use std::{
 use archon_mcp::{
     InMemoryPins, McpOptions, McpServer, McpServers, McpTimeouts, Pins, ServerState, ServerStatus,
 };
-use archon_testkit::SeededIds;
-use archon_types::{BoxFuture, Clock, Context, Json, Progress, Timestamp, Tool, ToolContext, ToolResult};
-
-/// A clock with real time: the servers are processes, and take the system's time.
-pub(crate) struct RealClock(Instant);
-
-impl RealClock {
-    pub(crate) fn shared() -> Arc<dyn Clock> {
-        Arc::new(Self(Instant::now()))
-    }
-}
-
-impl Clock for RealClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.elapsed().as_millis().try_into().unwrap())
-    }
-
-    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(deadline.since(self.now())))
-    }
-}
+use archon_testkit::{RealClock, SeededIds};
+use archon_types::{Context, Json, Progress, Tool, ToolContext, ToolResult};
 
 /// Returns the program of the fake server, which Cargo builds with the tests of this crate.
 pub(crate) fn program() -> String {
@@ -63,7 +44,7 @@ pub(crate) fn options() -> McpOptions {
 }
 
 pub(crate) fn options_with(pins: Arc<dyn Pins>) -> McpOptions {
-    McpOptions::new(RealClock::shared(), pins)
+    McpOptions::new(Arc::new(RealClock::new()), pins)
 }
 
 pub(crate) fn start(servers: impl IntoIterator<Item = (&'static str, McpServer)>) -> McpServers {
@@ -88,7 +69,7 @@ pub(crate) async fn call(tool: &dyn Tool, text: &str) -> ToolResult {
 pub(crate) type Shown = Arc<Mutex<Vec<String>>>;
 
 pub(crate) fn context(tool: &dyn Tool) -> (ToolContext, Shown) {
-    let run = Context::new("r1".into(), "s1".into(), RealClock::shared(), Arc::new(SeededIds::new(1)));
+    let run = Context::new("r1".into(), "s1".into(), Arc::new(RealClock::new()), Arc::new(SeededIds::new(1)));
     let mut context = ToolContext::new(run, "call".into(), tool.spec().name.clone());
     let shown = Shown::default();
     let keep = shown.clone();

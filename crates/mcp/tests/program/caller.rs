@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use archon_testkit::SeededIds;
+use archon_testkit::{RealClock, SeededIds};
 use archon_types::{
-    Answer, AnsweredQuestion, ApprovalRequest, BoxFuture, CallId, Clock, CommandId, Context, Decision,
-    FnApprover, Json, Timestamp, Tool, ToolContext, ToolError, ToolQuestions, ToolResult,
+    Answer, AnsweredQuestion, ApprovalRequest, CallId, CommandId, Context, Decision, FnApprover, Json, Tool,
+    ToolContext, ToolError, ToolQuestions, ToolResult,
 };
 
 /// Calls a tool, and agrees to everything that its server asks for, with the defaults.
@@ -25,7 +25,7 @@ pub(crate) async fn result_of(tool: &dyn Tool, arguments: Json) -> Result<ToolRe
 
 fn context(tool: &dyn Tool, answered: Option<Arc<AnsweredQuestion>>) -> ToolContext {
     let mut run =
-        Context::new("run".into(), "session".into(), Arc::new(SystemClock), Arc::new(SeededIds::new(1)));
+        Context::new("run".into(), "session".into(), Arc::new(RealClock::new()), Arc::new(SeededIds::new(1)));
     let call = CallId::new(CommandId(0), 0);
     let agrees = FnApprover::new(|_: ApprovalRequest| async { Decision::Now(Answer::Approve) });
     let questions = ToolQuestions::new(run.run.clone(), true, [(call, answered)]);
@@ -33,18 +33,4 @@ fn context(tool: &dyn Tool, answered: Option<Arc<AnsweredQuestion>>) -> ToolCont
     let mut context = ToolContext::new(run, "call".into(), tool.spec().name.clone());
     context.call = Some(call);
     context
-}
-
-/// The time of this machine.
-pub(crate) struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        Timestamp::from_millis(since.as_millis().try_into().unwrap_or_default())
-    }
-
-    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(deadline.since(self.now())))
-    }
 }

@@ -13,6 +13,7 @@ use std::{
 use archon_mcp::{
     InMemoryPins, Login, McpOptions, McpServer, McpServers, Phase, ServerState, SignIn, TokenStore,
 };
+use archon_testkit::RealClock;
 use archon_types::{
     BoxFuture, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId, Tool,
 };
@@ -32,7 +33,7 @@ type Failure = Box<dyn Error>;
 
 mod caller;
 
-use caller::{SystemClock, result_of};
+use caller::result_of;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
@@ -45,7 +46,7 @@ async fn main() -> Result<(), Failure> {
         server = server.with_sign_in(sign_in(&scenario, &given));
     }
     let store: Arc<dyn CredentialStore> = Arc::new(Tokens::default());
-    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()))
+    let options = McpOptions::new(Arc::new(RealClock::new()), Arc::new(InMemoryPins::default()))
         .with_tokens(TokenStore::new(store, TenantId::from("suite")))
         .with_questions_during_calls();
     for _ in 0..LOGINS {

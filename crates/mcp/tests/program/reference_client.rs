@@ -17,11 +17,12 @@ use std::{
 };
 
 use archon_mcp::{InMemoryPins, McpOptions, McpServer, McpServers, ServerState};
+use archon_testkit::RealClock;
 use archon_types::Json;
 
 mod caller;
 
-use caller::{SystemClock, result_of};
+use caller::result_of;
 
 type Failure = Box<dyn Error>;
 
@@ -38,7 +39,7 @@ async fn main() -> Result<(), Failure> {
     let calls: Vec<Vec<Json>> = serde_json::from_str(&fs::read_to_string(calls)?)?;
     let mark = std::process::id().to_string();
     let server = McpServer::stdio(command, args).with_variable(MARK, mark.as_str());
-    let options = McpOptions::new(Arc::new(SystemClock), Arc::new(InMemoryPins::default()));
+    let options = McpOptions::new(Arc::new(RealClock::new()), Arc::new(InMemoryPins::default()));
     let servers = McpServers::start([(name.clone(), server)], &options.with_questions_during_calls())?;
     let called = call_all(&servers, &name, &calls).await;
     servers.close().await;

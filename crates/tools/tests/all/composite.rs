@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use archon_testkit::{RecordingSink, VirtualClock};
+use archon_testkit::{RealClock, RecordingSink, VirtualClock};
 use archon_tools::{
     Composite, CompositeProblem, EngineOptions, FnTool, OnNodeFailure, ToolEngine, ToolNode, ToolRegistry,
 };
@@ -16,7 +16,7 @@ use archon_types::{
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use crate::fixture::{TokioClock, call_id, context, context_at, engine, run_call};
+use crate::fixture::{call_id, context, context_at, engine, run_call};
 
 fn schema(required: &[&str], optional: &[&str]) -> Json {
     let properties: serde_json::Map<_, _> =
@@ -194,7 +194,7 @@ async fn composite_does_not_repeat_a_call_with_unknown_effect() {
         // The tool is another one by the time of the call.
         below.registry().unregister("send");
         below.registry().register_all([send(effect, panics, &called)]).unwrap();
-        let run = context_at(Arc::new(TokioClock(tokio::time::Instant::now())));
+        let run = context_at(Arc::new(RealClock::new()));
         let tool: Arc<dyn Tool> = Arc::new(tool);
         let result = run_call(&engine([tool]), &ToolCall::new("c", "once", json!({})), &run).await;
         let said = format!("{effect:?} {panics} {policy:?}: {}", result.text());
@@ -357,7 +357,7 @@ fn slow(name: &str, ms: u64, safe: bool) -> Arc<dyn Tool> {
 
 async fn takes(composite: Composite, tools: Vec<Arc<dyn Tool>>) -> u128 {
     let began = tokio::time::Instant::now();
-    let run = context_at(Arc::new(TokioClock(began)));
+    let run = context_at(Arc::new(RealClock::new()));
     let name = composite.name().to_owned();
     let result =
         run_call(&engine([tool_of(composite, tools)]), &ToolCall::new("c", name, json!({})), &run).await;
@@ -420,7 +420,7 @@ async fn composite_abort_cancels_running_calls() {
     let mut composite = Composite::new("stops", "One waits for ever, one fails.");
     composite.add_node(ToolNode::new("a", "forever")).unwrap().add_node(ToolNode::new("b", "fails")).unwrap();
     let began = tokio::time::Instant::now();
-    let run = context_at(Arc::new(TokioClock(began)));
+    let run = context_at(Arc::new(RealClock::new()));
     let tool = tool_of(composite, vec![Arc::new(forever), Arc::new(fails)]);
     let result = run_call(&engine([tool]), &ToolCall::new("c", "stops", json!({})), &run).await;
     assert_eq!(result.text(), "Error: The step 'b' (tool 'fails') failed: nothing there.");

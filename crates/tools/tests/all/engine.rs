@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use archon_testkit::RealClock;
 use archon_tools::{EngineOptions, ToolEngine, builtin::Calculator};
 use archon_types::{
     Executed, Json, Prepared, ReadyCall, Tool, ToolAnnotations, ToolCall, ToolInvocationRequest,
@@ -246,7 +247,7 @@ async fn ready_call_of_another_engine_is_checked_before_it_runs() {
 // spec: T-19, TE-08
 #[tokio::test(start_paused = true)]
 async fn a_caller_s_time_limit_goes_before_all_others() {
-    let run = crate::fixture::context_at(Arc::new(crate::fixture::TokioClock(tokio::time::Instant::now())));
+    let run = crate::fixture::context_at(Arc::new(RealClock::new()));
     let mut annotations = ToolAnnotations::default();
     annotations.timeout_ms = Some(5_000);
     let slow = tool(spec("slow").with_annotations(annotations), |_| std::future::pending());

@@ -2,6 +2,7 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
+use archon_testkit::RealClock;
 use archon_tools::{EngineOptions, ToolEngine, Workspace, builtin::file_tools};
 use archon_types::{
     Answer, ApprovalRequest, Approver, Decision, Json, Tool, ToolAnnotations, ToolCall, ToolError,
@@ -11,7 +12,7 @@ use expect_test::expect_file;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::fixture::{TokioClock, context_at, engine, run_call, spec, tool};
+use crate::fixture::{context_at, engine, run_call, spec, tool};
 
 fn with(name: &str, change: impl FnOnce(&mut ToolAnnotations)) -> ToolSpec {
     let mut annotations = ToolAnnotations::default();
@@ -88,7 +89,7 @@ const ADVICE: [&str; 14] = [
 
 /// A row of the table: what was called, the kind of failure, what the model reads, and what people read beyond.
 async fn row(engine: &ToolEngine, call: ToolCall) -> String {
-    let run = context_at(Arc::new(TokioClock(tokio::time::Instant::now())));
+    let run = context_at(Arc::new(RealClock::new()));
     let shown: String = call.arguments.to_string().chars().take(70).collect();
     let name = call.name.clone();
     let result: ToolResult = run_call(engine, &call, &run).await;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use archon_testkit::VirtualClock;
+use archon_testkit::{RealClock, VirtualClock};
 use archon_tools::{CallRate, EngineOptions, builtin::Calculator};
 use archon_types::{
     BoxFuture, CancellationToken, Clock, Context, DeltaKind, Event, Timestamp, Tool, ToolAnnotations,
@@ -19,7 +19,7 @@ use archon_types::{
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use crate::fixture::{DropCounter, TokioClock, context, context_at, engine, run_call, show, spec, tool};
+use crate::fixture::{DropCounter, context, context_at, engine, run_call, show, spec, tool};
 
 fn with_timeout(timeout_ms: Option<u64>) -> ToolSpec {
     let mut annotations = ToolAnnotations::default();
@@ -34,7 +34,7 @@ fn blocking(name: &str) -> ToolSpec {
 }
 
 fn paused() -> Context {
-    context_at(Arc::new(TokioClock(tokio::time::Instant::now())))
+    context_at(Arc::new(RealClock::new()))
 }
 
 async fn call(tool: Arc<dyn Tool>, run: &Context) -> ToolResult {
@@ -360,7 +360,7 @@ async fn update_of_a_detached_task_is_ignored() {
 #[tokio::test(start_paused = true)]
 async fn calls_beyond_a_tools_rate_wait_in_order_and_their_time_limit_with_them() {
     let began = tokio::time::Instant::now();
-    let run = context_at(Arc::new(crate::fixture::TokioClock(began)));
+    let run = context_at(Arc::new(RealClock::new()));
     let starts = Arc::new(Mutex::new(Vec::new()));
     let noted = starts.clone();
     let limited = tool(spec("limited"), move |_| {

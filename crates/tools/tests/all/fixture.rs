@@ -12,8 +12,8 @@ use std::{
 use archon_testkit::{SeededIds, VirtualClock};
 use archon_tools::{FnTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    BoxFuture, CallId, Clock, CommandId, Context, Executed, Json, Prepared, Timestamp, Tool, ToolCall,
-    ToolContext, ToolError, ToolResult, ToolSpec, Toolbox,
+    CallId, Clock, CommandId, Context, Executed, Json, Prepared, Tool, ToolCall, ToolContext, ToolError,
+    ToolResult, ToolSpec, Toolbox,
 };
 use serde_json::json;
 
@@ -23,19 +23,6 @@ pub(crate) fn context() -> Context {
 
 pub(crate) fn context_at(clock: Arc<dyn Clock>) -> Context {
     Context::new("run".into(), "session".into(), clock, Arc::new(SeededIds::new(1)))
-}
-
-/// Time as tokio has it, so that `start_paused` decides.
-pub(crate) struct TokioClock(pub(crate) tokio::time::Instant);
-
-impl Clock for TokioClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(u64::try_from(self.0.elapsed().as_millis()).unwrap())
-    }
-
-    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(deadline.since(self.now())))
-    }
 }
 
 pub(crate) fn engine(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> ToolEngine {

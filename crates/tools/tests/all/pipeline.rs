@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use archon_testkit::RealClock;
 use archon_tools::{Ask, EngineOptions, ErrorStyle, ResultSchema, ToolEngine, ToolRetryPolicy};
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, Context, Decision, Delta, DeltaKind, Effect, Event,
@@ -17,10 +18,10 @@ use archon_types::{
 use expect_test::expect;
 use serde_json::json;
 
-use crate::fixture::{Recorder, TokioClock, context, context_at, engine, run_call, show, spec, tool};
+use crate::fixture::{Recorder, context, context_at, engine, run_call, show, spec, tool};
 
 fn paused() -> Context {
-    context_at(Arc::new(TokioClock(tokio::time::Instant::now())))
+    context_at(Arc::new(RealClock::new()))
 }
 
 fn annotated(name: &str, change: impl FnOnce(&mut ToolAnnotations)) -> ToolSpec {

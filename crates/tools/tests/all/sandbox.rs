@@ -9,16 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_testkit::SeededIds;
+use archon_testkit::{RealClock, SeededIds};
 use archon_tools::{
     Ask, EngineOptions, ToolEngine, Workspace,
     builtin::{Bash, BashOptions},
     sandbox::{self, Isolation, Network, UnixSockets},
 };
-use archon_types::{
-    BoxFuture, Clock, Context, DeltaKind, Event, Json, Timestamp, Tool, ToolCall, ToolResult,
-    ToolResultStatus,
-};
+use archon_types::{Context, DeltaKind, Event, Json, Tool, ToolCall, ToolResult, ToolResultStatus};
 use expect_test::expect;
 use serde_json::json;
 use tempfile::TempDir;
@@ -28,21 +25,8 @@ use crate::{
     users::has_mounts,
 };
 
-/// Real time: these are real processes.
-struct RealClock(Instant);
-
-impl Clock for RealClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(u64::try_from(self.0.elapsed().as_millis()).unwrap())
-    }
-
-    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(deadline.since(self.now())))
-    }
-}
-
 pub(crate) fn run() -> Context {
-    let clock = Arc::new(RealClock(Instant::now()));
+    let clock = Arc::new(RealClock::new());
     Context::new("run".into(), "session".into(), clock, Arc::new(SeededIds::new(1)))
 }
 
