@@ -154,8 +154,5 @@ fn text(bytes: &[u8]) -> Option<String> {
 }
 
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(MOST_REASON) {
-        Some((end, _)) => format!("{} ...", &text[..end]),
-        None => text.to_owned(),
-    }
+    archon_types::shorten(text, MOST_REASON, " ...")
 }

@@ -237,11 +237,7 @@ fn is_agreed(spec: &ToolSpec, call: &ToolCall, run: &Context) -> bool {
 }
 
 fn question(spec: &ToolSpec, call: &ToolCall, reason: &str, run: &Context) -> ApprovalRequest {
-    let text = call.arguments.to_string();
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() {
-        shown.push_str(" ...");
-    }
+    let shown = archon_types::shorten(&call.arguments.to_string(), SHOWN, " ...");
     let summary = format!("Run {} with {shown} (a hook asks: {reason})", call.name);
     let details = json!({ "tool": call.name, "arguments": call.arguments });
     let mut question = ApprovalRequest::new(run.ids.fresh("approval"), summary, details);

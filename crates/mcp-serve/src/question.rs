@@ -68,10 +68,7 @@ fn decisions(question: &ApprovalRequest) -> Vec<&'static str> {
 
 fn message(question: &ApprovalRequest) -> String {
     let details = serde_json::to_string_pretty(&question.details).unwrap_or_default();
-    let mut shown: String = details.chars().take(DETAILS).collect();
-    if shown.len() < details.len() {
-        shown.push_str(" ... (more is not shown)");
-    }
+    let shown = archon_types::shorten(&details, DETAILS, " ... (more is not shown)");
     let asker = match question.agent_name.as_str() {
         "" => String::new(),
         name => format!("{name} asks: "),

@@ -6,12 +6,12 @@ mod svg;
 
 use std::fmt::Write as _;
 
-use archon_types::{Json, Plan, SubTask, SubTaskId, SubTaskStatus, Task};
+use archon_types::{Json, Plan, SubTask, SubTaskId, SubTaskStatus, Task, shorten};
 use serde_json::json;
 
 use crate::{
     PlanGraph, plan_of,
-    texts::{join, one_line, shorten, tool_mark},
+    texts::{join, one_line, tool_mark},
 };
 
 /// The output format of a rendered plan.
@@ -143,7 +143,7 @@ fn colour(status: SubTaskStatus) -> &'static str {
 }
 
 fn label(subtask: &SubTask) -> String {
-    shorten(&format!("{}: {}", subtask.id, one_line(&subtask.description)), LONGEST)
+    shorten(&format!("{}: {}", subtask.id, one_line(&subtask.description)), LONGEST, "…")
 }
 
 /// Maximum length of a label, in characters.

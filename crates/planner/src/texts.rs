@@ -1,4 +1,4 @@
-//! Functions for texts about plans: lists of ids, marks of tools, shortened texts.
+//! Functions for texts about plans: lists of ids, marks of tools.
 
 use archon_types::{Json, SubTask, SubTaskId};
 
@@ -20,12 +20,4 @@ pub(crate) fn tool_mark(subtask: &SubTask) -> String {
 /// Returns the text in one line, with one space between words.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the text with `…` in place of all characters after the first `most`.
-pub(crate) fn shorten(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

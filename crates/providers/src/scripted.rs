@@ -386,12 +386,8 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 fn prompt(request: &Request) -> String {
-    let mut text = request.messages.last().map(|message| message.text()).unwrap_or_default();
-    if let Some((end, _)) = text.char_indices().nth(200) {
-        text.truncate(end);
-        text.push_str("...");
-    }
-    text
+    let text = request.messages.last().map(|message| message.text()).unwrap_or_default();
+    archon_types::shorten(&text, 200, "...")
 }
 
 /// Formats each step as an answer of a model in text mode: JSON with `thought`, `action` and `action_input`. For the

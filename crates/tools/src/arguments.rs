@@ -81,10 +81,7 @@ pub(crate) fn call_beginning(arguments: &Json) -> String {
 
 /// Returns the first `max` characters of a text, with `…` if more were left out.
 pub(crate) fn clip(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    archon_types::shorten(text, max, "…")
 }
 
 #[cfg(test)]

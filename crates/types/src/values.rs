@@ -15,6 +15,7 @@ mod nearest;
 mod refusal;
 mod secret;
 mod setters;
+mod shorten;
 mod time;
 mod token_bucket;
 
@@ -29,6 +30,7 @@ pub use ids::{
 };
 pub use nearest::{likeness, nearest};
 pub use secret::Secret;
+pub use shorten::shorten;
 pub use time::{Clock, Timestamp, iso8601, not_before};
 pub use token_bucket::TokenBucket;
 

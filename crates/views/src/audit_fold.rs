@@ -309,10 +309,7 @@ fn with_reason(name: &str, reason: &str) -> String {
 
 /// Shortens a text to `LONGEST` characters. The record has the full text.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    archon_types::shorten(text, LONGEST, "...")
 }
 
 /// The maximum number of characters of an outcome.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
     AssistantMessage, CallId, CommandId, Content, Json, LoopId, Message, ReactState, Record, RecordBody,
-    RunId, RunStarted, SessionId, Timestamp, ToolCall, ToolResult, ToolResultStatus, Usage, iso8601,
+    RunId, RunStarted, SessionId, Timestamp, ToolCall, ToolResult, ToolResultStatus, Usage, iso8601, shorten,
 };
 use serde::{Deserialize, Serialize};
 
@@ -228,7 +228,7 @@ impl Fold {
             component: "react-loop".to_owned(),
             cycle: number,
             state: ReactState::Thinking,
-            prompt_preview: preview(&std::mem::take(&mut self.unread).join("\n"), PREVIEW),
+            prompt_preview: shorten(&std::mem::take(&mut self.unread).join("\n"), PREVIEW, "..."),
             thought: String::new(),
             llm_response: String::new(),
             parsed_action: Vec::new(),
@@ -295,17 +295,10 @@ impl Cycle {
     }
 }
 
-fn preview(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 fn summary(arguments: &Json) -> Json {
     let short = |value: &Json| match value {
-        Json::String(text) => Json::String(preview(text, ARGUMENT)),
-        Json::Array(_) | Json::Object(_) => Json::String(preview(&value.to_string(), ARGUMENT)),
+        Json::String(text) => Json::String(shorten(text, ARGUMENT, "...")),
+        Json::Array(_) | Json::Object(_) => Json::String(shorten(&value.to_string(), ARGUMENT, "...")),
         other => other.clone(),
     };
     match arguments {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use archon_types::SubTask;
+use archon_types::{SubTask, shorten};
 
 use super::{Drawing, colour, layout::layout};
-use crate::texts::{one_line, shorten, tool_mark};
+use crate::texts::{one_line, tool_mark};
 
 /// Width of a character, height of a line, and space around the text of a box, in pixels.
 const CHARACTER: f64 = 7.2;
@@ -93,7 +93,7 @@ impl Drawing<'_> {
 
 fn lines(subtask: &SubTask) -> [String; 3] {
     let status = format!("{}{}", subtask.status(), tool_mark(subtask));
-    [subtask.id.as_str(), &subtask.description, &status].map(|text| shorten(&one_line(text), LONGEST))
+    [subtask.id.as_str(), &subtask.description, &status].map(|text| shorten(&one_line(text), LONGEST, "…"))
 }
 
 /// Escapes text for XML, and drops characters that XML does not allow.

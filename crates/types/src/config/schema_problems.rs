@@ -1,6 +1,6 @@
 //! Checks an answer against the JSON schema of a structured output.
 
-use crate::{Json, models::ResponseFormat};
+use crate::{Json, models::ResponseFormat, values::shorten};
 
 use super::structured_output::SchemaProblem;
 
@@ -65,10 +65,7 @@ fn whole(problem: &str) -> Vec<SchemaProblem> {
 }
 
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shorten(text, LONGEST, "…")
 }
 
 /// The maximum number of problems that are reported.

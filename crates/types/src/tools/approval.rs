@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     Json,
-    values::{CallId, RunId, Timestamp},
+    values::{CallId, RunId, Timestamp, shorten},
 };
 
 /// A question to a person that must be answered before a call takes effect.
@@ -139,11 +139,7 @@ impl ApprovalRequest {
     /// shows the arguments, so that the person can check the effect. The answer is a yes, a no, or the result
     /// in the person's words.
     pub fn in_doubt(request_id: impl Into<String>, tool: &str, arguments: &Json) -> Self {
-        let text = arguments.to_string();
-        let mut shown: String = text.chars().take(SHOWN_IN_DOUBT).collect();
-        if shown.len() < text.len() {
-            shown.push_str(" ...");
-        }
+        let shown = shorten(&arguments.to_string(), SHOWN_IN_DOUBT, " ...");
         let summary = format!("Run `{tool}` with {shown} again? {CUT_OFF}");
         let mut request = Self::new(request_id, summary, json!({ "tool": tool, "arguments": arguments }));
         request.kind = QuestionKind::InDoubt;
