@@ -199,7 +199,7 @@ fn action(entry: Entry) -> Result<Action, String> {
 /// only. Without the feature `tls` an https address would fail at each event, so it is refused here.
 fn address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|e| format!("`{text}` is no address: {e}"))?;
-    let is_here = url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+    let is_here = url.host_str().is_some_and(archon_types::is_this_machine);
     match url.scheme() {
         "https" if cfg!(feature = "tls") => Ok(url),
         "https" => Err(

@@ -9,7 +9,7 @@ use crate::McpProblem;
 pub(crate) fn checked(what: &str, url: &str) -> Result<Url, McpProblem> {
     let refused = |why: &str| Err(McpProblem::Invalid(format!("{what} '{url}' {why}")));
     let Ok(parsed) = Url::parse(url) else { return refused("is not a URL") };
-    let is_here = matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    let is_here = parsed.host_str().is_some_and(archon_types::is_this_machine);
     match parsed.scheme() {
         _ if !parsed.username().is_empty() || parsed.password().is_some() => Err(McpProblem::Invalid(
             format!("{what} contains a user name or a password; use a header instead"),

@@ -131,7 +131,7 @@ impl EmailChannel {
 /// Returns the connection to a server, with TLS beyond this machine.
 fn server(options: &SmtpOptions) -> Result<AsyncSmtpTransportBuilder, ChannelError> {
     let host = options.host.as_str();
-    let is_here = matches!(host, "localhost" | "127.0.0.1" | "::1");
+    let is_here = archon_types::is_this_machine(host);
     let builder = match options {
         SmtpOptions { is_plain: true, .. } if is_here => {
             return Ok(AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(host));

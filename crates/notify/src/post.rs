@@ -33,7 +33,7 @@ impl Poster {
         let url: Url = url
             .parse()
             .map_err(|error| wrong(format!("its address is no URL: {error}; write https://HOST/PATH")))?;
-        let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        let is_here = url.host_str().is_some_and(archon_types::is_this_machine);
         match url.scheme() {
             "https" if cfg!(feature = "tls") => {}
             "https" => {

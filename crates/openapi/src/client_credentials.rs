@@ -62,7 +62,7 @@ impl ClientCredentials {
             OpenApiError::Setting(format!("the token address '{}' {why}", one_line(address, 200)))
         };
         let url = Url::parse(address).map_err(|e| refused(&format!("is not a URL: {e}")))?;
-        let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        let is_here = url.host_str().is_some_and(archon_types::is_this_machine);
         if url.scheme() != "https" && !(url.scheme() == "http" && is_here) {
             return Err(refused("is not encrypted; use https"));
         }

@@ -77,10 +77,7 @@ impl Base {
 
     /// Returns whether the address is one of this machine.
     pub(crate) fn is_this_machine(&self) -> bool {
-        Url::parse(&self.address).is_ok_and(|url| {
-            let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        })
+        Url::parse(&self.address).is_ok_and(|url| url.host_str().is_some_and(archon_types::is_this_machine))
     }
 
     /// Returns whether the connection is encrypted.

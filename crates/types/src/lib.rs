@@ -164,8 +164,8 @@ pub use tools::{
 };
 pub use values::{
     AgentId, CallId, Clock, CommandId, ContentHash, Encoded, Ids, LoopId, MessageId, RunId, Secret,
-    SessionId, SubTaskId, TaskId, TenantId, Timestamp, TokenBucket, ToolCallId, TurnId, is_hidden, iso8601,
-    likeness, nearest, not_before, one_line, printable, shorten, visible,
+    SessionId, SubTaskId, TaskId, TenantId, Timestamp, TokenBucket, ToolCallId, TurnId, is_hidden,
+    is_this_machine, iso8601, likeness, nearest, not_before, one_line, printable, shorten, visible,
 };
 #[cfg(feature = "almost-json")]
 pub use values::{almost_json, json_in};

@@ -16,6 +16,7 @@ mod refusal;
 mod secret;
 mod setters;
 mod shorten;
+mod this_machine;
 mod time;
 mod token_bucket;
 
@@ -31,6 +32,7 @@ pub use ids::{
 pub use nearest::{likeness, nearest};
 pub use secret::Secret;
 pub use shorten::shorten;
+pub use this_machine::is_this_machine;
 pub use time::{Clock, Timestamp, iso8601, not_before};
 pub use token_bucket::TokenBucket;
 
