@@ -10,9 +10,7 @@ use archon_types::{
     Spending, TenantId, Tool, Toolbox, nearest,
 };
 
-use crate::{
-    ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving, claim::Start,
-};
+use crate::{ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving};
 
 /// An agent with all its parts. Cloning is cheap, and clones share all parts.
 ///
@@ -339,32 +337,6 @@ impl Archon {
         let source = self.parts.tools.iter().find(is_of_name)?.source()?;
         let why = source.tools().err()?;
         Some(format!("{}: {why}", source.name()))
-    }
-
-    pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), RunError> {
-        self.prepare_at(options, None).await
-    }
-
-    /// Prepares a run like [`prepare`](Self::prepare). With `point`, the run continues its session at that point
-    /// instead of at the end.
-    pub(crate) async fn prepare_at(
-        &self,
-        options: RunOptions,
-        point: Option<Origin>,
-    ) -> Result<(Context, Origin), RunError> {
-        let (mut context, mut start) = self.prepare_start(options).await?;
-        start.origin = point.unwrap_or(start.origin);
-        let origin = start.release_at_first_record(&mut context);
-        Ok((context, origin))
-    }
-
-    /// Prepares a run and claims the point at which it begins.
-    pub(crate) async fn prepare_start(&self, options: RunOptions) -> Result<(Context, Start), RunError> {
-        self.admit()?;
-        let start = self.continuation(&options).await?;
-        let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
-        let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
-        Ok((self.context(run, session, options), start))
     }
 
     /// Adds this agent's parts to the context of a run that a service started: the secrets to redact from

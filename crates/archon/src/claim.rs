@@ -69,6 +69,33 @@ impl<T: Send> Sink for UntilBegun<T> {
 }
 
 impl Archon {
+    /// Prepares a run, which continues its session where it ended. The claim ends with the first record of the run.
+    pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), RunError> {
+        self.prepare_at(options, None).await
+    }
+
+    /// Prepares a run like [`prepare`](Self::prepare). With `point`, the run continues its session at that point
+    /// instead of at the end.
+    pub(crate) async fn prepare_at(
+        &self,
+        options: RunOptions,
+        point: Option<Origin>,
+    ) -> Result<(Context, Origin), RunError> {
+        let (mut context, mut start) = self.prepare_start(options).await?;
+        start.origin = point.unwrap_or(start.origin);
+        let origin = start.release_at_first_record(&mut context);
+        Ok((context, origin))
+    }
+
+    /// Prepares a run and claims the point at which it begins.
+    pub(crate) async fn prepare_start(&self, options: RunOptions) -> Result<(Context, Start), RunError> {
+        self.admit()?;
+        let start = self.continuation(&options).await?;
+        let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
+        let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
+        Ok((self.context(run, session, options), start))
+    }
+
     pub(crate) async fn continuation(&self, options: &RunOptions) -> Result<Start, RunError> {
         let Some(session) = &options.session else { return Ok(Start::unclaimed(Origin::Prompt)) };
         let tenant = options.tenant.clone().unwrap_or_else(local);

@@ -353,11 +353,23 @@ impl Runs {
             queued.how = Started::Resumed;
             return Ok(Some(queued));
         }
-        let (Some(inbox), true, Some(tenant)) =
-            (archon.journal.inbox(), head.status.has_ended(), head.tenant)
-        else {
-            return Ok(Some(queued));
-        };
+        match head.tenant {
+            Some(tenant) if head.status.has_ended() => self.begin_next(queued, ids, &tenant).await,
+            _ => Ok(Some(queued)),
+        }
+    }
+
+    /// Waits until another run reads messages in the inbox of a run that has ended, or begins that run; `None` if no run
+    /// does. The messages are then removed from the inbox.
+    async fn begin_next(
+        &self,
+        mut queued: StartedRun,
+        ids: Vec<String>,
+        tenant: &TenantId,
+    ) -> Result<Option<StartedRun>, RunError> {
+        let archon = self.archon();
+        let Some(inbox) = archon.journal.inbox() else { return Ok(Some(queued)) };
+        let (run, session) = (&queued.run.clone(), queued.session.clone());
         let mut looks = 0;
         loop {
             let left = unread(&*inbox, run, &ids).await?;
@@ -373,7 +385,7 @@ impl Runs {
                 inbox.remove(run, &left).await?;
                 return Ok(left.is_empty().then_some(queued));
             }
-            let next = self.begin_unread(&session, &tenant).await?;
+            let next = self.begin_unread(&session, tenant).await?;
             // A caller that is about to start the next run may have read the messages already.
             looks += u32::from(!matches!(next, NextRun::Claimed));
             match next {
