@@ -126,8 +126,8 @@ mod wire_fixture;
 
 #[cfg(feature = "http")]
 use shared::{
-    answer, answer_limits, blocks, call_ids, classify, content_filter, json_text, request, schema_subset,
-    signature, strict_schema, token_counts, tool_names, turns,
+    answer, answer_limits, blocks, call_ids, classify, content_filter, json_text, media, request,
+    schema_subset, signature, strict_schema, token_counts, tool_names, turns,
 };
 
 /// The stream of a provider.

@@ -8,6 +8,7 @@ pub(crate) mod call_ids;
 pub(crate) mod classify;
 pub(crate) mod content_filter;
 pub(crate) mod json_text;
+pub(crate) mod media;
 pub(crate) mod request;
 pub(crate) mod schema_subset;
 pub(crate) mod signature;

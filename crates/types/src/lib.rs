@@ -6,6 +6,7 @@
 //! | term | types | meaning |
 //! |---|---|---|
 //! | message | [`Message`], [`AgentMessage`] | a text of a person, a model or a tool, in a conversation |
+//! | medium | [`Media`], [`MediaKind`] | a picture, a PDF file or other data in a message; the log has its hash |
 //! | provenance | [`Speaker`], [`Attributed`] | the real author of a message, which its role does not always show |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
@@ -127,14 +128,15 @@ pub use messages::{
     AgentMessage, AssistantMessage, Attributed, CALL_TOOL, CLEANUP_TOOL, CleanedUp, Compaction,
     CompactionInput, CompactionLevel, CompactionPolicy, CompactionStrategy, Content, ContextConfig,
     ContextLevel, DataFile, ExtensionMessage, IMAGE_TOKENS, Interruption, LlmMessage, MalformedArguments,
-    Message, MessageMetadata, OutputLevel, RecalledText, RedactedStream, Redactor, ResultTokens, SeenResult,
-    Speaker, StopReason, Summary, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TOOL_SEARCH, TokenCounter,
-    TokenEstimate, Tokenizer, ToolCall, ToolMark, ToolResult, ToolResultMessage, ToolResultStatus,
-    Transcript, Trust, Usage, UserMessage, ViewPart, WindowItem, metadata, percentage,
+    Media, MediaError, MediaKind, MediaView, Message, MessageMetadata, OutputLevel, PDF_PAGE_TOKENS,
+    RecalledText, RedactedStream, Redactor, ResultTokens, SeenResult, Speaker, StopReason, Summary,
+    TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TOOL_SEARCH, TokenCounter, TokenEstimate, Tokenizer, ToolCall,
+    ToolMark, ToolResult, ToolResultMessage, ToolResultStatus, Transcript, Trust, Usage, UserMessage,
+    ViewPart, WindowItem, metadata, percentage, sniff,
 };
 pub use models::{
     ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, FailureKind,
-    LongPromptPrice, ModelErrorCode, ModelEvent, ModelPrice, Provider, ProviderError, Request,
+    LongPromptPrice, ModelErrorCode, ModelEvent, ModelPrice, Provider, ProviderError, Reads, Request,
     RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice, format_money,
 };
 pub use plans::{

@@ -13,6 +13,7 @@ mod parallel;
 mod pending;
 mod pool;
 mod record;
+mod record_media;
 mod record_name;
 mod redaction;
 mod run_filter;

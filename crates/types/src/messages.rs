@@ -1,4 +1,4 @@
-//! Messages, tool results, the trust level of a text, the context window, and the redactor.
+//! Messages, media, tool results, the trust level of a text, the context window, and the redactor.
 //!
 //! Imports only `values`.
 
@@ -7,6 +7,7 @@ mod compaction;
 mod content;
 mod context_config;
 mod interruption;
+mod media;
 mod message;
 mod provenance;
 mod redactor;
@@ -23,6 +24,7 @@ pub use compaction::{
 pub use content::{CALL_TOOL, Content, MalformedArguments, TOOL_SEARCH, ToolCall};
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use interruption::Interruption;
+pub use media::{Media, MediaError, MediaKind, MediaView, sniff};
 pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolMark, ToolResultMessage, Usage, UserMessage,
@@ -30,7 +32,8 @@ pub use message::{
 pub use provenance::Attributed;
 pub use redactor::{RedactedStream, Redactor};
 pub use tokens::{
-    IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
+    IMAGE_TOKENS, PDF_PAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate,
+    Tokenizer, percentage,
 };
 pub use tool_result::{DataFile, OutputLevel, ToolResult, ToolResultStatus, metadata};
 pub use transcript::Transcript;

@@ -6,6 +6,7 @@ mod failure_kind;
 mod price;
 mod provider;
 mod provider_wrapper;
+mod reads;
 
 pub use failure_kind::{FailureKind, ModelErrorCode};
 pub use price::{LongPromptPrice, ModelPrice, format_money};
@@ -13,3 +14,4 @@ pub use provider::{
     ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, ModelEvent, Provider,
     ProviderError, Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
+pub use reads::Reads;

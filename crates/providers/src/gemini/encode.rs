@@ -11,6 +11,7 @@ use serde_json::{Map, json};
 use super::{SafetySetting, schema::accepted, traits::Traits};
 use crate::{
     json_text::{push_field, push_json, push_separated},
+    media::as_notes,
     request::HEADROOM,
     signature::Signature,
     tool_names,
@@ -223,7 +224,7 @@ fn message(message: &Message, style: &Style<'_>, out: &mut String) {
 
 fn user(message: &UserMessage, out: &mut String) {
     let mut parts = String::new();
-    for block in &message.content {
+    for block in as_notes(&message.content).iter() {
         match block {
             Content::Text { text } if !text.is_empty() => push_separated(&mut parts, 0, &text_part(text)),
             Content::Image { data, mime_type } => push_separated(&mut parts, 0, &image_part(data, mime_type)),
@@ -246,7 +247,7 @@ fn tool_result(message: &ToolResultMessage, style: &Style<'_>, out: &mut String)
     push_json(&mut part, &*tool_names::to_wire(&message.tool_name));
     style.push_id(&mut part, message.tool_call_id.as_str());
     let key = if message.is_error { "error" } else { "result" };
-    push_field(&mut part, "response", &json!({key: Content::join_text(&message.content)}));
+    push_field(&mut part, "response", &json!({key: Content::join_text(&as_notes(&message.content))}));
     // Before the third generation, images come next to the result.
     if style.third && !images.is_empty() {
         part.push_str(",\"parts\":[");

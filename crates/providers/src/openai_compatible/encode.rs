@@ -10,6 +10,7 @@ use archon_types::{
 use super::head::{head, schema_instructions, thinks};
 use crate::{
     json_text::{arguments_text, push_content, push_field, push_json},
+    media::as_notes,
     profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
     signature::Signature,
     tool_names as names,
@@ -201,7 +202,8 @@ fn details(block: &Content) -> Option<Json> {
 }
 
 fn tool_result(message: &ToolResultMessage, style: Style, json: &mut String) {
-    let mut text = Content::join_text(&message.content);
+    let content = as_notes(&message.content);
+    let mut text = Content::join_text(&content);
     let images = message.content.iter().filter(|block| matches!(block, Content::Image { .. })).count();
     if images > 0 {
         // In this protocol a result can have only text.

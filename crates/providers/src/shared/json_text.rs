@@ -4,7 +4,7 @@
 use archon_types::{Content, Json, ToolCall};
 use serde::Serialize;
 
-use crate::request::is_object_schema;
+use crate::{media::as_notes, request::is_object_schema};
 
 /// Appends a value as JSON text.
 pub(crate) fn push_json<T: Serialize + ?Sized>(json: &mut String, value: &T) {
@@ -24,12 +24,13 @@ pub(crate) fn push_separated(json: &mut String, start: usize, text: &str) {
 /// models think or call tools. `text` is the beginning of a text part; `image` is the beginning and the end of
 /// an image part.
 pub(crate) fn push_content(json: &mut String, content: &[Content], text: &str, image: (&str, &str)) {
+    let content = as_notes(content);
     if content.iter().all(|block| block.as_text().is_some()) {
-        return push_json(json, &Content::join_text(content));
+        return push_json(json, &Content::join_text(&content));
     }
     json.push('[');
     let start = json.len();
-    for block in content {
+    for block in content.iter() {
         match block {
             Content::Text { text: said } => {
                 push_separated(json, start, text);

@@ -3,7 +3,10 @@
 
 use archon_types::{AssistantMessage, Content, Json, Request, ToolCall};
 
-use crate::json_text::{push_json, push_separated};
+use crate::{
+    json_text::{push_json, push_separated},
+    media::as_notes,
+};
 
 /// The description of the tool that carries the structured output.
 pub(crate) const FORMAT_TOOL: &str = "Gives the final answer. Its arguments are the answer.";
@@ -113,7 +116,7 @@ pub(crate) fn blocks(
     image: fn(&str, &str) -> String,
 ) -> String {
     let mut json = String::new();
-    for block in content {
+    for block in as_notes(content).iter() {
         match block {
             Content::Text { text } if !text.trim().is_empty() => {
                 push_separated(&mut json, 0, &text_block(text));

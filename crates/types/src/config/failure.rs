@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::models::{ModelPrice, ThinkingLevel};
+use crate::models::{ModelPrice, Reads, ThinkingLevel};
 
 use super::retry::RetryConfig;
 
@@ -68,6 +68,9 @@ pub struct FallbackModel {
     /// The model's context window in tokens; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+    /// The media that the model reads.
+    #[serde(default, skip_serializing_if = "crate::values::is_default")]
+    pub reads: Reads,
 }
 
 impl FallbackModel {
@@ -80,6 +83,7 @@ impl FallbackModel {
             retry: RetryConfig::default(),
             price: None,
             context_window: None,
+            reads: Reads::default(),
         }
     }
 }

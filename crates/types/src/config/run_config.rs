@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     memory::Collection,
     messages::{CALL_TOOL, ContextConfig, TOOL_SEARCH},
-    models::{ModelPrice, RequestOptions, ResponseFormat},
+    models::{ModelPrice, Reads, RequestOptions, ResponseFormat},
     tools::{ApprovalSettings, ToolExecutionStrategy, ToolSpec},
     values::Encoded,
 };
@@ -80,6 +80,9 @@ pub struct RunConfig {
     /// The price of the model's tokens; a cost limit needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
+    /// The media that the model reads.
+    #[serde(skip_serializing_if = "crate::values::is_default")]
+    pub reads: Reads,
     /// The strategy for the tool calls of one turn: in parallel, in sequence or in batches.
     #[serde(skip_serializing_if = "crate::values::is_default")]
     pub tool_execution: ToolExecutionStrategy,

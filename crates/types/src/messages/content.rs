@@ -1,10 +1,12 @@
-//! The blocks of a message: text, images, thinking and tool calls.
+//! The blocks of a message: text, media, thinking and tool calls.
 
 use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Json, values::ToolCallId};
+
+use super::media::{Media, MediaView};
 
 /// One block of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +19,9 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// An image.
+    /// A picture, a PDF file or other data, with its name and its hash.
+    Media(Media),
+    /// An image whose data is a part of the log. New code uses [`Media`](Self::Media).
     Image {
         /// The bytes of the image in base64.
         data: String,
@@ -58,6 +62,17 @@ impl Content {
         }
     }
 
+    /// Returns the medium or the image of a block; `None` for another block.
+    pub fn as_media(&self) -> Option<MediaView<'_>> {
+        match self {
+            Self::Media(media) => {
+                Some(MediaView { mime_type: media.mime_type(), base64: media.base64(), media: Some(media) })
+            }
+            Self::Image { data, mime_type } => Some(MediaView { mime_type, base64: Some(data), media: None }),
+            _ => None,
+        }
+    }
+
     /// Joins all text blocks, separated by newlines.
     pub fn join_text(blocks: &[Self]) -> Cow<'_, str> {
         match blocks {
@@ -68,6 +83,12 @@ impl Content {
 }
 
 crate::values::from_text!(Content = Content::text);
+
+impl From<Media> for Content {
+    fn from(media: Media) -> Self {
+        Self::Media(media)
+    }
+}
 
 impl From<ToolCall> for Content {
     fn from(call: ToolCall) -> Self {

@@ -219,6 +219,14 @@ impl Message {
         }
     }
 
+    pub(crate) fn content_mut(&mut self) -> &mut [Content] {
+        match self {
+            Self::User(m) => &mut m.content,
+            Self::Assistant(m) => &mut m.content,
+            Self::ToolResult(m) => &mut m.content,
+        }
+    }
+
     /// Returns all text blocks, joined by newlines.
     pub fn text(&self) -> String {
         Content::join_text(self.content()).into_owned()

@@ -5,7 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{content::Content, message::Message};
+use super::{
+    content::Content,
+    media::{MediaKind, MediaView},
+    message::Message,
+};
 
 /// Counts tokens. The same text must always give the same count, because a run that is replayed must count as
 /// it did before.
@@ -29,13 +33,14 @@ pub trait TokenCounter: Send + Sync {
     fn count(&self, text: &str) -> u64;
 
     /// Returns the number of tokens of a message: 4 for the message, 1 for the role, and the tokens of every
-    /// block. The arguments of a tool call count as JSON text, an image as [`IMAGE_TOKENS`].
+    /// block. The arguments of a tool call count as JSON text, an image as [`IMAGE_TOKENS`], and each page of a PDF
+    /// file as [`PDF_PAGE_TOKENS`].
     fn count_message(&self, message: &Message) -> u64 {
         message.content().iter().fold(TOKENS_PER_MESSAGE + TOKENS_PER_NAME, |sum, block| {
             sum.saturating_add(match block {
                 Content::Text { text } => self.count(text),
                 Content::Thinking { thinking, .. } => self.count(thinking),
-                Content::Image { .. } => IMAGE_TOKENS,
+                Content::Media(_) | Content::Image { .. } => block.as_media().map_or(0, media_tokens),
                 Content::ToolCall(call) => {
                     self.count(&call.name).saturating_add(self.count(&call.arguments.to_string()))
                 }
@@ -52,6 +57,24 @@ pub const TOKENS_PER_NAME: u64 = 1;
 
 /// The number of tokens of an image: services count less for a small image and more for a large one.
 pub const IMAGE_TOKENS: u64 = 1_000;
+
+/// The number of tokens of a page of a PDF file. Anthropic names 1,500 to 3,000 for the text of a page:
+/// <https://platform.claude.com/docs/en/build-with-claude/pdf-support>.
+pub const PDF_PAGE_TOKENS: u64 = 2_000;
+
+/// The number of tokens of the text that stands for a medium which no model is sent.
+const NOTE_TOKENS: u64 = 50;
+
+fn media_tokens(media: MediaView<'_>) -> u64 {
+    match media.kind() {
+        MediaKind::Image => IMAGE_TOKENS,
+        MediaKind::Pdf => {
+            let pages = media.media.and_then(|media| media.pages()).unwrap_or(1);
+            PDF_PAGE_TOKENS.saturating_mul(pages.into())
+        }
+        MediaKind::Other => NOTE_TOKENS,
+    }
+}
 
 /// A token counter for any model, which assumes 3.8 characters per token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The messages of a conversation, with a cache of their encoding in a provider's format.
 
 use std::{
+    borrow::Cow,
     fmt,
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -10,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::values::ContentHash;
 
-use super::message::Message;
+use super::{content::Content, message::Message};
 
 /// The messages of a conversation in order. Each message is encoded once, however many requests send it.
 ///
@@ -123,16 +124,17 @@ impl Transcript {
     }
 
     /// Returns the hash of the messages as a model reads them: roles and content, without times, token counts
-    /// and model names. Each message is hashed once.
+    /// and model names. The hash of a medium stands for its data. Each message is hashed once.
     pub(crate) fn content_hash(&self) -> u64 {
         let mut hashed = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
         let Hashed { count, mut hash } = *hashed;
         for message in &self.messages[count..] {
+            let content = without_data(message.content());
             match &**message {
-                Message::User(m) => hash.add(&("user", &m.content)),
-                Message::Assistant(m) => hash.add(&("assistant", &m.content)),
+                Message::User(_) => hash.add(&("user", content)),
+                Message::Assistant(_) => hash.add(&("assistant", content)),
                 Message::ToolResult(m) => {
-                    hash.add(&("result", &m.tool_call_id, &m.tool_name, m.is_error, &m.content));
+                    hash.add(&("result", &m.tool_call_id, &m.tool_name, m.is_error, content));
                 }
             }
         }
@@ -177,6 +179,20 @@ impl Clone for Transcript {
     }
 }
 
+/// Returns the blocks with media as a log refers to them, so that a request has the same hash with and without
+/// the data.
+fn without_data(content: &[Content]) -> Cow<'_, [Content]> {
+    let is_media = |block: &Content| matches!(block, Content::Media(_));
+    if !content.iter().any(is_media) {
+        return Cow::Borrowed(content);
+    }
+    let bare = |block: &Content| match block {
+        Content::Media(media) => media.without_data().into(),
+        other => other.clone(),
+    };
+    content.iter().map(bare).collect()
+}
+
 impl PartialEq for Transcript {
     fn eq(&self, other: &Self) -> bool {
         self.messages == other.messages
@@ -207,7 +223,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        messages::{AssistantMessage, Content},
+        messages::{AssistantMessage, Media, UserMessage},
         values::Timestamp,
     };
 
@@ -288,6 +304,18 @@ mod tests {
         let answer = AssistantMessage { content: vec![Content::text("1")], ..AssistantMessage::default() };
         let answer: Transcript = [Message::Assistant(answer)].into_iter().collect();
         assert_ne!(answer.content_hash(), said(&["1"], 0).content_hash(), "who said it is read");
+    }
+
+    // spec: EX-16
+    #[test]
+    fn transcript_hash_is_the_same_with_and_without_the_data_of_media() {
+        let hash = |block: Content| {
+            let message = UserMessage::new(vec![block], Timestamp::default());
+            Transcript::from_iter([Message::User(message)]).content_hash()
+        };
+        let media = |text: &str| Media::new(text.as_bytes(), Some("a.pdf")).unwrap();
+        assert_eq!(hash(media("%PDF-1.7").into()), hash(media("%PDF-1.7").without_data().into()));
+        assert_ne!(hash(media("%PDF-1.7").into()), hash(media("%PDF-1.6").into()));
     }
 
     #[test]

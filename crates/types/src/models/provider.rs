@@ -13,7 +13,7 @@ use crate::{
     values::{ContentHash, Encoded},
 };
 
-use super::{failure_kind::ModelErrorCode, price::ModelPrice};
+use super::{failure_kind::ModelErrorCode, price::ModelPrice, reads::Reads};
 
 /// A service or an engine that runs models.
 ///
@@ -95,11 +95,20 @@ pub struct Capabilities {
     pub is_small: bool,
     /// The price of the model's tokens, in millionths of a US dollar per million tokens; `None` if unknown.
     pub price: Option<ModelPrice>,
+    /// The media that the model reads.
+    pub reads: Reads,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { native_tools: true, retries: false, context_window: None, is_small: false, price: None }
+        Self {
+            native_tools: true,
+            retries: false,
+            context_window: None,
+            is_small: false,
+            price: None,
+            reads: Reads::default(),
+        }
     }
 }
 
@@ -117,6 +126,8 @@ pub struct Request {
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// The options of the request. Each option has a default.
     pub options: Arc<RequestOptions>,
+    /// The media that the model reads. A provider sends a text about any other medium instead of it.
+    pub reads: Reads,
 }
 
 impl Request {

@@ -77,6 +77,7 @@ impl Forms {
                     self.clean_optional(signature);
                 }
                 Content::ToolCall(call) => self.clean_call(Arc::make_mut(call)),
+                Content::Media(media) => self.clean_optional(media.name_mut()),
                 Content::Image { .. } => {}
             }
         }
