@@ -1,4 +1,4 @@
-//! Keeps the bodies of large records outside of the log, which has a short line with the hash of the body.
+//! Keeps the bodies of large records and the data of media outside of the log, which has their hashes.
 //!
 //! ```text
 //! {"crc":"5d41402a","seq":4,"at":1767168000000,"body":{"type":"tool_call_finished","bytes":70123,"sha256":"9f86d0…"}}
@@ -7,10 +7,13 @@
 //! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log can be listed and
 //! searched quickly. The blob is the JSON of the record's body; it is synced before the line is written.
 //!
+//! A medium in a record has its SHA-256. Its data is a blob as it is, so that a picture in a folder of blobs can be
+//! looked at. A record with media is thus mostly short.
+//!
 //! The first record is always inline, since its format version must be read before anything else is trusted.
 //! A reference has no top-level `type`, and every record has one, so the two cannot be confused.
 
-use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
+use archon_types::{JournalError, Media, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{line, rules::corrupt};
@@ -19,7 +22,7 @@ use crate::{line, rules::corrupt};
 /// record is stored as a blob; only the first record of a run is never split.
 pub(crate) const INLINE: usize = 64 * 1024;
 
-/// The body of a large record, which a journal stores outside of the log.
+/// The body of a large record or the data of a medium, which a journal stores outside of the log.
 pub(crate) struct Blob {
     /// SHA-256 of `bytes`, as 64 lower-case hexadecimal digits.
     pub(crate) sha256: String,
@@ -32,13 +35,15 @@ pub(crate) trait Blobs {
     fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError>;
 }
 
-/// Appends a record's line to `out`. If the function returns a blob, the caller must store the blob before
-/// it writes the line.
-pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Option<Blob>> {
+/// Appends a record's line to `out`. The caller must store the returned blobs before it writes the line.
+pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Vec<Blob>> {
     let start = out.len();
+    let data = |media: &Media| Some(Blob { sha256: media.sha256().to_owned(), bytes: media.data()? });
+    let mut blobs: Vec<Blob> = record.body.media().filter_map(data).collect();
+    let record = &*record.without_media_data();
     line::encode(out, record)?;
     if record.seq == 0 || out.len() - start <= INLINE {
-        return Ok(None);
+        return Ok(blobs);
     }
     out.truncate(start);
     let bytes = serde_json::to_vec(&record.body)?;
@@ -46,7 +51,8 @@ pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Opti
     let kind = serde_json::from_slice::<Kind>(&blob.bytes)?.kind;
     let body = Body { kind, bytes: blob.bytes.len() as u64, sha256: blob.sha256.clone() };
     line::encode(out, &Reference { seq: record.seq, at: record.at, body })?;
-    Ok(Some(blob))
+    blobs.push(blob);
+    Ok(blobs)
 }
 
 /// Parses the JSON of a line as a reference to a blob; `None` if the line contains a whole record.

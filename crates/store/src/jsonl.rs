@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
-//! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
+//! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record or the data of a medium, as [`blob`](crate::blob) says |
 //! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
 //! | `{dir}/runs/{run}.lock` | the minimum length of the log; the run's writer locks and removes the file |
 //! | `{dir}/index/` | the index that makes lists cheap, as [`index`] says |

@@ -58,6 +58,18 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
     Ok(record)
 }
 
+/// Adds the data of media to a record, from the blobs of its run.
+pub(crate) fn with_media(run: &RunId, mut record: Record, blobs: &dyn Blobs) -> Result<Record, JournalError> {
+    let seq = record.seq;
+    for media in record.body.media_mut().into_iter().filter(|media| media.base64().is_none()) {
+        let blob = media.sha256().to_owned();
+        let problem = |what: &str| corrupt(run, seq, format!("its blob {blob} {what}"));
+        let bytes = blobs.get(&blob)?.ok_or_else(|| problem("is missing"))?;
+        media.set_data(&bytes).map_err(|_| problem("does not match its hash"))?;
+    }
+    Ok(record)
+}
+
 /// Checks the log format and the kind of run in the JSON of a first record. This comes before anything else:
 /// a record of another format may not even parse.
 fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {

@@ -10,8 +10,8 @@ use std::{
 
 use archon_store::InMemoryJournal;
 use archon_types::{
-    Durability, FailureKind, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter,
-    RunId, RunStatus,
+    Content, Durability, FailureKind, InboxEntry, InboxRequest, Journal, JournalError, Media, OpenMode,
+    Record, RunFilter, RunId, RunStatus,
 };
 use proptest::prelude::*;
 use sample::{
@@ -52,6 +52,32 @@ async fn journal_read_returns_appended_records_in_order() {
         drop(open);
         let open = journal.open(&run("r1"), OpenMode::Existing).await.unwrap();
         assert_eq!(open.records, records);
+    }
+}
+
+// spec: EX-16
+#[test]
+fn media_are_read_back_with_their_data_and_equal_records_have_equal_blobs() {
+    for (journal, _dir) in journals() {
+        let picture =
+            Media::new(&[b"\x89PNG\r\n\x1a\n", large(1).as_bytes()].concat(), Some("a.png")).unwrap();
+        let content = |text: &str| json!([{ "type": "text", "text": text }, Content::from(picture.clone())]);
+        let message = |text: &str| json!({ "role": "user", "content": content(text), "timestamp": 1 });
+        let id = run("r1");
+        // The second one is kept as a blob itself.
+        let [short, long] = ["short", &large(2)]
+            .map(|text| json!({ "type": "message_added", "source": "prompt", "message": message(text) }));
+        let records = records([started("r1"), short, long, tool_call_finished("30")]);
+        write(&*journal, "r1", &records);
+        for read in [block_on(journal.read(&id)).unwrap(), block_on(journal.salvage(&id)).unwrap().records] {
+            assert_eq!(read, records);
+            let data: Vec<_> = read.iter().flat_map(|record| record.body.media()).map(Media::data).collect();
+            assert_eq!(data, [picture.data(), picture.data()]);
+        }
+        let page = block_on(journal.read_before(&id, None, 10)).unwrap().records;
+        assert_eq!(page, records, "records without the data are equal");
+        let open = block_on(journal.open(&id, OpenMode::Existing)).unwrap();
+        assert!(open.records.iter().all(|record| record.body.media().all(|media| media.base64().is_some())));
     }
 }
 

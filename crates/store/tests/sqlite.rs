@@ -11,7 +11,7 @@ use std::{
 
 use archon_store::{InboxKey, SqliteJournal};
 use archon_types::{
-    Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter,
+    Content, Durability, InboxEntry, InboxRequest, Journal, JournalError, Media, OpenMode, Record, RunFilter,
 };
 use expect_test::expect_file;
 use rusqlite::Connection;
@@ -19,6 +19,7 @@ use sample::{
     block_on, continuing, large, log, note, prompted, random, records, run, started, started_from,
     tool_call_finished, write,
 };
+use serde_json::json;
 use tempfile::TempDir;
 
 /// A journal with the sample log in run `r1` and another run `other`.
@@ -215,9 +216,14 @@ fn a_missing_or_damaged_blob_is_an_error_that_names_run_and_record() {
         ("UPDATE blobs SET body = zeroblob(length(body))", "does not match its hash"),
         ("DELETE FROM blobs", "is missing"),
     ];
-    for (change, problem) in changes {
+    let mut with_media = tool_call_finished("30");
+    let picture = Media::new(b"GIF89a", None).unwrap();
+    with_media["result"]["content"] = json!([Content::from(picture)]);
+    let bodies = [tool_call_finished(&large(1)), with_media];
+    let cases = changes.iter().flat_map(|change| bodies.iter().map(move |body| (*change, body.clone())));
+    for ((change, problem), body) in cases {
         let f = fixture();
-        write(&f.journal, "r2", &records([started("r2"), tool_call_finished(&large(1)), note("x")]));
+        write(&f.journal, "r2", &records([started("r2"), body, note("x")]));
         f.change(change);
         let e = block_on(f.journal.read(&run("r2"))).unwrap_err().to_string();
         assert!(e.starts_with("run r2 is damaged at record 1: its blob ") && e.ends_with(problem), "{e}");

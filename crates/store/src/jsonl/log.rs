@@ -19,7 +19,7 @@ use crate::{
     blob::Blobs,
     files::{if_exists, read_file, storage},
     line, lock,
-    records::{existing, from_line, record},
+    records::{existing, from_line, record, with_media},
     rules::{corrupt, unknown},
 };
 
@@ -43,7 +43,7 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
 }
 
 /// Reads the last `most` records of a log; with `before`, the last ones before the record with that number.
-/// Damage of other records is not detected, nor is a torn or missing end.
+/// Damage of other records is not detected, nor is a torn or missing end. Media have no data.
 pub(super) fn read_before(
     files: &RunFiles,
     before: Option<u64>,
@@ -93,7 +93,9 @@ fn parse(
             None => Some("the newline of the record is missing"),
         };
         match problem {
-            None => match record(run, seq, line::json(&mut bytes[start..end]), blobs) {
+            None => match record(run, seq, line::json(&mut bytes[start..end]), blobs)
+                .and_then(|record| with_media(run, record, blobs))
+            {
                 Ok(record) => salvaged.records.push(Arc::new(record)),
                 Err(e) if e.is_of_another_version() => return Err(e),
                 Err(e) => salvaged.damage = Some(e),

@@ -168,15 +168,15 @@ impl<M: Medium> JsonlWriter<M> {
         &self.files.run
     }
 
-    /// Encodes the records into the buffer, and returns the bodies of large records, which are stored as
-    /// blobs.
+    /// Encodes the records into the buffer, and returns what is stored as blobs: the bodies of large records and
+    /// the data of media.
     fn encode(&mut self, records: &[Arc<Record>]) -> Result<Vec<Blob>, JournalError> {
         check_sequence(self.run(), self.end.next, records)?;
         self.buffer.clear();
         let mut blobs = Vec::new();
         for record in records {
-            let blob = blob::encode(&mut self.buffer, record);
-            blobs.extend(blob.map_err(storage("encode", &self.files.log))?);
+            let parts = blob::encode(&mut self.buffer, record);
+            blobs.extend(parts.map_err(storage("encode", &self.files.log))?);
             self.buffer.push(b'\n');
         }
         Ok(blobs)

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     blob::Blobs,
-    records::{existing, from_line},
+    records::{existing, from_line, with_media},
     rules::unknown,
 };
 
@@ -24,7 +24,7 @@ pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, Journal
 }
 
 /// Reads the last `most` records of a run; with `before`, the last ones before the record with that number.
-/// Damage of other records is not detected.
+/// Damage of other records is not detected. Media have no data.
 pub(super) fn read_before(
     database: &Database,
     run: &RunId,
@@ -93,7 +93,8 @@ impl<'a> StoredRun<'a> {
             };
             let record = read
                 .map_err(unread(self.database.path(), self.run, seq))
-                .and_then(|()| from_line(self.run, seq, &mut line, self));
+                .and_then(|()| from_line(self.run, seq, &mut line, self))
+                .and_then(|record| with_media(self.run, record, self));
             match record {
                 Ok(record) => salvaged.records.push(Arc::new(record)),
                 Err(e) if e.is_of_another_version() => return Err(e),

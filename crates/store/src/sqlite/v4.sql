@@ -33,7 +33,7 @@ CREATE TABLE records (
     line  TEXT NOT NULL
 ) STRICT;
 
--- The bodies of large records, by their hash.
+-- The bodies of large records and the data of media, by their hash.
 CREATE TABLE blobs (
     run    INTEGER NOT NULL,
     sha256 TEXT NOT NULL,

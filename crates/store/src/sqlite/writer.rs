@@ -70,7 +70,7 @@ struct End {
 /// A record as it is stored in the tables.
 struct Row {
     line: Vec<u8>,
-    blob: Option<Blob>,
+    blobs: Vec<Blob>,
 }
 
 impl RunWriter for SqliteWriter {
@@ -158,8 +158,8 @@ impl SqliteLog {
 
 fn encode(record: &Record) -> io::Result<Row> {
     let mut line = Vec::new();
-    let blob = blob::encode(&mut line, record)?;
-    Ok(Row { line, blob })
+    let blobs = blob::encode(&mut line, record)?;
+    Ok(Row { line, blobs })
 }
 
 /// Inserts rows from number `next` on. If the run has no `id` yet, inserts the run first.
@@ -188,7 +188,7 @@ fn insert(
     };
     let mut line = transaction.prepare_cached("INSERT INTO records (place, line) VALUES (?1, ?2)")?;
     for (seq, row) in (next..).zip(rows) {
-        if let Some(blob) = row.blob {
+        for blob in row.blobs {
             let replace = "INSERT OR REPLACE INTO blobs (run, sha256, body) VALUES (?1, ?2, ?3)";
             transaction.prepare_cached(replace)?.execute((id, blob.sha256, blob.bytes))?;
         }

@@ -68,8 +68,8 @@ pub trait Journal: Send + Sync {
     /// Reads the last `most` records of a log, or the last `most` before the record with the sequence number
     /// `before`.
     ///
-    /// Default: reads the whole log. A journal may read only the requested records; it then does not notice
-    /// damage of other records. Watchers of a run read its log in pages through this function.
+    /// Default: reads the whole log. A journal may read only the requested records, and media without their data; it
+    /// then does not notice damage of other records. Watchers of a run read its log in pages through this function.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,

@@ -108,7 +108,7 @@ mod tests {
         let user = json!({ "role": "user", "content": content, "timestamp": 0 });
         let answer = json!({ "role": "assistant", "content": content, "stop_reason": "stop", "model": "",
             "provider": "", "usage": {}, "timestamp": 0 });
-        let call = json!("1-0");
+        let call = json!({ "command": 1, "index": 0 });
         let result = json!({ "content": content });
         let records: [(Json, usize); 8] = [
             (json!({ "type": "message_added", "message": user, "source": "prompt" }), 1),
