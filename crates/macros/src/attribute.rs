@@ -2,7 +2,7 @@
 
 use crate::nearest::nearest;
 use proc_macro2::{Span, TokenStream};
-use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser};
+use syn::{Error, ExprArray, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser};
 
 /// The settings of a tool that are not in its signature.
 #[derive(Default)]
@@ -14,6 +14,9 @@ pub(crate) struct Attribute {
     pub(crate) effect: Option<Effect>,
     pub(crate) flags: Vec<&'static str>,
     pub(crate) timeout_ms: Option<u64>,
+    pub(crate) input_mime_types: Option<ExprArray>,
+    pub(crate) output_mime_types: Option<ExprArray>,
+    pub(crate) max_input_size: Option<LitInt>,
     pub(crate) home: Option<Path>,
 }
 
@@ -29,7 +32,7 @@ const FLAGS: &[&str] = &["blocking", "concurrency_safe", "destructive", "require
 
 /// All words that the attribute accepts, for error texts.
 const KNOWN: &str = "name, description, version, summary, read_only, idempotent, destructive, concurrency_safe, \
-                     requires_confirmation, blocking, timeout_ms, crate";
+                     requires_confirmation, blocking, timeout_ms, input_mime_types, output_mime_types, max_input_size, crate";
 
 impl Attribute {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
@@ -50,6 +53,9 @@ impl Attribute {
             "version" => self.version = Some(meta.value()?.parse()?),
             "summary" => self.summary = Some(meta.value()?.parse()?),
             "timeout_ms" => self.timeout_ms = Some(timeout(&meta.value()?.parse()?)?),
+            "input_mime_types" => self.input_mime_types = Some(meta.value()?.parse()?),
+            "output_mime_types" => self.output_mime_types = Some(meta.value()?.parse()?),
+            "max_input_size" => self.max_input_size = Some(meta.value()?.parse()?),
             "read_only" => self.effect(Effect::ReadOnly, meta)?,
             "idempotent" => self.effect(Effect::Idempotent, meta)?,
             other => match FLAGS.iter().find(|flag| **flag == other) {

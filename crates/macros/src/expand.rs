@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Error, ItemFn, LitStr, Result, ext::IdentExt, parse2};
+use syn::{Error, ExprArray, ItemFn, LitStr, Result, ext::IdentExt, parse2};
 
 use crate::{
     attribute::{Attribute, Effect, check_function_name},
@@ -248,6 +248,17 @@ impl Expansion {
         let flags = self.flags().into_iter().map(|flag| quote!(spec.annotations.#flag = true;));
         let set_timeout = |ms| quote!(spec.annotations.timeout_ms = ::core::option::Option::Some(#ms););
         let timeout = self.attribute.timeout_ms.map(set_timeout);
+        let set_types = |field: &str, types: &ExprArray| {
+            let field = Ident::new(field, Span::call_site());
+            quote!(spec.annotations.#field = ::std::vec::Vec::from(#types.map(::std::string::String::from));)
+        };
+        let input =
+            self.attribute.input_mime_types.as_ref().map(|types| set_types("input_mime_types", types));
+        let output =
+            self.attribute.output_mime_types.as_ref().map(|types| set_types("output_mime_types", types));
+        let set_size =
+            |bytes| quote!(spec.annotations.max_input_size = ::core::option::Option::Some(#bytes););
+        let size = self.attribute.max_input_size.as_ref().map(set_size);
         quote! {
             #[allow(unused_mut)]
             let mut spec = #support::spec::<Arguments>(#name, #description);
@@ -255,6 +266,9 @@ impl Expansion {
             #effect
             #(#flags)*
             #timeout
+            #input
+            #output
+            #size
             spec
         }
     }
@@ -478,12 +492,14 @@ mod tests {
         check(
             quote!(readonly),
             "did you mean `read_only`? `#[tool]` accepts: name, description, version, summary, read_only, idempotent, \
-             destructive, concurrency_safe, requires_confirmation, blocking, timeout_ms, crate",
+             destructive, concurrency_safe, requires_confirmation, blocking, timeout_ms, input_mime_types, \
+             output_mime_types, max_input_size, crate",
         );
         check(
             quote!(retries = 3),
             "`#[tool]` accepts: name, description, version, summary, read_only, idempotent, destructive, \
-             concurrency_safe, requires_confirmation, blocking, timeout_ms, crate",
+             concurrency_safe, requires_confirmation, blocking, timeout_ms, input_mime_types, output_mime_types, \
+             max_input_size, crate",
         );
         check(quote!(name = "a b"), "a tool's name is made of letters, digits, `_`, `-` and `.`");
         check(

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Content, Outcome, OutcomeStatus, Record, RecordBody, RunError, RunId, RunStatus, ToolResult,
+    Content, Media, MediaKind, MediaView, Outcome, OutcomeStatus, Record, RecordBody, RunError, RunId,
+    RunStatus, ToolResult,
 };
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject, ResourceContents};
 use serde_json::json;
 
 /// The key of the run's id in the metadata of a result.
@@ -30,8 +31,21 @@ pub(crate) fn of_tool(result: &ToolResult, run: &RunId) -> CallToolResult {
 fn block(content: &Content) -> Option<ContentBlock> {
     match content {
         Content::Text { text } => Some(ContentBlock::text(text.clone())),
-        Content::Image { data, mime_type } => Some(ContentBlock::image(data.clone(), mime_type.clone())),
-        _ => None,
+        other => other.as_media().map(media),
+    }
+}
+
+/// Returns a picture or audio as such a block, and other media as a resource.
+fn media(media: MediaView<'_>) -> ContentBlock {
+    let kind = media.mime_type;
+    let Some(data) = media.base64 else { return ContentBlock::text(media.note("not stored")) };
+    match media.kind() {
+        MediaKind::Image => ContentBlock::image(data, kind),
+        _ if kind.starts_with("audio/") => ContentBlock::audio(data, kind),
+        _ => {
+            let uri = media.media.map(Media::reference).unwrap_or_default();
+            ContentBlock::resource(ResourceContents::blob(data, uri).with_mime_type(kind))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! A server's answer to a call as a tool result: text and pictures for the model, the rest described.
+//! A server's answer to a call as a tool result: text and media for the model, the rest described.
 
-use archon_types::{Content, Json, ToolError, ToolResult, ToolResultStatus, metadata};
+use archon_types::{Content, Json, Media, MediaKind, ToolError, ToolResult, ToolResultStatus, metadata};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 use crate::{
@@ -8,10 +8,8 @@ use crate::{
     text::{plain, without_tags},
 };
 
-/// Kinds of pictures that models read.
-const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Maximum size of a picture, in characters of base64.
-const LARGEST_PICTURE: usize = 8 << 20;
+/// Maximum size of a medium, in characters of base64.
+const LARGEST: usize = 8 << 20;
 /// Maximum number of characters of a name, an address or a media type in a description.
 const SHORT: usize = 300;
 
@@ -61,8 +59,8 @@ pub(crate) fn links(answer: &CallToolResult) -> impl Iterator<Item = String> {
 pub(crate) fn block(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::text(without_tags(text.text)),
-        ContentBlock::Image(image) => picture(image.data, image.mime_type),
-        ContentBlock::Audio(audio) => described("audio", &audio.mime_type, &audio.data),
+        ContentBlock::Image(image) => media("a picture", &image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => media("audio", &audio.mime_type, &audio.data),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => Content::text(format!(
             "(a link to the resource '{}': {})",
@@ -73,7 +71,8 @@ pub(crate) fn block(block: ContentBlock) -> Content {
     }
 }
 
-/// Converts a resource to content for the model. Other data than text and pictures are only described.
+/// Converts a resource to content for the model. Other data than text, pictures, PDF files and audio are only
+/// described.
 pub(crate) fn resource(resource: ResourceContents) -> Content {
     match resource {
         ResourceContents::TextResourceContents { uri, text, .. } => {
@@ -81,24 +80,23 @@ pub(crate) fn resource(resource: ResourceContents) -> Content {
         }
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let kind = mime_type.unwrap_or_else(|| "unknown kind".to_owned());
-            match PICTURES.contains(&&*kind) {
-                true => picture(blob, kind),
-                false => described(&format!("data of {}", plain(&uri, SHORT)), &kind, &blob),
-            }
+            media(&format!("data of {}", plain(&uri, SHORT)), &kind, &blob)
         }
         _ => Content::text("(a resource of an unknown kind)"),
     }
 }
 
-fn picture(data: String, kind: String) -> Content {
-    let is_base64 = data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
-    match PICTURES.contains(&&*kind) && data.len() <= LARGEST_PICTURE && is_base64 {
-        true => Content::Image { data, mime_type: kind },
-        false => described("a picture", &kind, &data),
+/// Returns a picture, a PDF file or audio as a medium; a description of other data, and of data that are too large
+/// or of another type.
+fn media(what: &str, kind: &str, base64: &str) -> Content {
+    let is_wanted = MediaKind::of(kind) != MediaKind::Other || kind.starts_with("audio/");
+    match Media::from_base64(base64, kind, None) {
+        Ok(media) if is_wanted && base64.len() <= LARGEST => media.into(),
+        _ => described(what, kind, base64),
     }
 }
 
-/// Describes data that a model cannot read.
+/// Describes data that the model is not given.
 fn described(what: &str, kind: &str, base64: &str) -> Content {
     let bytes = base64.len() / 4 * 3;
     Content::text(format!("({what}, {}, about {bytes} bytes, not shown)", plain(kind, SHORT)))
@@ -146,18 +144,18 @@ mod tests {
     fn shaped_keeps_text_and_pictures_and_describes_the_rest() {
         let result = shaped_of(json!({ "content": [
             { "type": "text", "text": "hello" },
-            { "type": "image", "data": "iVBORw0=", "mimeType": "image/png" },
+            { "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" },
             { "type": "image", "data": "<svg/>", "mimeType": "image/png" },
             { "type": "audio", "data": "AAAAAAAA", "mimeType": "audio/wav" },
             { "type": "resource", "resource": { "uri": "file:///a", "text": "inside" } },
             { "type": "resource_link", "uri": "file:///b", "name": "b" },
         ]}));
-        let picture = Content::Image { data: "iVBORw0=".to_owned(), mime_type: "image/png".to_owned() };
-        assert_eq!(result.content[1], picture);
+        let media = |data, kind| Content::from(Media::from_base64(data, kind, None).unwrap());
+        assert_eq!(result.content[1], media("iVBORw0KGgo=", "image/png"));
+        assert_eq!(result.content[3], media("AAAAAAAA", "audio/wav"));
         assert_eq!(
             result.text(),
-            "hello\n(a picture, image/png, about 3 bytes, not shown)\n(audio, audio/wav, about 6 bytes, not \
-             shown)\nContent of file:///a:\n\ninside\n(a link to the resource 'b': file:///b)"
+            "hello\n(a picture, image/png, about 3 bytes, not shown)\nContent of file:///a:\n\ninside\n(a link to the resource 'b': file:///b)"
         );
         assert_eq!(result.metadata[metadata::SOURCE_URL], "mcp://files/read");
         assert!(!result.is_error());

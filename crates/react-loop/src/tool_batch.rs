@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 use archon_run::{Interrupt, Recorded};
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Effect, Event, Executed,
-    Hooks, JournalError, Json, ReadyCall, RecordBody, RetryConfig, SeenResult, SnapshotPlace, ToolQuestions,
-    ToolResult, metadata, questions_below,
+    Hooks, JournalError, Json, Media, Message, ReadyCall, RecordBody, RetryConfig, SeenResult, SnapshotPlace,
+    ToolQuestions, ToolResult, metadata, questions_below,
 };
 
 use crate::{
@@ -29,7 +29,7 @@ impl ReactExecutor<'_> {
             ToolGate::Warn(text) => Some(text),
             _ => None,
         };
-        let context = self.context.clone();
+        let context = self.context_with_media(&run.machine);
         if side_by_side {
             run.receive(self).await?;
             // The machine settles the calls that are not started.
@@ -66,6 +66,19 @@ impl ReactExecutor<'_> {
             tracing::info!(run = %context.run, ?urgency, "{reason}");
         }
         Ok(())
+    }
+
+    /// Returns the context of the run, with the media of the conversation if a tool of the run takes media.
+    fn context_with_media(&self, machine: &ReactMachine) -> Arc<Context> {
+        let media = |message: &Arc<Message>| -> Vec<Media> {
+            message.content().iter().filter_map(|block| block.as_media()?.media.cloned()).collect()
+        };
+        let mut context = self.context.clone();
+        if machine.config().has_media_tool() {
+            let all = machine.window().whole().flat_map(media).collect();
+            Arc::make_mut(&mut context).media = Some(all);
+        }
+        context
     }
 
     /// Returns true if the call must not start because of a cancel or a steering message. After a

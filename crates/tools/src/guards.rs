@@ -13,6 +13,7 @@ mod format;
 mod log;
 mod markup;
 mod matches_schema;
+mod media;
 mod mode;
 mod own;
 mod permission;
@@ -36,6 +37,7 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &well_formed::WellFormed,       // the arguments were JSON
     &size::Size,                    // they are neither too large nor too deep
     &matches_schema::MatchesSchema, // they fit the tool's schema
+    &media::MediaTypes,             // the media that they name have types and sizes that the tool takes
     &permission::Permission,        // the permissions that the tool needs are granted
     &rules::Rules,                  // no rule denies it, here or above
     &mode::Mode,                    // the mode of the session allows it

@@ -82,6 +82,7 @@ mod into_tool;
 mod invocation;
 mod lint;
 mod log;
+mod media_argument;
 mod options;
 mod output;
 #[cfg(feature = "web")]
@@ -132,6 +133,7 @@ pub use error::ToolSetupError;
 pub use from_fn::FnTool;
 pub use into_tool::IntoTool;
 pub use lint::lint;
+pub use media_argument::MediaArgument;
 pub use options::{Ask, CallRate, EngineOptions, ErrorStyle};
 pub use output::effective_level;
 pub use patterns::{CallMade, PatternAnalyzer, SingleCalls, Suggestion};

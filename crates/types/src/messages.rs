@@ -39,4 +39,5 @@ pub use tool_result::{DataFile, OutputLevel, ToolResult, ToolResultStatus, metad
 pub use transcript::Transcript;
 pub use trust::{RecalledText, Speaker, Trust};
 
+pub(crate) use media::is_listed;
 pub(crate) use redactor::Forms;

@@ -36,7 +36,7 @@ async fn tool_effect_is_side_effect_despite_a_read_only_hint() {
 async fn answers_with_pictures_errors_and_progress_become_results() {
     let servers = start([("fake", server("well"))]);
     let picture = call(&*tool(&servers, "fake__picture").await, "").await;
-    assert!(matches!(&picture.content[..], [Content::Image { mime_type, .. }] if mime_type == "image/png"));
+    assert!(matches!(&picture.content[..], [Content::Media(picture)] if picture.mime_type() == "image/png"));
     let failed = call(&*tool(&servers, "fake__fail").await, "no such file").await;
     assert_eq!((failed.status, failed.text()), (ToolResultStatus::Error, "Error: no such file".to_owned()));
     let progress = tool(&servers, "fake__progress").await;

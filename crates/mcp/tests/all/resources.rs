@@ -73,7 +73,7 @@ async fn a_model_lists_and_reads_resources_and_secrets_are_removed() {
     assert!(!text.text().contains("sk-very-secret-key"));
     assert_eq!(text.metadata[metadata::SOURCE_URL], "mcp://fake/note://one");
     let data = read.call(json!({ "server": "fake", "uri": "note://two" }), &context(&*read).0).await.unwrap();
-    assert!(matches!(&data.content[0], Content::Image { mime_type, .. } if mime_type == "image/png"));
+    assert!(matches!(&data.content[0], Content::Media(picture) if picture.mime_type() == "image/png"));
     assert!(data.text().contains("application/zip, about 6 bytes, not shown"), "{}", data.text());
     let lost = read.call(json!({ "server": "fake", "uri": "note://no" }), &context(&*read).0).await.unwrap();
     assert!(lost.is_error() && lost.text().contains("there is no such thing"), "{}", lost.text());

@@ -22,7 +22,7 @@ use super::{
     file_reads::{self, FileReads},
     name_calls,
     result_sizes::ResultSizes,
-    truncate::{ResultLimit, clip},
+    truncate::{ResultLimit, clip, with_names},
     usage::{ContextTracker, gate, queue_notice},
 };
 use crate::CallState;
@@ -73,6 +73,9 @@ struct State {
     /// Results that the model gave up in the turn that ended last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cleaned_up: Vec<CleanedUp>,
+    /// True if a tool takes media, so that the model reads their names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    names_media: bool,
     /// The tools whose results may be pinned and trusted.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     instructing: BTreeSet<String>,
@@ -117,6 +120,7 @@ impl ContextManager {
         let mut state = State { config: run.context.clone(), ..State::default() };
         state.cleans_up = run.tools.iter().any(|tool| tool.name == CLEANUP_TOOL);
         state.results = ResultSizes::of(&run.tools);
+        state.names_media = run.has_media_tool();
         let instructing = run.tools.iter().filter(|tool| tool.annotations.instructs);
         state.instructing = instructing.map(|tool| tool.name.clone()).collect();
         let History { messages, mut entries, counted_by, status, .. } = history;
@@ -424,7 +428,11 @@ impl ContextManager {
         Entry { trust, ..Entry::new(message.into(), tokens, by) }
     }
 
-    fn enter(&mut self, entry: Entry) {
+    fn enter(&mut self, mut entry: Entry) {
+        if let Some(named) = with_names(entry.entered()).filter(|_| self.state.names_media) {
+            entry.tokens = self.count(&named);
+            entry.clipped = Some(named.into());
+        }
         self.state.least = self.state.least.min(entry.least_trust());
         self.state.tokens = self.state.tokens.saturating_add(entry.tokens);
         // Changes the view in place, unless a request that was made from it is still alive.

@@ -1,6 +1,8 @@
 //! Shortens a single tool result: when it enters the window, and when the window becomes full.
 
-use archon_types::{Content, ContextConfig, ContextLevel, Message, ResultTokens, TokenEstimate};
+use archon_types::{
+    Content, ContextConfig, ContextLevel, Message, PDF_PAGE_TOKENS, ResultTokens, TokenEstimate,
+};
 
 use crate::text_mode;
 
@@ -95,12 +97,11 @@ pub(crate) fn to_lines(text: &str, lines: u32) -> String {
     cut_at_line(&short, (lines * CHARS_PER_LINE) as u64).unwrap_or(short)
 }
 
-/// Returns the message with texts of at most `lines` lines and without pictures.
+/// Returns the message with texts of at most `lines` lines and without media.
 pub(crate) fn message_to_lines(message: &Message, lines: u32) -> Message {
     with_content(message, |block| match block {
         Content::Text { text } => Content::text(to_lines(text, lines)),
-        Content::Image { .. } => Content::text("[picture left out]"),
-        other => other.clone(),
+        other => other.as_media().map_or_else(|| other.clone(), |media| media.note("left out").into()),
     })
 }
 
@@ -113,22 +114,46 @@ pub(crate) fn is_longer_than(message: &Message, lines: u32) -> bool {
                 // One more, for the line that states the number of removed lines.
                 || text.lines().nth(lines.max(1) as usize + 1).is_some()
         }
-        Content::Image { .. } => true,
-        _ => false,
+        other => other.as_media().is_some(),
     })
 }
 
-/// Returns the message shortened to `limit`; `None` if the message is small enough.
+/// Returns the message shortened to `limit`; `None` if the message is small enough. A PDF file with more tokens than
+/// the limit is left out.
 pub(crate) fn clip(message: &Message, limit: ResultLimit) -> Option<Message> {
+    let is_long = |block: &Content| {
+        let pages = block.as_media().and_then(|media| media.media?.pages());
+        pages.is_some_and(|pages| u64::from(pages) * PDF_PAGE_TOKENS > limit.tokens())
+    };
     let text = message.text();
-    let short = text_mode::closed(&text, limit.cut(&text)?);
-    let mut first = Some(short);
-    let mut clipped = with_content(message, |block| match block {
-        Content::Text { .. } => Content::text(first.take().unwrap_or_default()),
-        other => other.clone(),
+    let short = limit.cut(&text).map(|short| text_mode::closed(&text, short));
+    if short.is_none() && !message.content().iter().any(is_long) {
+        return None;
+    }
+    let mut first = short.as_deref();
+    let mut clipped = with_content(message, |block| match (block, block.as_media()) {
+        (Content::Text { .. }, _) if short.is_some() => Content::text(first.take().unwrap_or_default()),
+        (_, Some(media)) if is_long(block) => media.note("too long for a result, left out").into(),
+        (other, _) => other.clone(),
     });
     content_of(&mut clipped).retain(|block| block.as_text() != Some(""));
     Some(clipped)
+}
+
+/// Returns the message with a text about each medium, by which a model can name the medium in a call. `None` for a
+/// message without media.
+pub(crate) fn with_names(message: &Message) -> Option<Message> {
+    let names = message.content().iter().filter_map(|block| block.as_media()?.media);
+    let names: Vec<Content> = names.map(|media| Content::text(format!("[{}]", media.label()))).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let mut named = message.clone();
+    match &mut named {
+        Message::User(user) => names.into_iter().for_each(|name| user.add_written(name)),
+        other => content_of(other).extend(names),
+    }
+    Some(named)
 }
 
 fn with_content(message: &Message, change: impl FnMut(&Content) -> Content) -> Message {
@@ -185,7 +210,7 @@ const CHARS_PER_LINE: usize = 200;
 
 #[cfg(test)]
 mod tests {
-    use archon_types::{Timestamp, ToolCall, ToolResult};
+    use archon_types::{Media, Timestamp, ToolCall, ToolResult, UserMessage};
     use expect_test::expect;
     use serde_json::json;
 
@@ -251,6 +276,39 @@ mod tests {
         }
     }
 
+    // spec: EX-16
+    #[test]
+    fn a_long_pdf_file_in_a_result_is_left_out_and_a_picture_stays() {
+        let pdf = |pages: usize| {
+            let text = format!("%PDF-1.7 {}", "<</Type/Page>>".repeat(pages));
+            Content::from(Media::new(text.as_bytes(), Some("a.pdf")).unwrap())
+        };
+        let picture = Content::from(Media::new(b"\x89PNG\r\n\x1a\n", None).unwrap());
+        let limit = ResultLimit::Share { max_chars: 40_000 };
+        let result = |blocks: &[Content]| {
+            let result = ToolResult { content: blocks.to_vec(), ..ToolResult::default() };
+            Message::tool_result(&ToolCall::new("c", "t", json!({})), &result, Timestamp::default())
+        };
+        assert_eq!(clip(&result(&[pdf(5), picture.clone()]), limit), None, "10,000 tokens");
+        let clipped = clip(&result(&[Content::text("x"), pdf(6), picture.clone()]), limit).unwrap();
+        let reference = pdf(6).as_media().unwrap().media.unwrap().label();
+        let note = Content::text(format!("[{reference}: too long for a result, left out]"));
+        assert_eq!(clipped.content(), [Content::text("x"), note, picture]);
+    }
+
+    // spec: EX-16
+    #[test]
+    fn names_of_media_stand_after_the_words_and_before_attached_files() {
+        let picture = Media::new(b"\x89PNG\r\n\x1a\n", Some("a.png")).unwrap();
+        let mut user = UserMessage::new(vec![Content::text("See @a.png")], Timestamp::default());
+        user.attach("a.png", picture.clone().into());
+        let Some(Message::User(named)) = with_names(&Message::User(user)) else { panic!("no names") };
+        let name = Content::text(format!("[{}]", picture.label()));
+        assert_eq!(named.written_content(), [Content::text("See @a.png"), name]);
+        assert_eq!(named.attached_content().collect::<Vec<_>>(), [("a.png", &picture.into())]);
+        assert_eq!(with_names(&Message::user("no media", Timestamp::default())), None);
+    }
+
     // spec: C-02
     #[test]
     fn a_result_keeps_its_first_and_last_lines() {
@@ -273,7 +331,7 @@ mod tests {
         let message = Message::tool_result(&call, &result, Timestamp::default());
         assert!(is_longer_than(&message, 50));
         let short = message_to_lines(&message, 3);
-        assert_eq!(short.text(), "1\n2\n[... 6 lines left out ...]\n9\n[picture left out]");
+        assert_eq!(short.text(), "1\n2\n[... 6 lines left out ...]\n9\n[image/png: left out]");
         assert!(!is_longer_than(&short, 50));
     }
 }

@@ -1,4 +1,4 @@
-//! The tool `read_file`: returns a text file or part of one, or a picture.
+//! The tool `read_file`: returns a text file or part of one, a picture or a PDF file.
 
 use std::{
     fs::File,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use archon_types::{
-    CancellationToken, Content, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    CancellationToken, Json, Media, Tool, ToolContext, ToolError, ToolResult, ToolSpec, metadata, sniff,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,14 +17,11 @@ use crate::Workspace;
 /// Maximum size of a text that is returned at once, in bytes.
 const MAX_TEXT: u64 = 1_000_000;
 
-/// Maximum size of a picture that is returned, in bytes.
-const MAX_IMAGE: u64 = 20_000_000;
-
-/// Number of bytes at the start of a file that show whether the file is text or a picture.
+/// Number of bytes at the start of a file that show if the file is text, a picture or a PDF file.
 const SNIFFED: usize = 8_192;
 
 /// Reads a file of a [`Workspace`]: text up to 1 MB, a range of lines of any text, pictures (PNG,
-/// JPEG, GIF, WebP) up to 20 MB. Other binary files are refused.
+/// JPEG, GIF, WebP) and PDF files up to 20 MiB. Other binary files are refused.
 #[derive(Clone, Debug)]
 pub struct ReadFile {
     spec: ToolSpec,
@@ -47,7 +44,7 @@ struct Arguments {
 impl ReadFile {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let about = "Reads a file and returns its text, or its picture. Use it to see what a file contains.";
+        let about = "Reads a file and returns its text, its picture or its PDF pages. Use it to see what a file contains.";
         let example = serde_json::json!({ "path": "notes.txt" });
         let spec = super::spec::<Arguments>(["read_file", "Read file"], about, super::reads_files(), example);
         Self { spec, workspace }
@@ -64,11 +61,11 @@ impl ReadFile {
         let reader = BufReader::with_capacity(64 * 1024, file);
         let mut file = Opened { reader, size, cancel: &context.cancel };
         let head = file.head().map_err(failed)?;
-        let result = match image_type(head) {
-            Some(mime_type) => file.image(&path, mime_type)?,
+        let result = match sniff(head) {
+            Some(_) => file.media(&path)?,
             None if head.contains(&0) => {
                 return Err(ToolError::InvalidArgs(format!(
-                    "'{path}' is a binary file of {size} bytes. Only text and pictures can be read. Go on without it, or \
+                    "'{path}' is a binary file of {size} bytes. Only text, pictures and PDF files can be read. Go on without it, or \
                      use another tool for it."
                 )));
             }
@@ -117,15 +114,16 @@ impl Opened<'_> {
         Ok(&head[..head.len().min(SNIFFED)])
     }
 
-    fn image(&mut self, path: &str, mime_type: &str) -> Result<ToolResult, ToolError> {
-        let Some(bytes) = self.whole(path, MAX_IMAGE)? else {
+    fn media(&mut self, path: &str) -> Result<ToolResult, ToolError> {
+        let Some(bytes) = self.whole(path, Media::MAX_BYTES as u64)? else {
             return Err(ToolError::Resource(format!(
-                "'{path}' is a picture of {} bytes; at most {MAX_IMAGE} can be shown.",
-                self.size
+                "'{path}' is a picture or a PDF file of {} bytes; at most {} can be read.",
+                self.size,
+                Media::MAX_BYTES
             )));
         };
-        let data = data_encoding::BASE64.encode(&bytes);
-        Ok(ToolResult::success(Content::Image { data, mime_type: mime_type.to_owned() }))
+        let media = Media::new(&bytes, Some(path));
+        media.map(ToolResult::from).map_err(|e| ToolError::Failed(format!("'{path}' cannot be read: {e}")))
     }
 
     fn text(&mut self, path: &str) -> Result<ToolResult, ToolError> {
@@ -221,16 +219,5 @@ fn text_result(bytes: Vec<u8>) -> ToolResult {
             add_note(&mut result, note);
             result.with_metadata("lossy", true)
         }
-    }
-}
-
-/// Returns the type of a picture by its first bytes, as file names can be wrong.
-fn image_type(head: &[u8]) -> Option<&'static str> {
-    match head {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
     }
 }

@@ -115,7 +115,7 @@ fn read_file_returns_the_whole_file_or_a_range() {
     check(
         json!({ "path": "blob.bin" }),
         expect![
-            "invalid_parameters: 'blob.bin' is a binary file of 3 bytes. Only text and pictures can be read. Go on without it, or use another tool for it."
+            "invalid_parameters: 'blob.bin' is a binary file of 3 bytes. Only text, pictures and PDF files can be read. Go on without it, or use another tool for it."
         ],
     );
     check(
@@ -162,32 +162,36 @@ fn text_has_a_limit_and_lines_get_around_it() {
         .assert_eq(&cut[cut.find('(').unwrap()..]);
 }
 
-// spec: TE-41
+// spec: TE-41, EX-16
 #[test]
-fn read_file_detects_images_by_content() {
+fn read_file_detects_images_and_pdf_files_by_content() {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     let mut huge = png.to_vec();
-    huge.resize(20_000_001, 0);
+    huge.resize(20 * 1024 * 1024 + 1, 0);
     let fixture = fixture(&[
         ("a.png", png),
         ("b.txt", b"\xff\xd8\xff\xe0\0\x10JFIF"),
         ("c", b"GIF89a\0\0"),
         ("d.webp", b"RIFF\0\0\0\0WEBPVP8 "),
+        ("e.txt", b"%PDF-1.7\0"),
         ("huge.png", &huge),
         ("text.png", b"not a picture"),
     ]);
     let tool = ReadFile::new(fixture.workspace.clone());
-    for (path, expected) in
-        [("a.png", "image/png"), ("b.txt", "image/jpeg"), ("c", "image/gif"), ("d.webp", "image/webp")]
-    {
+    for (path, expected) in [
+        ("a.png", "image/png"),
+        ("b.txt", "image/jpeg"),
+        ("c", "image/gif"),
+        ("d.webp", "image/webp"),
+        ("e.txt", "application/pdf"),
+    ] {
         let result = call_directly(&tool, json!({ "path": path })).unwrap();
-        let [Content::Image { data, mime_type }] = result.content.as_slice() else { panic!("{result:?}") };
-        assert_eq!(mime_type, expected);
-        let bytes = fs::read(fixture.folder.path().join(path)).unwrap();
-        assert_eq!(data, &data_encoding::BASE64.encode(&bytes));
+        let [Content::Media(media)] = result.content.as_slice() else { panic!("{result:?}") };
+        assert_eq!((media.mime_type(), media.name()), (expected, path.rsplit('/').next()));
+        assert_eq!(media.data(), fs::read(fixture.folder.path().join(path)).ok());
     }
     assert_eq!(say(&tool, json!({ "path": "text.png" })), "not a picture");
-    expect!["resource_error: 'huge.png' is a picture of 20000001 bytes; at most 20000000 can be shown."]
+    expect!["resource_error: 'huge.png' is a picture or a PDF file of 20971521 bytes; at most 20971520 can be read."]
         .assert_eq(&say(&tool, json!({ "path": "huge.png" })));
 }
 

@@ -119,6 +119,20 @@ impl RunConfig {
         all().find(|tool| tool.name == name).or_else(|| self.deferred_tools.iter().find(is_source_of))
     }
 
+    /// Returns true if a tool of the run takes media of this type.
+    pub fn has_tool_for(&self, mime_type: &str) -> bool {
+        self.tools
+            .iter()
+            .chain(self.deferred_tools.iter())
+            .any(|tool| tool.annotations.takes_media(mime_type))
+    }
+
+    /// Returns true if a tool of the run takes media of any type.
+    pub fn has_media_tool(&self) -> bool {
+        let takes_any = |tool: &ToolSpec| !tool.annotations.input_mime_types.is_empty();
+        self.tools.iter().chain(self.deferred_tools.iter()).any(takes_any)
+    }
+
     /// Returns the format that the run's answer is checked against; `None` if the answer is not checked. For
     /// a plan or a team it is the format of the final answer.
     pub fn output_format(&self) -> Option<&ResponseFormat> {

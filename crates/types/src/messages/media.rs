@@ -47,7 +47,8 @@ pub struct Media {
 }
 
 /// The kind of a medium, by which a model can or cannot read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MediaKind {
     /// A picture: any type `image/*`.
@@ -147,6 +148,16 @@ impl Media {
         })
     }
 
+    /// Creates a medium like [`of_type`](Self::of_type), from its data in base64.
+    ///
+    /// # Errors
+    ///
+    /// See [`of_type`](Self::of_type); or the text is not base64 with padding.
+    pub fn from_base64(data: &str, mime_type: &str, name: Option<&str>) -> Result<Self, MediaError> {
+        let bytes = BASE64.decode(data.as_bytes()).map_err(|_| MediaError::Mismatch("encoding, base64"))?;
+        Self::of_type(&bytes, mime_type, name)
+    }
+
     /// Returns the SHA-256 of the data, as 64 lower-case hexadecimal digits.
     pub fn sha256(&self) -> &str {
         &self.sha256
@@ -191,6 +202,20 @@ impl Media {
     /// 16 digits of the hash.
     pub fn reference(&self) -> String {
         format!("{REFERENCE}{}", &self.sha256[..16])
+    }
+
+    /// Returns a line with the name, the type, the reference and the size.
+    ///
+    /// ```
+    /// use archon_types::Media;
+    ///
+    /// let report = Media::new(b"%PDF-1.7 ...", Some("report.pdf"))?;
+    /// assert_eq!(report.label(), "report.pdf, application/pdf, media:cd98c5bce101ab55, 12 bytes");
+    /// # Ok::<(), archon_types::MediaError>(())
+    /// ```
+    pub fn label(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
+        format!("{name}{}, {}, {} bytes", self.mime_type, self.reference(), self.bytes)
     }
 
     /// Returns true if `reference` names this medium: `media:` and the first 16 or more digits of its hash.
@@ -284,8 +309,7 @@ impl TryFrom<MediaForm> for Media {
                 data: None,
             });
         };
-        let bytes = BASE64.decode(data.as_bytes()).map_err(|_| MediaError::Mismatch("encoding, base64"))?;
-        let media = Self::of_type(&bytes, &form.mime_type, name)?;
+        let media = Self::from_base64(&data, &form.mime_type, name)?;
         let problem = match () {
             () if form.sha256.is_some_and(|sha256| sha256 != media.sha256) => "hash",
             () if form.bytes.is_some_and(|bytes| bytes != media.bytes) => "size",
@@ -294,6 +318,15 @@ impl TryFrom<MediaForm> for Media {
         };
         Err(MediaError::Mismatch(problem))
     }
+}
+
+/// Returns true if a media type is in a list of patterns. A pattern is a media type, or `image/*` for all types of
+/// images, and so on.
+pub(crate) fn is_listed(patterns: &[String], mime_type: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => mime_type.starts_with(start),
+        None => pattern == mime_type,
+    })
 }
 
 /// Returns the media type of data that begins with these bytes: PNG, JPEG, GIF, WebP or PDF. `None` for any
@@ -342,13 +375,15 @@ impl MediaView<'_> {
     ///
     /// let block = Content::from(Media::new(b"%PDF-1.7 ...", Some("report.pdf"))?);
     /// let note = block.as_media().map(|media| media.note("left out"));
-    /// assert_eq!(note.as_deref(), Some("[report.pdf, application/pdf, media:01a65f13c0b0f9bd: left out]"));
+    /// let label = "report.pdf, application/pdf, media:cd98c5bce101ab55, 12 bytes";
+    /// assert_eq!(note, Some(format!("[{label}: left out]")));
     /// # Ok::<(), archon_types::MediaError>(())
     /// ```
     pub fn note(&self, about: &str) -> String {
-        let name = self.name().map(|name| format!("{name}, ")).unwrap_or_default();
-        let reference = self.media.map(|media| format!(", {}", media.reference())).unwrap_or_default();
-        format!("[{name}{}{reference}: {about}]", self.mime_type)
+        match self.media {
+            Some(media) => format!("[{}: {about}]", media.label()),
+            None => format!("[{}: {about}]", self.mime_type),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Json, values::RunId};
 
-use super::content::Content;
+use super::{content::Content, media::Media};
 
 /// The result of one tool call. `content` is for the model, the other fields are for people and programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,6 +112,12 @@ impl ToolResult {
 }
 
 crate::values::from_text!(ToolResult = ToolResult::success);
+
+impl From<Media> for ToolResult {
+    fn from(media: Media) -> Self {
+        Self::success(media)
+    }
+}
 
 /// The usual keys of [`ToolResult::metadata`]. The tool engine sets
 /// [`EXECUTION_TIME_MS`](metadata::EXECUTION_TIME_MS) and [`ATTEMPTS`](metadata::ATTEMPTS) in its results,

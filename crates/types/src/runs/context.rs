@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     log::{NullSink, OpenRun, RecordBody, Sink},
-    messages::{Redactor, SeenResult},
+    messages::{Media, Redactor, SeenResult},
     tools::{CredentialStore, ProcessLog, SharedMode, Subject, ToolSpec},
     values::{Clock, Ids, RunId, SessionId, TenantId, not_before},
 };
@@ -74,6 +74,9 @@ pub struct Context {
     /// The names under which results are [pinned](crate::metadata::PINNED) in the window of the run's model. The loop
     /// sets them for tools that [instruct](crate::ToolAnnotations::instructs).
     pub pinned: Option<Arc<[String]>>,
+    /// The media of the run's conversation, oldest first, with their data. The loop sets them if a tool of the run
+    /// takes media.
+    pub media: Option<Arc<[Media]>>,
     /// The calls of the run that are under way. The loop that executes the calls sets it. If all these calls
     /// wait for other members of a team, the run may be dropped, and resumed later. `None` for calls that a
     /// tool makes: the run is then never dropped.
@@ -143,6 +146,7 @@ impl Context {
             tools_above: Arc::new([]),
             results: None,
             pinned: None,
+            media: None,
             under_way: None,
             tool_questions: None,
         }
@@ -154,11 +158,28 @@ impl Context {
         self.top_session.as_ref().unwrap_or(&self.session)
     }
 
+    /// Returns the medium of the conversation with this [reference](Media::reference). The error is a text for the
+    /// model that lists the media of the conversation.
+    pub fn find_media(&self, reference: &str) -> Result<&Media, String> {
+        let all = self.media.as_deref().unwrap_or_default();
+        // The newest, if the name of the file has changed since.
+        all.iter().rev().find(|media| media.is_named(reference)).ok_or_else(|| {
+            let known: Vec<String> = all.iter().map(Media::label).collect();
+            match known.as_slice() {
+                [] => format!("The conversation has no medium '{reference}', and no other one."),
+                known => {
+                    format!("The conversation has no medium '{reference}'. It has: {}.", known.join("; "))
+                }
+            }
+        })
+    }
+
     /// Makes this the context of a child run, with a session of its own.
     pub(super) fn begin_child(&mut self, run: RunId) {
         self.top_session = Some(self.top_session().clone());
         self.session = SessionId::new(run.as_str().replace('.', "-"));
         self.run = run;
+        self.media = None;
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Json,
-    messages::ToolResult,
+    messages::{Media, ToolResult},
     tools::{
         Answer, AnsweredQuestion, ApprovalRequest, Correction, Credentials, Decision, Preview, Processes,
         Progress, Subject, ToolError, ToolSpec,
@@ -226,6 +226,14 @@ impl ToolContext {
     pub fn key(&self) -> String {
         let run = self.call.map(|call| self.run.run.of_call(call));
         format!("{}.{}", run.as_ref().unwrap_or(&self.run.run), self.tool_call_id)
+    }
+
+    /// Returns the medium of the conversation that an argument of the call names.
+    ///
+    /// # Errors
+    /// The conversation has no such medium. The text lists the media that it has.
+    pub fn media(&self, reference: &str) -> Result<Media, ToolError> {
+        self.run.find_media(reference).cloned().map_err(ToolError::InvalidArgs)
     }
 
     /// Returns the credentials of the run's tenant.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Json,
-    messages::{OutputLevel, ToolResult},
+    messages::{OutputLevel, ToolResult, is_listed},
 };
 
 /// The description of a tool: for the model, for people and for the engine.
@@ -160,6 +160,18 @@ pub struct ToolAnnotations {
     /// they return could contain them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub instructs: bool,
+    /// The media types that the tool takes, such as `application/pdf` or `image/*`; empty for a tool that takes no
+    /// media. An argument for a medium is a string with the `format` `media` in the schema of the tool. The model
+    /// writes the [reference](crate::Media::reference) of a medium of the conversation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input_mime_types: Vec<String>,
+    /// The media types that a result may have; empty for any. The model reads a text about a medium of another type.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub output_mime_types: Vec<String>,
+    /// The maximum size in bytes of a medium that the tool takes; `None` for
+    /// [`Media::MAX_BYTES`](crate::Media::MAX_BYTES).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_input_size: Option<u64>,
 }
 
 impl ToolAnnotations {
@@ -184,6 +196,41 @@ impl ToolAnnotations {
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self
+    }
+
+    /// Sets the media types that the tool takes.
+    ///
+    /// ```
+    /// use archon_types::ToolAnnotations;
+    ///
+    /// let annotations = ToolAnnotations::read_only().with_input_types(["application/pdf", "image/*"]);
+    /// assert!(annotations.takes_media("image/png") && !annotations.takes_media("audio/wav"));
+    /// ```
+    pub fn with_input_types(mut self, types: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.input_mime_types = types.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the media types that a result may have.
+    pub fn with_output_types(mut self, types: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.output_mime_types = types.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the maximum size in bytes of a medium that the tool takes.
+    pub fn with_max_input_size(mut self, bytes: u64) -> Self {
+        self.max_input_size = Some(bytes);
+        self
+    }
+
+    /// Returns true if the tool takes media of this type.
+    pub fn takes_media(&self, mime_type: &str) -> bool {
+        is_listed(&self.input_mime_types, mime_type)
+    }
+
+    /// Returns true if a result of the tool may have media of this type.
+    pub fn may_return(&self, mime_type: &str) -> bool {
+        self.output_mime_types.is_empty() || is_listed(&self.output_mime_types, mime_type)
     }
 
     /// Returns the time limit of a call; `None` if the tool sets no limit.

@@ -1,8 +1,9 @@
 //! Content, messages, transcript entries and token usage.
 
 use archon_types::{
-    AgentMessage, AssistantMessage, Content, ExtensionMessage, LlmMessage, MalformedArguments, Message,
-    MessageMetadata, StopReason, ToolCall, ToolMark, ToolResult, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, Content, ExtensionMessage, LlmMessage, MalformedArguments, Media,
+    Message, MessageMetadata, StopReason, ToolCall, ToolMark, ToolResult, ToolResultMessage, Usage,
+    UserMessage,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -22,6 +23,13 @@ fn content_blocks() {
     round_trip(&Content::text("hi"), &expect![[r#"{"type":"text","text":"hi"}"#]]);
     let image = Content::Image { data: "aGk=".into(), mime_type: "image/png".into() };
     round_trip(&image, &expect![[r#"{"type":"image","data":"aGk=","mime_type":"image/png"}"#]]);
+    let media = Content::from(Media::new(b"%PDF-1.7", Some("a.pdf")).unwrap());
+    round_trip(
+        &media,
+        &expect![[
+            r#"{"type":"media","sha256":"86edbaa24831badfa0a8b04bb410141e2ee4182b6d0014493fe262a7a331c20b","mime_type":"application/pdf","bytes":8,"name":"a.pdf","pages":1,"data":"JVBERi0xLjc="}"#
+        ]],
+    );
     round_trip(&thinking(None), &expect![[r#"{"type":"thinking","thinking":"hm"}"#]]);
     round_trip(&thinking(Some("s")), &expect![[r#"{"type":"thinking","thinking":"hm","signature":"s"}"#]]);
     let call = ToolCall::new("c1", "calculator", json!({"b": 1, "a": 2}));

@@ -1,8 +1,8 @@
 //! Whatever text and numbers messages hold, writing and reading them changes nothing.
 
 use archon_types::{
-    AgentMessage, AssistantMessage, Content, Event, ExtensionMessage, Json, Message, PromptSource, Record,
-    RecordBody, StopReason, ToolCall, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, Content, Event, ExtensionMessage, Json, Media, Message, PromptSource,
+    Record, RecordBody, StopReason, ToolCall, ToolResultMessage, Usage, UserMessage,
 };
 use proptest::{collection::vec, option, prelude::*};
 
@@ -34,6 +34,10 @@ fn content() -> impl Strategy<Value = Content> {
     prop_oneof![
         text().prop_map(|text| Content::Text { text }),
         (text(), text()).prop_map(|(data, mime_type)| Content::Image { data, mime_type }),
+        (vec(any::<u8>(), 1..40), text(), any::<bool>()).prop_map(|(bytes, name, has_data)| {
+            let media = Media::of_type(&bytes, "audio/wav", Some(&name)).unwrap();
+            if has_data { media.into() } else { media.without_data().into() }
+        }),
         (text(), option::of(text()))
             .prop_map(|(thinking, signature)| Content::Thinking { thinking, signature }),
         (text(), text(), json()).prop_map(|(id, name, arguments)| ToolCall::new(id, name, arguments).into()),
