@@ -100,7 +100,9 @@ fn line(name: &str, model: &Value) -> Value {
     if let Some(long) = long(model) {
         line.insert("long".to_owned(), long);
     }
-    for (ours, theirs) in [("thinking", "supports_reasoning"), ("vision", "supports_vision")] {
+    let abilities =
+        [("thinking", "supports_reasoning"), ("vision", "supports_vision"), ("pdf", "supports_pdf_input")];
+    for (ours, theirs) in abilities {
         if model.get(theirs).and_then(Value::as_bool) == Some(true) {
             line.insert(ours.to_owned(), true.into());
         }
@@ -152,7 +154,7 @@ mod tests {
         let list = json!({
             "gpt-x": {
                 "litellm_provider": "openai", "mode": "chat", "max_input_tokens": 1000, "max_output_tokens": 10,
-                "input_cost_per_token": 2.5e-07, "output_cost_per_token": 2e-06, "supports_vision": true,
+                "input_cost_per_token": 2.5e-07, "output_cost_per_token": 2e-06, "supports_vision": true, "supports_pdf_input": true,
                 "input_cost_per_token_above_200k_tokens": 5e-07, "output_cost_per_token_above_200k_tokens": 4e-06,
                 "input_cost_per_token_above_272k_tokens_batches": 1e-07,
             },
@@ -167,7 +169,7 @@ mod tests {
             lines,
             [
                 r#"{"model":"groq:openai/oss","input":1.0,"thinking":true}"#,
-                r#"{"model":"openai:gpt-x","context_window":1000,"max_output":10,"input":0.25,"output":2.0,"long":{"above":200000,"input":0.5,"output":4.0},"vision":true}"#,
+                r#"{"model":"openai:gpt-x","context_window":1000,"max_output":10,"input":0.25,"output":2.0,"long":{"above":200000,"input":0.5,"output":4.0},"vision":true,"pdf":true}"#,
             ]
         );
     }

@@ -18,6 +18,7 @@ pages! {
     HowToDependOnLess: "docs/book/how-to/depend-on-less.md",
     HowToDeploy: "docs/book/how-to/deploy-and-observe.md",
     HowToLocalModels: "docs/book/how-to/local-models.md",
+    HowToMedia: "docs/book/how-to/media.md",
     HowToQuestions: "docs/book/how-to/questions.md",
     HowToRetry: "docs/book/how-to/retry-and-fallback.md",
     HowToSandbox: "docs/book/how-to/sandbox.md",

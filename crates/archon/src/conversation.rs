@@ -164,11 +164,11 @@ impl Conversation {
     /// [`prompt`](Self::prompt).
     ///
     /// ```
-    /// # async fn example(chat: archon::Conversation, base64: String) -> Result<(), archon::RunError> {
-    /// use archon::{SystemClock, types::{Clock, Content, Message, UserMessage}};
+    /// # async fn example(chat: archon::Conversation) -> Result<(), Box<dyn std::error::Error>> {
+    /// use archon::{SystemClock, types::{Clock, Content, Media, Message, UserMessage}};
     ///
-    /// let picture = Content::Image { data: base64, mime_type: "image/png".into() };
-    /// let question = vec![Content::text("What is wrong with this chair?"), picture];
+    /// let picture = Media::new(&std::fs::read("chair.png")?, Some("chair.png"))?;
+    /// let question = vec![Content::text("What is wrong with this chair?"), picture.into()];
     /// let message = Message::User(UserMessage::new(question, SystemClock.now()));
     /// println!("{}", chat.prompt_messages(vec![message.into()]).await?.text().await?);
     /// # Ok(())

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use archon_types::{
     AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, Message, ModelEvent, Provider,
-    ProviderError, Request, Timestamp,
+    ProviderError, Reads, Request, Timestamp,
 };
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
@@ -162,6 +162,7 @@ impl Provider for LocalModel {
         let mut capabilities = Capabilities::default();
         capabilities.context_window = Some(self.0.engine.context());
         capabilities.is_small = self.0.is_small;
+        capabilities.reads = Reads { images: Some(false), pdfs: Some(false) };
         capabilities
     }
 

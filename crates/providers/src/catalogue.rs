@@ -9,7 +9,7 @@ mod own;
 
 use std::cmp::Ordering;
 
-use archon_types::{ApiErrorKind, Capabilities, LongPromptPrice, ModelPrice, ProviderError};
+use archon_types::{ApiErrorKind, Capabilities, LongPromptPrice, ModelPrice, ProviderError, Reads};
 use serde::Deserialize;
 
 pub use own::{Catalogue, CatalogueProvider};
@@ -32,6 +32,8 @@ pub struct ModelInfo {
     pub thinking: bool,
     /// True if the model accepts images.
     pub vision: bool,
+    /// True if the model accepts PDF files.
+    pub pdf: bool,
     /// True if the model accepts tool specs and answers with tool calls; `None` if the catalogue does not
     /// know.
     pub tools: Option<bool>,
@@ -70,6 +72,7 @@ struct Line {
     long: Option<LongLine>,
     thinking: Option<bool>,
     vision: Option<bool>,
+    pdf: Option<bool>,
     tools: Option<bool>,
     small: Option<bool>,
 }
@@ -94,6 +97,12 @@ impl From<LongLine> for LongPromptPrice {
 }
 
 impl Line {
+    /// Returns true for a model of OpenAI, also at Azure. Its models with vision read the text and the pictures of PDF
+    /// files: <https://developers.openai.com/api/docs/guides/file-inputs>.
+    fn is_of_openai(&self) -> bool {
+        ["openai:", "azure:"].iter().any(|provider| self.model.starts_with(provider))
+    }
+
     /// Returns the price; `None` unless the line has both input and output prices.
     fn price(&self) -> Option<ModelPrice> {
         let (input, output) = self.input.zip(self.output)?;
@@ -113,6 +122,7 @@ impl From<Line> for ModelInfo {
             price: line.price(),
             thinking: line.thinking == Some(true),
             vision: line.vision == Some(true),
+            pdf: line.pdf.unwrap_or(line.vision == Some(true) && line.is_of_openai()),
             tools: line.tools,
             is_small: line.small,
             name: line.model,
@@ -162,6 +172,7 @@ pub(crate) fn capabilities(provider: &str, model: &str) -> Capabilities {
     let mut capabilities = Capabilities::default();
     if let Some(known) = model_info(provider, model) {
         (capabilities.context_window, capabilities.price) = (known.context_window, known.price);
+        capabilities.reads = Reads { images: Some(known.vision), pdfs: Some(known.pdf) };
     }
     capabilities
 }
@@ -266,6 +277,26 @@ mod tests {
         {
             assert_eq!(model_info(provider, model), None, "{provider} {model}");
         }
+    }
+
+    // spec: EX-16
+    #[test]
+    fn capabilities_of_a_listed_model_say_what_it_reads_and_others_say_nothing() {
+        let reads = |provider, model| {
+            let reads = capabilities(provider, model).reads;
+            (reads.images, reads.pdfs)
+        };
+        for (provider, model, images, pdfs) in [
+            ("anthropic", "claude-sonnet-4-5", true, true),
+            ("openai", "gpt-4o", true, true),
+            ("azure", "gpt-4o", true, true),
+            ("gemini", "gemini-2.5-pro", true, true),
+            ("openai", "gpt-3.5-turbo", false, false),
+            ("deepseek", "deepseek-chat", false, false),
+        ] {
+            assert_eq!(reads(provider, model), (Some(images), Some(pdfs)), "{provider}:{model}");
+        }
+        assert_eq!(reads("openai", "gpt-unknown"), (None, None));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApiErrorKind, CancellationToken, Capabilities, Provider, ProviderError, Redactor, Request,
+    ApiErrorKind, CancellationToken, Capabilities, Message, Provider, ProviderError, Reads, Redactor, Request,
 };
 
 use crate::{
@@ -15,7 +15,8 @@ use crate::{
 ///
 /// The first provider gets the model that the request names, each other provider its own model. After a
 /// failure the next provider is asked, except after a cancel, a content filter or a context overflow:
-/// these would most likely stop the next provider too. A failure after the beginning of an answer goes to
+/// these would most likely stop the next provider too. A provider whose model cannot read the media of the user
+/// messages is skipped. A failure after the beginning of an answer goes to
 /// the caller. The message names the provider that answered.
 ///
 /// ```
@@ -56,12 +57,15 @@ impl Provider for FallbackProvider {
         let (others, mut place) = (self.others.clone(), 0);
         let (asked, token) = (request.clone(), cancel.clone());
         let next = move |error: ProviderError| {
-            let Some((provider, model)) = others.get(place).filter(|_| may_help(&error)) else {
-                return Err(error);
+            let later = others.iter().enumerate().skip(place).filter(|_| may_help(&error));
+            let reads = |(_, (provider, model)): &(usize, &(Arc<dyn Provider>, String))| {
+                reads_all(provider.capabilities(model).reads, &asked)
             };
-            place += 1;
+            let Some((at, (provider, model))) = later.into_iter().find(reads) else { return Err(error) };
+            place = at + 1;
             let mut request = asked.clone();
             request.model.clone_from(model);
+            request.reads = provider.capabilities(model).reads;
             Ok(at_once(provider.stream(request, token.clone())))
         };
         Box::pin(Attempts::new(at_once(first), self.id(), &request, cancel, next))
@@ -79,6 +83,12 @@ impl Provider for FallbackProvider {
         }
         all
     }
+}
+
+/// Returns true unless it is known that a model with these abilities cannot read a medium of a user message.
+fn reads_all(reads: Reads, request: &Request) -> bool {
+    let is_read = |message: &Message| reads.unreadable(message.content()).is_none();
+    request.messages.iter().all(|message| !matches!(**message, Message::User(_)) || is_read(message))
 }
 
 /// Returns true if another model may answer after this error.

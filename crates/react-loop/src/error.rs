@@ -1,7 +1,8 @@
 //! Errors of starting, resuming and driving a run.
 
 use archon_types::{
-    EvaluationError, FailureKind, ForkPlace, JournalError, RunError, RunId, RunKind, RunRefused, format_money,
+    EvaluationError, FailureKind, ForkPlace, JournalError, MediaKind, RunError, RunId, RunKind, RunRefused,
+    format_money,
 };
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
@@ -94,6 +95,16 @@ pub enum LoopError {
         /// The problem with the schema.
         problem: String,
     },
+    /// The prompt has a medium that neither the model nor a tool of the run can read.
+    #[error("the model {model} cannot read {kind}, and the message has one: {name}")]
+    UnreadableMedia {
+        /// Name of the model.
+        model: String,
+        /// Kind of the medium.
+        kind: MediaKind,
+        /// Name of the file, or its media type.
+        name: String,
+    },
     /// Agents that call agents are nested too deeply.
     #[error("a run at depth {depth} cannot start: the maximum depth is {max}")]
     TooDeep {
@@ -173,6 +184,9 @@ impl LoopError {
             Self::FallbackWithoutTools { .. } => "remove the fallback, or use text mode",
             Self::NotOfThisCall { .. } => "inspect the existing run, and delete it if it is not needed",
             Self::InvalidSchema { .. } => "use a schema that is valid by JSON Schema draft 2020-12",
+            Self::UnreadableMedia { .. } => {
+                "choose a model that reads such files, or set `vision` or `pdf` in the settings of the model if it does"
+            }
             Self::TooDeep { .. } => "nest fewer agents, or raise `max_depth`",
             Self::NoBranch => "add at least one agent to the parallel loop",
             Self::Evaluation(e) => e.advice(),
@@ -199,6 +213,7 @@ impl From<LoopError> for RunError {
             LoopError::NoForkPlace { run, place, turns, records } => {
                 Self::NoForkPlace { run, place, turns, records }
             }
+            LoopError::UnreadableMedia { model, kind, name } => Self::UnreadableMedia { model, kind, name },
             LoopError::Refused(refused) => refused.into(),
             LoopError::OtherKind { run, kind } => Self::Unsupported {
                 run,

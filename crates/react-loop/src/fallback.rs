@@ -3,11 +3,11 @@
 //! The kind of the failure determines which of these may help, and in which order ([`REMEDIES`]). A fallback remains
 //! in force for the rest of the run.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, FailurePolicy, FallbackModel, FallbackStep, ModelErrorCode, ModelFailure, ModelPrice,
-    ModelTarget, Provider, RetryConfig, RunConfig, ThinkingLevel, Timestamp,
+    ApiErrorKind, Content, FailurePolicy, FallbackModel, FallbackStep, MediaKind, ModelErrorCode,
+    ModelFailure, ModelPrice, ModelTarget, Provider, Reads, RetryConfig, RunConfig, ThinkingLevel, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -61,12 +61,13 @@ impl Fallback {
     pub(crate) fn recorded(&self, retry: &RetryConfig) -> FallbackModel {
         let mut model = FallbackModel::new(self.provider.id(), self.model.clone());
         model.key_count = count(&self.keys);
-        model.retry = match self.provider.capabilities(&self.model).retries {
+        let capabilities = self.provider.capabilities(&self.model);
+        model.retry = match capabilities.retries {
             true => RetryConfig::none(),
             false => retry.clone(),
         };
         model.price = self.price();
-        model.context_window = self.provider.capabilities(&self.model).context_window;
+        (model.context_window, model.reads) = (capabilities.context_window, capabilities.reads);
         model
     }
 
@@ -156,6 +157,9 @@ pub(crate) struct Chain {
     /// Number of these failures that came after a part of the answer.
     #[serde(default)]
     broken: u32,
+    /// The kinds of media in the prompts that only a model can read.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    needs: BTreeSet<MediaKind>,
     /// The next fallback step, until its record is applied.
     due: Option<Due>,
 }
@@ -191,6 +195,18 @@ impl Chain {
     /// Resets the failure counts and the due fallback step, for a new request.
     pub(crate) fn reset_counts(&mut self) {
         (self.tries, self.timeouts, self.broken, self.due) = (0, 0, 0, None);
+    }
+
+    /// Notes the media of a prompt: fallback models that cannot read them are skipped.
+    pub(crate) fn note_prompt(&mut self, content: &[Content], config: &RunConfig) {
+        let media = content.iter().filter_map(Content::as_media);
+        let needed = media.filter(|media| !config.has_tool_for(media.mime_type)).map(|media| media.kind());
+        self.needs.extend(needed.filter(|kind| *kind != MediaKind::Other));
+    }
+
+    /// Returns the chain at the run's own model and without failures.
+    pub(crate) fn restarted(&self) -> Self {
+        Self { needs: self.needs.clone(), ..Self::default() }
     }
 
     /// Counts a failure and returns the reaction.
@@ -250,8 +266,17 @@ impl Chain {
         remedies(failure).iter().find_map(|remedy| match remedy {
             Remedy::Key => next_key(self.target, policy),
             Remedy::Thinking => less_thinking(thinking(config, self.target)),
-            Remedy::Model => next_model(self.target, policy),
+            Remedy::Model => self.next_model(policy),
         })
+    }
+
+    /// Returns the step to the next fallback model that can read the media of the prompts.
+    fn next_model(&self, policy: &FailurePolicy) -> Option<FallbackStep> {
+        let reads_all = |model: &FallbackModel| self.needs.iter().all(|kind| model.reads.may_have(*kind));
+        let later = (1..).zip(&policy.fallbacks).skip(self.target.model as usize);
+        let (fallback, model) = later.into_iter().find(|(_, model)| reads_all(model))?;
+        let (provider, model) = (model.provider.clone(), model.model.clone());
+        Some(FallbackStep::NextModel { fallback, provider, model })
     }
 }
 
@@ -266,11 +291,6 @@ fn next_key(target: ModelTarget, policy: &FailurePolicy) -> Option<FallbackStep>
 
 fn less_thinking(level: ThinkingLevel) -> Option<FallbackStep> {
     level.lower().map(|level| FallbackStep::LowerThinking { level })
-}
-
-fn next_model(target: ModelTarget, policy: &FailurePolicy) -> Option<FallbackStep> {
-    let FallbackModel { provider, model, .. } = policy.fallbacks.get(target.model as usize)?.clone();
-    Some(FallbackStep::NextModel { fallback: target.model + 1, provider, model })
 }
 
 /// Returns the fallback model of a target; `None` if the target is the run's own model.
@@ -303,6 +323,11 @@ pub(crate) fn provider<'a>(
 /// Returns the model of a target, by the provider's name for it.
 pub(crate) fn model(config: &RunConfig, target: ModelTarget) -> &str {
     fallback(config, target).map_or(&config.model, |fallback| &fallback.model)
+}
+
+/// Returns the media that the model of a target reads.
+pub(crate) fn reads(config: &RunConfig, target: ModelTarget) -> Reads {
+    fallback(config, target).map_or(config.reads, |fallback| fallback.reads)
 }
 
 /// Returns the level of thinking of a target.

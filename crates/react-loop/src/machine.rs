@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CallState, ContextManager, ContextParts, History, Messages, SummaryDue,
     circuit_breaker::{Breaker, Circuits},
-    fallback::Chain,
+    fallback::{self, Chain},
     limits::Meter,
     queues::Queues,
     repetition::Repetition,
@@ -375,6 +375,7 @@ impl ReactMachine {
         request.system.clone_from(&self.system);
         request.messages = self.window.messages().clone();
         request.options = self.request_options();
+        request.reads = fallback::reads(&self.config, self.target());
         // A forced summary is an answer, so the request for it offers no tools.
         if self.limit.is_none() && self.config.tool_mode == ToolMode::Native {
             request.tools = self.config.tools.clone();

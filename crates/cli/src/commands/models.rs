@@ -136,6 +136,7 @@ fn page(item: &Item) -> String {
         ("long prompt", known.price.map_or("not known".to_owned(), long_prices)),
         ("thinks", yes(known.thinking)),
         ("sees", yes(known.vision)),
+        ("reads PDF", yes(known.pdf)),
     ];
     rows.extend(known.tools.map(|tools| ("tools", yes(Some(tools)))));
     rows.extend(known.small.map(|small| ("small", yes(Some(small)))));

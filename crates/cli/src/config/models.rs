@@ -29,6 +29,8 @@ pub(crate) struct ModelSettings {
     pub(crate) thinking: Option<bool>,
     /// True if the model can read pictures.
     pub(crate) vision: Option<bool>,
+    /// True if the model can read PDF files.
+    pub(crate) pdf: Option<bool>,
     /// True if the model supports native tool calls; other models use tools in text mode.
     pub(crate) tools: Option<bool>,
     /// True if the model has so few parameters that it needs short instructions.

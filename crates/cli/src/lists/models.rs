@@ -34,6 +34,8 @@ pub(crate) struct Known {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) vision: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pdf: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) small: Option<bool>,
@@ -50,6 +52,7 @@ impl From<ModelInfo> for Known {
             price: info.price,
             thinking: Some(info.thinking),
             vision: Some(info.vision),
+            pdf: Some(info.pdf),
             tools: info.tools,
             small: info.is_small,
             source: Some(info.source),

@@ -25,7 +25,7 @@ const ALIKE: f64 = 0.5;
 /// | `input`, `output` | US dollars per million tokens; a price needs both |
 /// | `cache_read`, `cache_write` | the same, for tokens read from or written to a cache; default `input` |
 /// | `long` | `above`, a number of prompt tokens, and these four prices for longer prompts |
-/// | `thinking`, `vision` | true if the model thinks; true if it accepts images |
+/// | `thinking`, `vision`, `pdf` | true if the model thinks; if it accepts images; if it accepts PDF files |
 /// | `tools` | true if it accepts tool specs; if false, the loop uses text instead |
 /// | `small` | true if it needs short instructions |
 ///
@@ -153,6 +153,7 @@ fn with_line(known: Option<ModelInfo>, line: &Line, source: &str) -> ModelInfo {
         price: said.price.or(known.price),
         thinking: line.thinking.unwrap_or(known.thinking),
         vision: line.vision.unwrap_or(known.vision),
+        pdf: line.pdf.unwrap_or(known.pdf),
         tools: said.tools.or(known.tools),
         is_small: said.is_small.or(known.is_small),
         source: format!("{source}, {}", known.source),
@@ -216,6 +217,10 @@ impl Provider for CatalogueProvider {
             can.price = said.price.or(can.price);
             can.native_tools = said.tools.unwrap_or(can.native_tools);
             can.is_small = said.is_small.unwrap_or(can.is_small);
+        }
+        for (line, _) in self.catalogue.own.get(&name).into_iter().flatten() {
+            can.reads.images = line.vision.or(can.reads.images);
+            can.reads.pdfs = line.pdf.or(can.reads.pdfs);
         }
         can
     }
@@ -295,7 +300,7 @@ mod tests {
     // spec: P-40
     #[test]
     fn catalogue_provider_capabilities_add_own_entries_to_the_providers() {
-        let lines = r#"{"model":"scripted:m","context_window":9,"input":1,"output":2,"tools":false,"small":true}
+        let lines = r#"{"model":"scripted:m","context_window":9,"input":1,"output":2,"tools":false,"small":true,"pdf":false}
             {"model":"scripted:n","context_window":7}"#;
         let catalogue = Catalogue::default().with_lines(lines, "me").unwrap();
         let inner: Arc<dyn Provider> = Arc::new(ScriptedProvider::new([]));
@@ -303,6 +308,7 @@ mod tests {
         let can = provider.capabilities("m");
         assert_eq!((can.context_window, can.native_tools, can.is_small), (Some(9), false, true));
         assert_eq!(can.price, Some(ModelPrice::new(1_000_000, 2_000_000)));
+        assert_eq!((can.reads.images, can.reads.pdfs), (None, Some(false)));
         let mut known = inner.capabilities("n");
         known.context_window = Some(7);
         assert_eq!(provider.capabilities("n"), known);

@@ -1,7 +1,8 @@
 //! Checks before a run: input, depth, schema, prices, and the tools that each model supports.
 
 use archon_types::{
-    Context, ContinuationKind, Message, Origin, ResponseFormat, RunConfig, RunStarted, ToolMode, TurnTrigger,
+    AgentMessage, Content, Context, ContinuationKind, Message, Origin, ResponseFormat, RunConfig, RunStarted,
+    ToolMode, TurnTrigger,
 };
 
 use super::ReactAgent;
@@ -45,6 +46,22 @@ impl ReactAgent {
             }),
             None => Ok(()),
         }
+    }
+}
+
+/// Checks that the model, or a tool of the run, reads the media in the prompts. The media of earlier messages and of
+/// tool results are no reason to refuse: the model then reads a text about them.
+pub(super) fn check_media(opening: &Opening, config: &RunConfig) -> Result<(), LoopError> {
+    let prompts = opening.prompts.iter().filter_map(AgentMessage::as_llm);
+    let media = prompts.flat_map(|prompt| prompt.content()).filter_map(Content::as_media);
+    let mut needed = media.filter(|media| !config.has_tool_for(media.mime_type));
+    match needed.find(|media| !config.reads.may_have(media.kind())) {
+        Some(media) => Err(LoopError::UnreadableMedia {
+            model: config.model.clone(),
+            kind: media.kind(),
+            name: media.name().unwrap_or(media.mime_type).to_owned(),
+        }),
+        None => Ok(()),
     }
 }
 

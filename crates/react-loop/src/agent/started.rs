@@ -81,6 +81,7 @@ impl ReactAgent {
         config.expected_output.clone_from(&options.expected_output);
         (config.goal_check, config.output_check) = (options.goal_check, options.output_check);
         config.context.clone_from(&options.context);
+        config.reads = capabilities.reads;
         (config.price, config.steering_mode, config.follow_up_mode) =
             (options.price.or(capabilities.price), options.steers, options.follow_ups);
         config

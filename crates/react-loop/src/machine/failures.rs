@@ -10,7 +10,7 @@ use archon_types::{
 use super::{Phase, ReactMachine, Step};
 use crate::{
     CallStage, CallState,
-    fallback::{self, Chain, Next},
+    fallback::{self, Next},
 };
 
 impl ReactMachine {
@@ -102,7 +102,7 @@ impl ReactMachine {
 
     /// Resets the failures when a failed run is resumed, because their causes may have passed.
     pub(super) fn forget_failures(&mut self) {
-        self.chain = Chain::default();
+        self.chain = self.chain.restarted();
         self.fit_window();
     }
 

@@ -10,6 +10,9 @@ impl ReactMachine {
         // Only user messages are accepted. Others could separate a call from its result.
         let Some(said @ Message::User(_)) = message.as_llm() else { return };
         let by = self.speaker(message);
+        if source == PromptSource::Prompt {
+            self.chain.note_prompt(said.content(), &self.config);
+        }
         let prompt = || Prompt { message: said.clone(), by };
         match (&self.phase, source) {
             (Phase::Fresh, _) => {

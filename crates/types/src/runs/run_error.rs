@@ -5,7 +5,7 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 use crate::{
     config::RunKind,
     log::{JournalError, Outcome, OutcomeStatus, RunStatus},
-    messages::{AgentMessage, Message},
+    messages::{AgentMessage, MediaKind, Message},
     models::FailureKind,
     values::{AgentId, RunId, SessionId, TenantId},
 };
@@ -154,6 +154,16 @@ pub enum RunError {
     /// The prompt is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
+    /// The prompt has a medium that neither the model nor a tool of the run can read.
+    #[error("the model {model} cannot read {kind}, and the message has one: {name}")]
+    UnreadableMedia {
+        /// The model.
+        model: String,
+        /// The kind of the medium.
+        kind: MediaKind,
+        /// The name of the file, or its media type.
+        name: String,
+    },
     /// There is no run in this journal.
     #[error("there is no run to continue")]
     NothingToContinue,
@@ -317,6 +327,7 @@ impl RunError {
             | Self::NotFinished { .. }
             | Self::NothingToContinue => 409,
             Self::EmptyPrompt
+            | Self::UnreadableMedia { .. }
             | Self::NoForkPlace { .. }
             | Self::UnknownTool { .. }
             | Self::NoEffect { .. }
@@ -374,12 +385,18 @@ impl RunError {
             }
             Self::NoForkPlace { .. } => "choose an earlier turn or record, or none for the end of the run",
             Self::EmptyPrompt => "say what is to be done",
+            Self::UnreadableMedia { .. } => {
+                "choose a model that reads such files, or set `vision` or `pdf` in the settings of the model if it does"
+            }
             Self::NothingToContinue => "start a run first",
             Self::OtherFolder { .. } => "use `archon approvals` or `archon resume RUN` in that folder",
             Self::OtherTenant { .. } => "use the tenant for which the run was started",
             Self::UnknownTool { .. } => "select only tools that the agent was built with",
             Self::ToolNotKnownYet { .. } => {
                 "wait for the tool's server before the run starts (`McpServers::settled`), or leave the tool out"
+            }
+            Self::NoEffect { option: "media", .. } => {
+                "name the file in the text, so that a tool reads it, or start a loop with the media"
             }
             Self::NoEffect { option: "run" | "session" | "branch" | "tenant", .. } => "leave the option out",
             Self::NoEffect { .. } => {
@@ -447,8 +464,13 @@ impl AgentMessage {
     /// Joins the texts for the model, separated by blank lines, for agents that take a single text.
     ///
     /// # Errors
-    /// [`RunError::EmptyPrompt`] if there is no text.
+    /// [`RunError::EmptyPrompt`] if there is no text, and [`RunError::NoEffect`] if there is a picture or another
+    /// medium.
     pub fn joined_text(messages: &[Self]) -> Result<String, RunError> {
+        let mut blocks = messages.iter().filter_map(Self::as_llm).flat_map(Message::content);
+        if blocks.any(|block| block.as_media().is_some()) {
+            return Err(RunError::NoEffect { option: "media", on: "a plan or a team, which take a text" });
+        }
         let texts: Vec<_> = messages.iter().filter_map(Self::as_llm).map(Message::text).collect();
         match texts.join("\n\n") {
             text if text.trim().is_empty() => Err(RunError::EmptyPrompt),
@@ -462,8 +484,19 @@ mod tests {
     use super::*;
     use crate::{
         config::LimitReached,
-        values::{CallId, CommandId},
+        messages::{Content, Media, UserMessage},
+        values::{CallId, CommandId, Timestamp},
     };
+
+    // spec: EX-16
+    #[test]
+    fn joined_text_of_a_message_with_a_picture_is_refused() {
+        let picture = Media::new(b"GIF89a", None).unwrap();
+        let content = vec![Content::text("What is it?"), picture.into()];
+        let message = Message::User(UserMessage::new(content, Timestamp::default()));
+        let error = AgentMessage::joined_text(&[message.into()]).unwrap_err();
+        assert_eq!(error.to_string(), "`media` has no effect on a plan or a team, which take a text");
+    }
 
     #[test]
     fn run_error_names_its_run_for_every_source_of_the_error() {
