@@ -286,7 +286,8 @@ mod tests {
         let picture = Content::from(Media::new(b"\x89PNG\r\n\x1a\n", None).unwrap());
         let limit = ResultLimit::Share { max_chars: 40_000 };
         let result = |blocks: &[Content]| {
-            let result = ToolResult { content: blocks.to_vec(), ..ToolResult::default() };
+            let mut result = ToolResult::default();
+            result.content = blocks.to_vec();
             Message::tool_result(&ToolCall::new("c", "t", json!({})), &result, Timestamp::default())
         };
         assert_eq!(clip(&result(&[pdf(5), picture.clone()]), limit), None, "10,000 tokens");

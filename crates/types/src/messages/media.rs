@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
-use crate::values::one_line;
+use crate::values::{is_hidden, one_line};
 
 /// A picture, a PDF file or other data in a message, with its name and its hash.
 ///
@@ -412,9 +412,11 @@ fn pages(pdf: &[u8]) -> u32 {
     u32::try_from(pages).unwrap_or(u32::MAX)
 }
 
-/// Returns the name of a file without its folders and as one short line; `None` if nothing is left.
+/// Returns the name of a file without its folders and hidden characters, as one short line; `None` if nothing is left.
 fn file_name(path: &str) -> Option<String> {
-    let name = one_line(path.rsplit(['/', '\\']).next().unwrap_or_default(), NAME);
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    // Not by their numbers, which have a backslash: a name must stay the same when it is read again.
+    let name = one_line(&name.replace(is_hidden, " "), NAME);
     (!name.is_empty()).then_some(name)
 }
 

@@ -32,7 +32,7 @@ fn sniff_knows_five_types_and_no_other() {
 #[test]
 fn media_take_their_type_from_the_data_and_their_name_without_folders() {
     let picture = Media::of_type(PNG, "application/pdf", Some("/home/me/a\u{1b}[2J.png")).unwrap();
-    assert_eq!((picture.mime_type(), picture.name()), ("image/png", Some("a\\u{1b}[2J.png")));
+    assert_eq!((picture.mime_type(), picture.name()), ("image/png", Some("a [2J.png")));
     assert_eq!(picture.data().as_deref(), Some(PNG));
     let sound = Media::of_type(b"RIFF....WAVE", "audio/WAV", Some("..\\")).unwrap();
     assert_eq!((sound.mime_type(), sound.name(), sound.kind()), ("audio/wav", None, MediaKind::Other));
