@@ -247,11 +247,11 @@ async fn result_of_a_tool_is_recorded_with_its_media() {
     let run = started.run_id().clone();
     started.text().await.unwrap();
     let records = journal.read(&run).await.unwrap();
-    let names: Vec<(&str, Option<&str>)> = records.iter().flat_map(|record| named(record)).collect();
+    let names: Vec<(&str, Option<&str>)> = records.iter().flat_map(|record| media_names(record)).collect();
     assert_eq!(names, [("message_added", Some("report.pdf")), ("tool_call_finished", Some("page.png"))]);
 }
 
-fn named(record: &Record) -> impl Iterator<Item = (&str, Option<&str>)> {
+fn media_names(record: &Record) -> impl Iterator<Item = (&str, Option<&str>)> {
     let body: &RecordBody = &record.body;
     body.media().map(|media| (body.name(), media.name()))
 }

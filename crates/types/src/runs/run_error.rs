@@ -395,9 +395,7 @@ impl RunError {
             Self::ToolNotKnownYet { .. } => {
                 "wait for the tool's server before the run starts (`McpServers::settled`), or leave the tool out"
             }
-            Self::NoEffect { option: "media", .. } => {
-                "name the file in the text, so that a tool reads it, or start a loop with the media"
-            }
+            Self::NoEffect { option: "media", .. } => "name the file in the text, or start a loop with it",
             Self::NoEffect { option: "run" | "session" | "branch" | "tenant", .. } => "leave the option out",
             Self::NoEffect { .. } => {
                 "set the option where each agent is built; `Archon::to_builder` begins with an agent's parts"
