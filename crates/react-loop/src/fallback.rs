@@ -205,7 +205,7 @@ impl Chain {
     }
 
     /// Returns the chain at the run's own model and without failures.
-    pub(crate) fn from_start(&self) -> Self {
+    pub(crate) fn at_start(&self) -> Self {
         Self { needs: self.needs.clone(), ..Self::default() }
     }
 

@@ -102,7 +102,7 @@ impl ReactMachine {
 
     /// Resets the failures when a failed run is resumed, because their causes may have passed.
     pub(super) fn forget_failures(&mut self) {
-        self.chain = self.chain.from_start();
+        self.chain = self.chain.at_start();
         self.fit_window();
     }
 
