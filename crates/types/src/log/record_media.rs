@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::messages::{AgentMessage, Content, Media, Message};
 
-use super::record::{Record, RecordBody};
+use super::{
+    event::Event,
+    record::{Record, RecordBody},
+};
 
 impl RecordBody {
     /// Returns the media in the messages and results of the record.
@@ -89,6 +92,37 @@ impl Record {
     }
 }
 
+impl Event {
+    /// Returns the event without the data of the media of its record, as
+    /// [`Record::without_media_data`] does.
+    pub fn without_media_data(&self) -> Cow<'_, Self> {
+        match self {
+            Self::Record { run, record } => match record.without_media_data() {
+                Cow::Borrowed(_) => Cow::Borrowed(self),
+                Cow::Owned(record) => Cow::Owned(Self::Record { run: run.clone(), record: Arc::new(record) }),
+            },
+            Self::Delta(_) => Cow::Borrowed(self),
+        }
+    }
+}
+
+impl Message {
+    /// Returns the message without the data of its media, for a reader who gets only the references.
+    pub fn without_media_data(&self) -> Cow<'_, Self> {
+        let has_data = |block: &Content| matches!(block, Content::Media(media) if media.base64().is_some());
+        if !self.content().iter().any(has_data) {
+            return Cow::Borrowed(self);
+        }
+        let mut bare = self.clone();
+        for block in bare.content_mut() {
+            if let Content::Media(media) = block {
+                *media = media.without_data();
+            }
+        }
+        Cow::Owned(bare)
+    }
+}
+
 fn has_media(content: &[Content]) -> bool {
     content.iter().any(|block| matches!(block, Content::Media(_)))
 }
@@ -98,7 +132,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Json;
+    use crate::{Json, messages::UserMessage, values::Timestamp};
+
+    #[test]
+    fn message_loses_only_the_data_of_its_media() {
+        let media = Content::from(Media::new(b"%PDF-1.7", Some("a.pdf")).unwrap());
+        let user = UserMessage::new(vec![Content::text("x"), media], Timestamp::default());
+        let message = Message::User(user);
+        let bare = message.without_media_data();
+        assert_eq!(*bare, message, "media without data are equal");
+        assert!(bare.content()[1].as_media().unwrap().base64.is_none());
+        assert!(matches!(bare.without_media_data(), Cow::Borrowed(_)));
+    }
 
     // spec: EX-16
     #[test]
@@ -131,6 +176,9 @@ mod tests {
             assert!(bare.body.media().all(|media| media.base64().is_none()));
             assert!(record.body.media().all(|media| media.base64().is_some()), "the original keeps them");
             assert!(matches!(bare.without_media_data(), Cow::Borrowed(_)));
+            let event = Event::Record { run: "run_1".into(), record: Arc::new(record) };
+            let text = serde_json::to_string(&event.without_media_data()).unwrap();
+            assert!(!text.contains("JVBERi0xLjc="), "{text}");
         }
     }
 }
