@@ -26,8 +26,22 @@ REASONS = {"stop": "stop", "length": "length", "tool_calls": "toolUse", "functio
 
 def check_request(exchange):
     body = json.loads(exchange["sent"]["body"])
-    extra = EXTRA.get(exchange["provider"].split("@")[0], ())
-    return strict.faults(completion_create_params.CompletionCreateParamsStreaming, body, extra)
+    provider = exchange["provider"].split("@")[0]
+    extra = EXTRA.get(provider, ())
+    faults = []
+    if provider == "mistral":
+        faults = [f for message in body["messages"] for f in take_document_faults(message)]
+    return faults + strict.faults(completion_create_params.CompletionCreateParamsStreaming, body, extra)
+
+
+def take_document_faults(message):
+    """Takes out the documents in Mistral's own form, which the package does not know, and checks them."""
+    if not isinstance(message.get("content"), list):
+        return
+    for part in [part for part in message["content"] if part.get("type") == "document_url"]:
+        message["content"].remove(part)
+        if set(part) - {"document_name"} != {"type", "document_url"}:
+            yield f"document_url: {sorted(part)}"
 
 
 def check_answer(exchange):

@@ -106,6 +106,8 @@ mod embed;
 mod gemini;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(all(test, feature = "vertex", feature = "azure", feature = "bedrock"))]
+mod media_tests;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
 #[cfg(feature = "openai-responses")]
@@ -142,8 +144,8 @@ pub use {
     fallback::FallbackProvider,
     key_rotation::KeyRotationProvider,
     profile::{
-        Compat, MaxTokensField, Models, PROFILES, Profile, ReasoningField, ResponseFormatSupport, SystemRole,
-        ThinkingParameter, ToolCallIds, ToolChoiceSupport,
+        Compat, DocumentPart, MaxTokensField, Models, PROFILES, Profile, ReasoningField,
+        ResponseFormatSupport, ResultMedia, SystemRole, ThinkingParameter, ToolCallIds, ToolChoiceSupport,
     },
     rate_limit::{RateLimitProvider, RateLimiter},
     recording::RecordingProvider,

@@ -9,16 +9,17 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{CancellationToken, Clock, Provider, ProviderError, Request};
+use archon_types::{CancellationToken, Capabilities, Clock, Provider, ProviderError, Redactor, Request};
 use bytes::Bytes;
 
 use crate::{
     Events,
     answer::Answer,
-    connect::{ConnectOptions, SentAs, Service, connect_choices, service_methods},
+    catalogue,
+    connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
     http::{SharedText, events::Exchange},
-    profile::{Compat, Profile, ResponseFormatSupport},
+    profile::{Compat, DocumentPart, Profile, ResponseFormatSupport},
     request::invalid_request,
 };
 use decode::ChatDecoder;
@@ -89,7 +90,21 @@ impl OpenAiCompatible {
 }
 
 impl Provider for OpenAiCompatible {
-    service_methods!(0.service);
+    fn id(&self) -> &str {
+        &self.0.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.0.service.transport.redactor.clone()]
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let mut known = catalogue::capabilities(self.id(), model);
+        if self.0.compat.documents == DocumentPart::Unsupported {
+            known.reads.pdfs = Some(false);
+        }
+        known
+    }
 
     fn stream(&self, request: Request, cancel: CancellationToken) -> Events {
         let Inner { service, compat } = &*self.0;

@@ -40,6 +40,10 @@ pub struct Compat {
     pub tool_call_ids: ToolCallIds,
     /// The way to request structured output.
     pub response_format: ResponseFormatSupport,
+    /// The form of a PDF file in a user's message.
+    pub documents: DocumentPart,
+    /// The place of images and PDF files that a tool returned.
+    pub result_media: ResultMedia,
     /// True if models write their thinking into the text, between tags such as `<think>`.
     pub think_tags: bool,
 }
@@ -61,6 +65,8 @@ impl Compat {
         tool_choice: ToolChoiceSupport::Any,
         tool_call_ids: ToolCallIds::Any,
         response_format: ResponseFormatSupport::JsonSchema,
+        documents: DocumentPart::Unsupported,
+        result_media: ResultMedia::Note,
         think_tags: true,
     };
 }
@@ -184,6 +190,29 @@ pub enum ResponseFormatSupport {
     Unsupported,
 }
 
+/// The form of a PDF file in a user's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DocumentPart {
+    /// A note with the name and the type of the file: the service accepts no PDF files. For a model that is known
+    /// to read them, as [`Reads`](archon_types::Reads) says, [`File`](Self::File).
+    Unsupported,
+    /// `{"type": "file", "file": {"filename": …, "file_data": "data:application/pdf;base64,…"}}`.
+    File,
+    /// `{"type": "document_url", "document_url": "data:application/pdf;base64,…", "document_name": …}`.
+    DocumentUrl,
+}
+
+/// The place of images and PDF files that a tool returned: in chat completions the result itself has only text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResultMedia {
+    /// The result has a note with their names and types, and the model does not see them.
+    Note,
+    /// They are in a user's message after all results of the turn, each after the name of its tool.
+    UserMessage,
+}
+
 /// A service or server that is known by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -213,6 +242,9 @@ pub(crate) const OPENAI: Compat = Compat {
     // Models that think accept only the default.
     without_temperature: &["o1", "o3", "o4", "gpt-5"],
     without_stop: &["o3", "o4", "gpt-5"],
+    // https://developers.openai.com/api/docs/guides/file-inputs
+    documents: DocumentPart::File,
+    result_media: ResultMedia::UserMessage,
     think_tags: false,
     ..Compat::DEFAULT
 };
@@ -248,6 +280,9 @@ const GROQ: Compat = Compat {
 const OPENROUTER: Compat = Compat {
     thinking: ThinkingParameter::ReasoningObject,
     reasoning_in_history: ReasoningField::ReasoningDetails,
+    // https://openrouter.ai/docs/guides/overview/multimodal/pdfs
+    documents: DocumentPart::File,
+    result_media: ResultMedia::UserMessage,
     ..Compat::DEFAULT
 };
 
@@ -278,6 +313,9 @@ const MISTRAL: Compat = Compat {
     usage_in_stream: false,
     seed: false,
     tool_call_ids: ToolCallIds::NineLetters,
+    // Refuses OpenAI's form, and a user's message right after results:
+    // https://docs.mistral.ai/capabilities/document_ai/document_qna
+    documents: DocumentPart::DocumentUrl,
     ..Compat::DEFAULT
 };
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets, ThinkingForm, ThinkingOff, format,
-    messages::{self, MARK, text_block, turn_began_without_thinking},
+    messages::{self, MARK, TAKES, text_block, turn_began_without_thinking},
 };
 use crate::{
     json_text::{push_field, push_json, push_object_schema},
@@ -15,9 +15,7 @@ use crate::{
     turns::{FORMAT_TOOL, SystemField, end_messages, mark_second_to_last},
 };
 
-// Names of the encodings; each stands for a fixed choice of all options that change the output.
-const MESSAGES: &str = "anthropic-messages";
-const MESSAGES_WITHOUT_THINKING: &str = "anthropic-messages-without-thinking";
+// Names of the encodings of the tools; each stands for a fixed choice of all options that change the output.
 const TOOLS: &str = "anthropic-tools";
 
 /// The minimum thinking budget in tokens that the service accepts.
@@ -87,12 +85,11 @@ impl<'a> Encoder<'a> {
         self.tools(&mut body, cached.tools);
         body.push_str(",\"messages\":[");
         let start = body.len();
-        let format = match self.thinking {
-            Thinking::BetweenTools => MESSAGES_WITHOUT_THINKING,
-            _ => MESSAGES,
+        let form = messages::Form {
+            thinking: self.thinking != Thinking::BetweenTools,
+            takes: TAKES.read_by(self.request.reads),
         };
-        let with_thinking = format == MESSAGES;
-        self.request.messages.encode_into(format, &mut body, |m, out| messages::push(m, with_thinking, out));
+        self.request.messages.encode_into(&form.name(), &mut body, |m, out| messages::push(m, form, out));
         if cached.messages {
             // Before the brace that ends the last block.
             mark_second_to_last(&mut body, start, MARK, 1);

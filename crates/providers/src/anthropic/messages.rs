@@ -4,31 +4,52 @@
 use std::sync::Arc;
 
 use archon_types::{AssistantMessage, Content, Message, ToolCall, ToolResultMessage, UserMessage};
-use serde_json::json;
 
 use crate::{
     json_text::{push_field, push_json},
+    media::{COMMON_IMAGES, PDF, Shown, Takes},
     signature::Signature,
     tool_names,
     turns::{ASSISTANT_END, USER_END, assistant_blocks, blocks, is_not_blank, push_arguments, push_turn},
 };
 
+/// The media that messages and results can have:
+/// <https://platform.claude.com/docs/en/build-with-claude/vision>,
+/// <https://platform.claude.com/docs/en/build-with-claude/pdf-support>.
+pub(super) const TAKES: Takes = Takes { images: COMMON_IMAGES, pdfs: true };
 /// The text at the beginning of a message.
 const BLOCKS: &str = "{\"content\":[";
 /// The JSON field that makes the service cache the prompt up to the end of the block with this field.
 pub(super) const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
-/// Appends a message, with a line break that separates it from the next.
-pub(super) fn push(message: &Message, with_thinking: bool, out: &mut String) {
-    match message {
-        Message::User(m) => user(m, out),
-        Message::Assistant(m) => assistant(m, with_thinking, out),
-        Message::ToolResult(m) => tool_result(m, out),
+/// The options that change the text of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// True if the model's earlier thinking is sent.
+    pub(super) thinking: bool,
+    /// The media that the model reads.
+    pub(super) takes: Takes,
+}
+
+impl Form {
+    /// Returns the name of the encoding of messages in this form. A conversation keeps its encoded text as long as
+    /// this name stays the same.
+    pub(super) fn name(self) -> String {
+        format!("anthropic-messages {self:?}")
     }
 }
 
-fn user(message: &UserMessage, out: &mut String) {
-    let mut blocks = blocks(&message.content, text_block, image);
+/// Appends a message, with a line break that separates it from the next.
+pub(super) fn push(message: &Message, form: Form, out: &mut String) {
+    match message {
+        Message::User(m) => user(m, form.takes, out),
+        Message::Assistant(m) => assistant(m, form.thinking, out),
+        Message::ToolResult(m) => tool_result(m, form.takes, out),
+    }
+}
+
+fn user(message: &UserMessage, takes: Takes, out: &mut String) {
+    let mut blocks = blocks(&message.content, &takes, text_block, media_block);
     if blocks.is_empty() {
         // The service refuses a message without blocks, and a conversation that does not begin with a
         // message.
@@ -37,10 +58,12 @@ fn user(message: &UserMessage, out: &mut String) {
     push_turn(out, BLOCKS, &blocks, USER_END);
 }
 
-fn tool_result(message: &ToolResultMessage, out: &mut String) {
+fn tool_result(message: &ToolResultMessage, takes: Takes, out: &mut String) {
     let mut block = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
     push_json(&mut block, &call_id(message.tool_call_id.as_str()));
-    let content = blocks(&message.content, text_block, image);
+    // The service refuses a failed result with anything but text.
+    let takes = if message.is_error { Takes::NONE } else { takes };
+    let content = blocks(&message.content, &takes, text_block, media_block);
     if !content.is_empty() {
         block.push_str(",\"content\":[");
         block.push_str(&content);
@@ -53,8 +76,21 @@ fn tool_result(message: &ToolResultMessage, out: &mut String) {
     push_turn(out, BLOCKS, &block, USER_END);
 }
 
-fn image(data: &str, mime_type: &str) -> String {
-    json!({"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}).to_string()
+fn media_block(shown: Shown<'_>) -> String {
+    let (kind, mime_type, data, title) = match shown {
+        Shown::Image { mime_type, data } => ("image", mime_type, data, None),
+        Shown::Pdf { name, data } => ("document", PDF, data, name),
+        Shown::Note(note) => return text_block(&note),
+    };
+    let mut block = format!("{{\"type\":\"{kind}\",\"source\":{{\"type\":\"base64\"");
+    push_field(&mut block, "media_type", mime_type);
+    push_field(&mut block, "data", data);
+    block.push('}');
+    if let Some(title) = title {
+        push_field(&mut block, "title", title);
+    }
+    block.push('}');
+    block
 }
 
 pub(super) fn text_block(text: &str) -> String {

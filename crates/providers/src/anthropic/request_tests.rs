@@ -116,7 +116,7 @@ fn a_conversation_with_everything_in_it() {
         expect![[r#"
         {"model":"claude-opus-4-6","max_tokens":8192,"stream":true,"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"files__read","description":"Reads \"a file\".","input_schema":{"type":"object","properties":{"z":{},"a":{}}}},{"name":"now","description":"The time.","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],"messages":[{"content":[{"type":"text","text":"look:"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0K"}}],"role":"user"},
         {"content":[{"thinking":"hm","signature":"EqQB","type":"thinking"},{"data":"EmwK","type":"redacted_thinking"},{"type":"text","text":"I look."},{"type":"tool_use","id":"toolu_a","name":"files__read","input":{"z":1,"a":[2]}},{"type":"tool_use","id":"call_b","name":"now","input":{},"cache_control":{"type":"ephemeral"}}],"role":"assistant"},
-        {"content":[{"type":"tool_result","tool_use_id":"toolu_a","content":[{"type":"text","text":"Error: no such file"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0K"}}],"is_error":true},{"type":"tool_result","tool_use_id":"call_b"},{"type":"text","text":"go on"},{"type":"text","text":"and?"}],"role":"user"}]}"#]],
+        {"content":[{"type":"tool_result","tool_use_id":"toolu_a","content":[{"type":"text","text":"Error: no such file"},{"type":"text","text":"[image/png: cannot be shown here]"}],"is_error":true},{"type":"tool_result","tool_use_id":"call_b"},{"type":"text","text":"go on"},{"type":"text","text":"and?"}],"role":"user"}]}"#]],
     );
 }
 

@@ -88,11 +88,11 @@ impl<'a> Encoder<'a> {
         let status = self.family.takes_status();
         // A model that thinks only between calls does not accept earlier thinking.
         let reasoning = self.family.takes_reasoning() && self.thinking != Thinking::BetweenTools;
-        let form = match (status, reasoning) {
-            (true, true) => Form::StatusAndReasoning,
-            (true, false) => Form::Status,
-            _ => Form::Plain,
-        };
+        // Anthropic's models refuse citations together with a format of the answer.
+        let citations =
+            self.family == ModelFamily::Anthropic && self.request.options.response_format.is_none();
+        let takes = messages::TAKES.read_by(self.request.reads);
+        let form = Form { status, reasoning: status && reasoning, citations, takes };
         messages::push(body, &self.request.messages, form, cached);
     }
 

@@ -1,11 +1,14 @@
 //! Encodes the conversation for Bedrock: roles alternate, and results come right after their calls.
 
-use archon_types::{AssistantMessage, Message, ToolCall, ToolResultMessage, Transcript, UserMessage};
+use archon_types::{
+    AssistantMessage, Content, Message, ToolCall, ToolResultMessage, Transcript, UserMessage,
+};
 use serde_json::json;
 
 use crate::{
     call_ids,
     json_text::{push_field, push_json},
+    media::{COMMON_IMAGES, Shown, Takes},
     signature::Signature,
     tool_names,
     turns::{
@@ -19,35 +22,81 @@ pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
 /// The placeholder for a message without content, which the service refuses.
 const NOTHING: &str = "{\"text\":\"(nothing)\"}";
 
+/// The media that messages and results can have:
+/// <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html>,
+/// <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_DocumentBlock.html>.
+pub(super) const TAKES: Takes = Takes { images: COMMON_IMAGES, pdfs: true };
+/// The maximum number of documents of a request; the service refuses more.
+const MOST_DOCUMENTS: usize = 5;
+/// The text at the beginning of a block with a document.
+const DOCUMENT: &str = "{\"document\":{\"format\":\"pdf\"";
+
 /// The optional parts of messages that a model accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Plain,
+pub(super) struct Form {
     /// The status of tool results.
-    Status,
-    /// The status of tool results, and the model's reasoning.
-    StatusAndReasoning,
+    pub(super) status: bool,
+    /// The model's reasoning.
+    pub(super) reasoning: bool,
+    /// Citations of documents. Without them, Anthropic's models see the text of a PDF file and not its pages:
+    /// <https://platform.claude.com/docs/en/build-with-claude/pdf-support>.
+    pub(super) citations: bool,
+    /// The media that messages and results can have.
+    pub(super) takes: Takes,
 }
 
 impl Form {
     /// Returns the name of the encoding of messages in this form. A conversation keeps its encoded text as long as
     /// this name stays the same.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "bedrock-messages",
-            Self::Status => "bedrock-messages-status",
-            Self::StatusAndReasoning => "bedrock-messages-status-reasoning",
+    fn name(self) -> String {
+        format!("bedrock-messages {self:?}")
+    }
+
+    /// Returns text and media as blocks. `before` is the text of the messages before: documents are counted in it,
+    /// because each name of a document must be unique within a request.
+    fn blocks(self, content: &[Content], takes: Takes, before: &str) -> String {
+        let mut documents = None;
+        blocks(content, &takes, text_part, |shown| match shown {
+            Shown::Image { mime_type, data } => image(mime_type, data),
+            Shown::Pdf { name, data } => {
+                let number = documents.get_or_insert_with(|| before.matches(DOCUMENT).count());
+                *number += 1;
+                if *number > MOST_DOCUMENTS {
+                    let name = name.unwrap_or("a PDF file");
+                    return text_part(&format!(
+                        "[{name}: left out, as a request can have {MOST_DOCUMENTS} documents]"
+                    ));
+                }
+                self.document(*number, name, data)
+            }
+            Shown::Note(note) => text_part(&note),
+        })
+    }
+
+    /// Returns the blocks of a document: a text, without which the service refuses a document, and the document. The
+    /// name of the file stands in the text, because names of documents can have few characters.
+    fn document(self, number: usize, name: Option<&str>, data: &str) -> String {
+        let mut block = text_part(&format!("document {number}: {}", name.unwrap_or("a PDF file")));
+        block.push(',');
+        block.push_str(DOCUMENT);
+        push_field(&mut block, "name", &format!("document {number}"));
+        block.push_str(",\"source\":{\"bytes\":");
+        push_json(&mut block, data);
+        block.push('}');
+        if self.citations {
+            block.push_str(",\"citations\":{\"enabled\":true}");
         }
+        block + "}}"
     }
 }
 
 /// Appends all messages, separated by commas. Each message is encoded once and then copied.
 pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cached: bool) {
     let start = body.len();
-    conversation.encode_into(form.name(), body, |message, out| match message {
-        Message::User(m) => user(m, out),
-        Message::Assistant(m) => assistant(m, form == Form::StatusAndReasoning, out),
-        Message::ToolResult(m) => tool_result(m, form != Form::Plain, out),
+    conversation.encode_into(&form.name(), body, |message, out| match message {
+        Message::User(m) => user(m, form, out),
+        Message::Assistant(m) => assistant(m, form.reasoning, out),
+        Message::ToolResult(m) => tool_result(m, form, out),
     });
     if cached {
         mark_second_to_last(body, start, CACHE_POINT, 0);
@@ -59,8 +108,8 @@ fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
     push_turn(out, "{\"content\":[", blocks, role_end);
 }
 
-fn user(message: &UserMessage, out: &mut String) {
-    let blocks = blocks(&message.content, text_part, image);
+fn user(message: &UserMessage, form: Form, out: &mut String) {
+    let blocks = form.blocks(&message.content, form.takes, out);
     match blocks.as_str() {
         "" if out.ends_with(USER_END) => {}
         "" => push_blocks(NOTHING, USER_END, out),
@@ -68,29 +117,28 @@ fn user(message: &UserMessage, out: &mut String) {
     }
 }
 
-fn tool_result(message: &ToolResultMessage, with_status: bool, out: &mut String) {
+fn tool_result(message: &ToolResultMessage, form: Form, out: &mut String) {
     let mut block = String::from("{\"toolResult\":{\"toolUseId\":");
     push_json(&mut block, &*call_ids::to_wire(message.tool_call_id.as_str()));
     block.push_str(",\"content\":[");
-    let content = blocks(&message.content, text_part, image);
+    // A failed result with anything but text is refused, at least for Anthropic's models.
+    let takes = if message.is_error { Takes::NONE } else { form.takes };
+    let content = form.blocks(&message.content, takes, out);
     block.push_str(if content.is_empty() { NOTHING } else { &content });
     block.push(']');
-    if with_status {
+    if form.status {
         push_field(&mut block, "status", if message.is_error { "error" } else { "success" });
     }
     block.push_str("}}");
     push_blocks(&block, USER_END, out);
 }
 
-fn image(data: &str, mime_type: &str) -> String {
-    let format = match mime_type {
-        "image/png" => "png",
-        "image/jpeg" | "image/jpg" => "jpeg",
-        "image/gif" => "gif",
-        "image/webp" => "webp",
-        other => return text_part(&format!("(a picture of type {other}, which cannot be shown here)")),
-    };
-    json!({"image": {"format": format, "source": {"bytes": data}}}).to_string()
+fn image(mime_type: &str, data: &str) -> String {
+    let mut block = String::from("{\"image\":{\"format\":");
+    push_json(&mut block, mime_type.trim_start_matches("image/"));
+    block.push_str(",\"source\":{\"bytes\":");
+    push_json(&mut block, data);
+    block + "}}}"
 }
 
 fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String) {

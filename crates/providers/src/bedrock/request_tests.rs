@@ -139,7 +139,7 @@ fn a_whole_conversation_with_claude() {
     check(
         &conversation(SONNET),
         expect![[r#"
-            {"messages":[{"content":[{"text":"look"},{"image":{"format":"png","source":{"bytes":"AAAA"}}},{"text":"(a picture of type image/tiff, which cannot be shown here)"}],"role":"user"},
+            {"messages":[{"content":[{"text":"look"},{"image":{"format":"png","source":{"bytes":"AAAA"}}},{"text":"[image/tiff: cannot be shown here]"}],"role":"user"},
             {"content":[{"reasoningContent":{"reasoningText":{"text":"Let me look.","signature":"EqQBCk=="}}},{"reasoningContent":{"redactedContent":"cmVk"}},{"text":"I look."},{"toolUse":{"toolUseId":"c1","name":"files__read","input":{"z":1,"a":"ä\n"}}},{"toolUse":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","name":"add","input":{}}}],"role":"assistant"},
             {"content":[{"toolResult":{"toolUseId":"c1","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}],"status":"success"}},{"toolResult":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","content":[{"text":"Error: not JSON"}],"status":"error"}},{"text":"two\nlines"}],"role":"user"},
             {"content":[{"text":"Yes."},{"cachePoint":{"type":"default"}}],"role":"assistant"},
@@ -153,7 +153,7 @@ fn bedrock_request_of_a_model_with_fewer_features() {
     check(
         &conversation(LLAMA),
         expect![[r#"
-            {"messages":[{"content":[{"text":"look"},{"image":{"format":"png","source":{"bytes":"AAAA"}}},{"text":"(a picture of type image/tiff, which cannot be shown here)"}],"role":"user"},
+            {"messages":[{"content":[{"text":"look"},{"image":{"format":"png","source":{"bytes":"AAAA"}}},{"text":"[image/tiff: cannot be shown here]"}],"role":"user"},
             {"content":[{"text":"I look."},{"toolUse":{"toolUseId":"c1","name":"files__read","input":{"z":1,"a":"ä\n"}}},{"toolUse":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","name":"add","input":{}}}],"role":"assistant"},
             {"content":[{"toolResult":{"toolUseId":"c1","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}]}},{"toolResult":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","content":[{"text":"Error: not JSON"}]}},{"text":"two\nlines"}],"role":"user"},
             {"content":[{"text":"Yes."}],"role":"assistant"},

@@ -1,6 +1,6 @@
 //! Encodes the body of a request. Messages, tools and instructions are encoded once and then copied.
 
-use std::{borrow::Cow, cell::OnceCell, collections::HashSet};
+use std::{cell::OnceCell, collections::HashSet};
 
 use archon_types::{
     AssistantMessage, Content, Json, Message, Request, ThinkingLevel, ToolChoice, ToolResultMessage,
@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 use super::{SafetySetting, schema::accepted, traits::Traits};
 use crate::{
     json_text::{push_field, push_json, push_separated},
-    media::as_notes,
+    media::{PDF, RESULT_MEDIA, Shown, Takes, result_media, text_and_notes},
     request::HEADROOM,
     signature::Signature,
     tool_names,
@@ -19,10 +19,12 @@ use crate::{
 };
 
 // Names of the encodings; each stands for a fixed choice of all options that change the output.
-const CONTENTS: &str = "gemini-contents";
-const CONTENTS_OF_3: &str = "gemini-3-contents";
-const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
 const TOOLS: &str = "gemini-tools";
+
+/// The media that messages and results can have: <https://ai.google.dev/gemini-api/docs/file-input-methods>. The
+/// service refuses GIF.
+const TAKES: Takes =
+    Takes { images: &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"], pdfs: true };
 
 /// The text at the beginning of every message. A message of the model ends with `MODEL_END`.
 const PARTS: &str = "{\"parts\":[";
@@ -53,19 +55,18 @@ pub(super) enum CallIds<'a> {
 struct Style<'a> {
     third: bool,
     ids: CallIds<'a>,
+    /// The media that messages and results can have.
+    takes: Takes,
     messages: &'a Transcript,
     /// The ids of calls that are sent, if the service accepts only its own ids. Computed at the first use.
     own: OnceCell<HashSet<&'a str>>,
 }
 
 impl<'a> Style<'a> {
-    fn name(&self) -> Cow<'static, str> {
-        match self.ids {
-            CallIds::All if self.third => Cow::Borrowed(CONTENTS_OF_3),
-            CallIds::All => Cow::Borrowed(CONTENTS),
-            CallIds::Own(id) if self.third => Cow::Owned(format!("{CONTENTS_OF_3}+ids:{id}")),
-            CallIds::Own(_) => Cow::Borrowed(CONTENTS_WITHOUT_IDS),
-        }
+    /// Returns the name of the encoding of messages in this style. A conversation keeps its encoded text as long as
+    /// this name stays the same.
+    fn name(&self) -> String {
+        format!("gemini-contents {} {:?} {:?}", self.third, self.ids, self.takes)
     }
 
     /// Returns true if this id of a call or a result is sent.
@@ -119,7 +120,8 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], 
     let start = body.len();
     let third = traits.is_third_generation();
     let format_tool = format_tool(request, traits);
-    let style = Style { third, ids, messages: &request.messages, own: OnceCell::new() };
+    let takes = TAKES.read_by(request.reads);
+    let style = Style { third, ids, takes, messages: &request.messages, own: OnceCell::new() };
     request.messages.encode_into(&style.name(), &mut body, |m, out| message(m, &style, out));
     end_messages(&mut body, start);
     body.push(']');
@@ -216,19 +218,19 @@ fn tools(tools: &[ToolSpec]) -> String {
 
 fn message(message: &Message, style: &Style<'_>, out: &mut String) {
     match message {
-        Message::User(m) => user(m, out),
+        Message::User(m) => user(m, style.takes, out),
         Message::Assistant(m) => assistant(m, style, out),
         Message::ToolResult(m) => tool_result(m, style, out),
     }
 }
 
-fn user(message: &UserMessage, out: &mut String) {
+fn user(message: &UserMessage, takes: Takes, out: &mut String) {
     let mut parts = String::new();
-    for block in as_notes(&message.content).iter() {
+    for block in &message.content {
         match block {
-            Content::Text { text } if !text.is_empty() => push_separated(&mut parts, 0, &text_part(text)),
-            Content::Image { data, mime_type } => push_separated(&mut parts, 0, &image_part(data, mime_type)),
-            _ => {}
+            Content::Text { text } if text.is_empty() => {}
+            Content::Text { text } => push_separated(&mut parts, 0, &text_part(text)),
+            other => push_media(&mut parts, takes, other),
         }
     }
     if parts.is_empty() {
@@ -238,27 +240,46 @@ fn user(message: &UserMessage, out: &mut String) {
 }
 
 fn tool_result(message: &ToolResultMessage, style: &Style<'_>, out: &mut String) {
-    let images = message.content.iter().filter_map(|block| match block {
-        Content::Image { data, mime_type } => Some(image_part(data, mime_type)),
-        _ => None,
-    });
-    let images = images.collect::<Vec<_>>().join(",");
+    let mut media = String::new();
+    let sent = message.content.iter().filter(|block| style.takes.sends(block));
+    sent.for_each(|block| push_media(&mut media, style.takes, block));
     let mut part = String::from("{\"functionResponse\":{\"name\":");
-    push_json(&mut part, &*tool_names::to_wire(&message.tool_name));
+    let name = tool_names::to_wire(&message.tool_name);
+    push_json(&mut part, &*name);
     style.push_id(&mut part, message.tool_call_id.as_str());
     let key = if message.is_error { "error" } else { "result" };
-    push_field(&mut part, "response", &json!({key: Content::join_text(&as_notes(&message.content))}));
-    // Before the third generation, images come next to the result.
-    if style.third && !images.is_empty() {
+    push_field(&mut part, "response", &json!({key: text_and_notes(&message.content, &style.takes)}));
+    if style.third && !media.is_empty() {
         part.push_str(",\"parts\":[");
-        part.push_str(&images);
+        part.push_str(&media);
         part.push(']');
     }
     part.push_str("}}");
-    if !style.third && !images.is_empty() {
-        push_separated(&mut part, 0, &images);
-    }
+    // Before the third generation, a response has no media. The service then counts the responses of a turn, and
+    // refuses parts between them.
+    let later = take_result_media(out);
     push_turn(out, PARTS, &part, USER_END);
+    for more in [later, media_of_result(&name, &media).filter(|_| !style.third)].into_iter().flatten() {
+        push_turn(out, PARTS, &more, USER_END);
+    }
+}
+
+/// Returns the parts with the media of a result; `None` without media.
+fn media_of_result(tool: &str, media: &str) -> Option<String> {
+    (!media.is_empty()).then(|| format!("{},{media}", text_part(&result_media(tool))))
+}
+
+/// Removes the media of earlier results of the same turn from the end of the last message. Returns them, if there are
+/// any.
+fn take_result_media(out: &mut String) -> Option<String> {
+    let end = out.strip_suffix(USER_END)?.len();
+    let message = out[..end].rfind('\n').map_or(0, |end| end + 1);
+    let begin = message + out[message..end].find(&format!(",{{\"text\":\"{RESULT_MEDIA}"))?;
+    out.truncate(end);
+    let media = out.split_off(begin + 1);
+    out.truncate(begin);
+    out.push_str(USER_END);
+    Some(media)
 }
 
 fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
@@ -268,7 +289,6 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
     for block in &message.content {
         match block {
             Content::Text { text } if !text.is_empty() => push_separated(&mut parts, 0, &text_part(text)),
-            Content::Image { data, mime_type } => push_separated(&mut parts, 0, &image_part(data, mime_type)),
             // Only the signature of a thought is sent back, not its text.
             Content::Thinking { signature: Some(text), .. } => match Signature::of(text) {
                 Signature::Gemini(text) => signature = Some(text),
@@ -296,7 +316,8 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
                 push_separated(&mut parts, 0, &part);
                 calls += 1;
             }
-            _ => {}
+            Content::Text { .. } | Content::Thinking { .. } => {}
+            other => push_media(&mut parts, style.takes, other),
         }
     }
     if !parts.is_empty() {
@@ -306,6 +327,16 @@ fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
     }
 }
 
-fn image_part(data: &str, mime_type: &str) -> String {
-    json!({"inlineData": {"mimeType": mime_type, "data": data}}).to_string()
+/// Appends a block of media as a part; a block without media is left out.
+fn push_media(parts: &mut String, takes: Takes, block: &Content) {
+    let (mime_type, data) = match takes.shown(block) {
+        None => return,
+        Some(Shown::Note(note)) => return push_separated(parts, 0, &text_part(&note)),
+        Some(Shown::Image { mime_type, data }) => (mime_type, data),
+        Some(Shown::Pdf { data, .. }) => (PDF, data),
+    };
+    push_separated(parts, 0, "{\"inlineData\":{\"mimeType\":");
+    push_json(parts, mime_type);
+    push_field(parts, "data", data);
+    parts.push_str("}}");
 }

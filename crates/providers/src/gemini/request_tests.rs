@@ -86,7 +86,7 @@ fn a_conversation_with_everything_in_it() {
         expect![[r#"
         {"contents":[{"parts":[{"text":"look:"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}],"role":"user"},
         {"parts":[{"functionCall":{"name":"files__read","args":{"z":1,"a":"b"}},"thoughtSignature":"CiQB"},{"functionCall":{"name":"now","id":"fc-7","args":{}}}],"role":"model"},
-        {"parts":[{"functionResponse":{"name":"files__read","response":{"error":"Error: no such file"}}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}},{"functionResponse":{"name":"now","id":"fc-7","response":{"result":"12:00"}}}],"role":"user"},
+        {"parts":[{"functionResponse":{"name":"files__read","response":{"error":"Error: no such file"}}},{"functionResponse":{"name":"now","id":"fc-7","response":{"result":"12:00"}}},{"text":"[From a result of the tool files__read; no person wrote it]"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}],"role":"user"},
         {"parts":[{"text":"Twelve."},{"text":"","thoughtSignature":"CiQC"}],"role":"model"},
         {"parts":[{"text":"again"}],"role":"user"},
         {"parts":[{"text":"I look."},{"functionCall":{"name":"now","id":"fc-7","args":{}}}],"role":"model"},

@@ -1,7 +1,7 @@
 //! Encodes the body of a request. Messages and tools are encoded once, and the body of a turn extends the
 //! body of the turn before: the cost of a turn depends only on the bytes that it adds.
 
-use std::{borrow::Cow, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use archon_types::{
     AssistantMessage, Content, ContentHash, Json, Message, Request, ToolResultMessage, ToolSpec, UserMessage,
@@ -10,11 +10,17 @@ use archon_types::{
 use super::head::{head, schema_instructions, thinks};
 use crate::{
     json_text::{arguments_text, push_content, push_field, push_json},
-    media::as_notes,
-    profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
+    media::{COMMON_IMAGES, PDF, Shown, Takes, data_url, result_media, text_and_notes},
+    profile::{Compat, DocumentPart, ReasoningField, ResultMedia, SystemRole, ToolCallIds},
     signature::Signature,
     tool_names as names,
 };
+
+/// The beginning of a part with text.
+const TEXT: &str = "{\"type\":\"text\",\"text\":";
+/// The beginning and the end of a message with the media of tool results. No other message begins or ends so.
+const MEDIA_BEGIN: &str = "{\"content\":[{\"type\":\"text\"";
+const MEDIA_END: &str = "],\"role\":\"user\"}";
 
 // Names of the encodings; each stands for a fixed choice of all options that change the output.
 const SYSTEM: &str = "openai-chat-system";
@@ -42,39 +48,41 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Arc<String> {
         }
         head.push_str(&instructions("system", &schema));
     }
+    let documents = match compat.documents {
+        // Somebody who knows the server says that it takes PDF files; OpenAI's form is the usual one.
+        DocumentPart::Unsupported if request.reads.pdfs == Some(true) => DocumentPart::File,
+        documents => documents,
+    };
     let style = Style {
         reasoning: compat.reasoning_in_history,
         missing: compat.missing_reasoning.filter(|_| thinks(request, compat)),
         ids: compat.tool_call_ids,
+        documents,
+        takes: Takes { images: COMMON_IMAGES, pdfs: documents != DocumentPart::Unsupported }
+            .read_by(request.reads),
+        result_media: compat.result_media,
     };
     request.messages.body(&style.name(), &head, "]}", |m, out| message(m, style, out))
 }
 
 /// The options by which services differ in the text of a message.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Style {
     reasoning: ReasoningField,
     /// The placeholder for missing reasoning in a message.
     missing: Option<&'static str>,
     ids: ToolCallIds,
+    documents: DocumentPart,
+    /// The media that a user's message can have.
+    takes: Takes,
+    result_media: ResultMedia,
 }
 
 impl Style {
     /// Returns the name of the encoding of messages in this style, with every option that changes the text. A
     /// conversation keeps its encoded text as long as this name stays the same.
-    fn name(self) -> Cow<'static, str> {
-        let reasoning = match self.reasoning {
-            ReasoningField::None => "",
-            ReasoningField::ReasoningContent => "+reasoning_content",
-            ReasoningField::Reasoning => "+reasoning",
-            ReasoningField::ReasoningDetails => "+reasoning_details",
-        };
-        let ids = if self.ids == ToolCallIds::Any { "" } else { "+ids" };
-        match (reasoning, ids, self.missing) {
-            ("", "", None) => Cow::Borrowed("openai-chat"),
-            (_, _, None) => Cow::Owned(format!("openai-chat{reasoning}{ids}")),
-            (_, _, Some(missing)) => Cow::Owned(format!("openai-chat{reasoning}{ids}+missing:{missing}")),
-        }
+    fn name(self) -> String {
+        format!("openai-chat {self:?}")
     }
 
     /// Returns a tool-call id that the service accepts.
@@ -114,17 +122,48 @@ fn instructions(role: &str, text: &str) -> String {
 /// Appends the text of a message; appends nothing for a message that is not sent.
 fn message(message: &Message, style: Style, json: &mut String) {
     match message {
-        Message::User(m) => user(m, json),
+        Message::User(m) => user(m, style, json),
         Message::Assistant(m) => assistant(m, style, json),
         Message::ToolResult(m) => tool_result(m, style, json),
     }
 }
 
-fn user(message: &UserMessage, json: &mut String) {
+fn user(message: &UserMessage, style: Style, json: &mut String) {
     json.push_str("{\"role\":\"user\",\"content\":");
-    let image = ("{\"type\":\"image_url\",\"image_url\":{\"url\":", "}}");
-    push_content(json, &message.content, "{\"type\":\"text\",\"text\":", image);
+    let media = |json: &mut String, shown: Shown<'_>| media_part(json, style.documents, shown);
+    push_content(json, &message.content, &style.takes, TEXT, media);
     json.push('}');
+}
+
+/// Appends an image or a PDF as a part of a user's message.
+fn media_part(json: &mut String, documents: DocumentPart, shown: Shown<'_>) {
+    match (shown, documents) {
+        (Shown::Image { mime_type, data }, _) => {
+            json.push_str("{\"type\":\"image_url\",\"image_url\":{\"url\":");
+            push_json(json, &data_url(mime_type, data));
+            json.push_str("}}");
+        }
+        (Shown::Pdf { name, data }, DocumentPart::DocumentUrl) => {
+            json.push_str("{\"type\":\"document_url\",\"document_url\":");
+            push_json(json, &data_url(PDF, data));
+            if let Some(name) = name {
+                push_field(json, "document_name", name);
+            }
+            json.push('}');
+        }
+        (Shown::Pdf { name, data }, _) => {
+            json.push_str("{\"type\":\"file\",\"file\":{\"filename\":");
+            // The service requires a name.
+            push_json(json, name.unwrap_or("document.pdf"));
+            push_field(json, "file_data", &data_url(PDF, data));
+            json.push_str("}}");
+        }
+        (Shown::Note(note), _) => {
+            json.push_str(TEXT);
+            push_json(json, &note);
+            json.push('}');
+        }
+    }
 }
 
 fn assistant(message: &AssistantMessage, style: Style, json: &mut String) {
@@ -202,16 +241,45 @@ fn details(block: &Content) -> Option<Json> {
 }
 
 fn tool_result(message: &ToolResultMessage, style: Style, json: &mut String) {
-    let content = as_notes(&message.content);
-    let mut text = Content::join_text(&content);
-    let images = message.content.iter().filter(|block| matches!(block, Content::Image { .. })).count();
-    if images > 0 {
-        // In this protocol a result can have only text.
-        let separator = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(text.to_mut(), "{separator}({images} image(s) that cannot be shown here)");
+    let takes = match style.result_media {
+        ResultMedia::Note => Takes::NONE,
+        ResultMedia::UserMessage => style.takes,
+    };
+    let has_media = message.content.iter().any(|block| takes.sends(block));
+    let mut text = text_and_notes(&message.content, &takes);
+    if has_media && text.is_empty() {
+        text.push_str("(the data follows the results)");
     }
+    // All results of a turn stand together, so the message with their media moves to the end.
+    let mut media = take_result_media(json);
     json.push_str("{\"role\":\"tool\",\"tool_call_id\":");
     push_json(json, &*style.id(message.tool_call_id.as_str()));
     push_field(json, "content", &text);
     json.push('}');
+    if has_media {
+        media.push_str(if media.is_empty() { "{\"content\":[" } else { "," });
+        media.push_str(TEXT);
+        push_json(&mut media, &result_media(&names::to_wire(&message.tool_name)));
+        media.push('}');
+        let sent = message.content.iter().filter(|block| takes.sends(block));
+        for shown in sent.filter_map(|block| takes.shown(block)) {
+            media.push(',');
+            media_part(&mut media, style.documents, shown);
+        }
+    }
+    if !media.is_empty() {
+        json.push(',');
+        json.push_str(&media);
+        json.push_str(MEDIA_END);
+    }
+}
+
+/// Removes the message with the media of tool results from the end of the conversation, where only the comma
+/// before the next message follows it. Returns the message without its end; an empty text if there is none.
+fn take_result_media(json: &mut String) -> String {
+    let before = json.strip_suffix(',').and_then(|json| json.strip_suffix(MEDIA_END)).map(str::len);
+    let begin = before.and_then(|end| json[..end].rfind(MEDIA_BEGIN));
+    let (Some(end), Some(begin)) = (before, begin) else { return String::new() };
+    json.truncate(end);
+    json.split_off(begin)
 }

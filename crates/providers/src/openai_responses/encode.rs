@@ -4,8 +4,6 @@
 //! <https://platform.openai.com/docs/api-reference/responses/create>. The service stores nothing: the whole
 //! conversation is sent, with the model's reasoning as the service encrypted it.
 
-use std::borrow::Cow;
-
 use archon_types::{
     AssistantMessage, Content, Json, Message, Request, ToolChoice, ToolResultMessage, ToolSpec, UserMessage,
 };
@@ -14,6 +12,7 @@ use super::{ReasoningModels, ReasoningSummary, ResponsesCompat};
 use crate::{
     call_ids,
     json_text::{arguments_text, push_content, push_field, push_json},
+    media::{COMMON_IMAGES, PDF, Shown, Takes, data_url},
     request::{HEADROOM, effort},
     signature::Signature,
     strict_schema::is_strict,
@@ -21,9 +20,12 @@ use crate::{
 };
 
 // Names of the encodings; each stands for a fixed choice of all options that change the output.
-const MESSAGE: &str = "openai-responses";
 const INSTRUCTIONS: &str = "openai-responses-instructions";
 const TOOLS: &str = "openai-responses-tools";
+
+/// The media that messages and results can have:
+/// <https://developers.openai.com/api/docs/guides/file-inputs>.
+const TAKES: Takes = Takes { images: COMMON_IMAGES, pdfs: true };
 
 /// The minimum token limit of an answer that the service accepts.
 const FEWEST_TOKENS: u32 = 16;
@@ -52,9 +54,8 @@ pub(crate) fn body(request: &Request, compat: &ResponsesCompat, provider: &str) 
     body.push_str(",\"input\":[");
     let before = body.len();
     // Every item ends with a comma, so that the text of the messages can be copied in one piece.
-    let reasoning_of = reasons.then_some(provider);
-    let name = reasoning_of.map_or(Cow::Borrowed(MESSAGE), |id| format!("{MESSAGE}+reasoning:{id}").into());
-    request.messages.encode_into(&name, &mut body, |m, out| message(m, reasoning_of, out));
+    let form = Form { reasoning_of: reasons.then_some(provider), takes: TAKES.read_by(request.reads) };
+    request.messages.encode_into(&form.name(), &mut body, |m, out| message(m, form, out));
     if body.len() > before {
         body.pop();
     }
@@ -134,26 +135,62 @@ fn tools(tools: &[ToolSpec]) -> String {
     format!("[{list}]")
 }
 
-/// Appends the items of a message, each with a comma after it. Reasoning is sent only to the provider that
-/// produced it: it is encrypted for one organisation or resource, and others refuse it.
-fn message(message: &Message, reasoning_of: Option<&str>, json: &mut String) {
-    match message {
-        Message::User(m) => user(m, json),
-        Message::Assistant(m) => assistant(m, reasoning_of == Some(m.provider.as_str()), json),
-        Message::ToolResult(m) => tool_result(m, json),
+/// The options that change the text of a message.
+#[derive(Clone, Copy, Debug)]
+struct Form<'a> {
+    /// The provider whose reasoning is sent. Reasoning is sent only to the provider that produced it: it is encrypted
+    /// for one organisation or resource, and others refuse it.
+    reasoning_of: Option<&'a str>,
+    /// The media that messages and results can have.
+    takes: Takes,
+}
+
+impl Form<'_> {
+    /// Returns the name of the encoding of messages in this form. A conversation keeps its encoded text as long as
+    /// this name stays the same.
+    fn name(self) -> String {
+        format!("openai-responses {self:?}")
     }
 }
 
-fn user(message: &UserMessage, json: &mut String) {
+/// Appends the items of a message, each with a comma after it.
+fn message(message: &Message, form: Form<'_>, json: &mut String) {
+    match message {
+        Message::User(m) => user(m, form.takes, json),
+        Message::Assistant(m) => assistant(m, form.reasoning_of == Some(m.provider.as_str()), json),
+        Message::ToolResult(m) => tool_result(m, form.takes, json),
+    }
+}
+
+fn user(message: &UserMessage, takes: Takes, json: &mut String) {
     json.push_str("{\"role\":\"user\",\"content\":");
-    content(&message.content, json);
+    content(&message.content, takes, json);
     json.push_str("},");
 }
 
-/// Appends text as a string, or text and images as a list of parts.
-fn content(blocks: &[Content], json: &mut String) {
-    let image = ("{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":", "}");
-    push_content(json, blocks, "{\"type\":\"input_text\",\"text\":", image);
+/// Appends text as a string, or text, images and PDF files as a list of parts.
+fn content(blocks: &[Content], takes: Takes, json: &mut String) {
+    push_content(json, blocks, &takes, "{\"type\":\"input_text\",\"text\":", media_part);
+}
+
+fn media_part(json: &mut String, shown: Shown<'_>) {
+    match shown {
+        Shown::Image { mime_type, data } => {
+            json.push_str("{\"type\":\"input_image\",\"detail\":\"auto\"");
+            push_field(json, "image_url", &data_url(mime_type, data));
+        }
+        Shown::Pdf { name, data } => {
+            json.push_str("{\"type\":\"input_file\"");
+            // The service requires a name.
+            push_field(json, "filename", name.unwrap_or("document.pdf"));
+            push_field(json, "file_data", &data_url(PDF, data));
+        }
+        Shown::Note(note) => {
+            json.push_str("{\"type\":\"input_text\"");
+            push_field(json, "text", &note);
+        }
+    }
+    json.push('}');
 }
 
 fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String) {
@@ -212,10 +249,10 @@ fn reasoning(signature: &str) -> Option<Json> {
     (item.get("type")? == "reasoning").then_some(item)
 }
 
-fn tool_result(message: &ToolResultMessage, json: &mut String) {
+fn tool_result(message: &ToolResultMessage, takes: Takes, json: &mut String) {
     json.push_str("{\"type\":\"function_call_output\",\"call_id\":");
     push_json(json, &*call_ids::to_wire(message.tool_call_id.as_str()));
     json.push_str(",\"output\":");
-    content(&message.content, json);
+    content(&message.content, takes, json);
     json.push_str("},");
 }

@@ -4,7 +4,10 @@
 use archon_types::{Content, Json, ToolCall};
 use serde::Serialize;
 
-use crate::{media::as_notes, request::is_object_schema};
+use crate::{
+    media::{Shown, Takes},
+    request::is_object_schema,
+};
 
 /// Appends a value as JSON text.
 pub(crate) fn push_json<T: Serialize + ?Sized>(json: &mut String, value: &T) {
@@ -20,29 +23,35 @@ pub(crate) fn push_separated(json: &mut String, start: usize, text: &str) {
     json.push_str(text);
 }
 
-/// Appends text as a string, or text and images as a list of parts. Other blocks are left out, because only
-/// models think or call tools. `text` is the beginning of a text part; `image` is the beginning and the end of
-/// an image part.
-pub(crate) fn push_content(json: &mut String, content: &[Content], text: &str, image: (&str, &str)) {
-    let content = as_notes(content);
+/// Appends text as a string, or text and media as a list of parts. Other blocks are left out, because only models
+/// think or call tools. `text` is the beginning of a text part; `media` writes the part of an image or a PDF that the
+/// service takes.
+pub(crate) fn push_content(
+    json: &mut String,
+    content: &[Content],
+    takes: &Takes,
+    text: &str,
+    media: impl Fn(&mut String, Shown<'_>),
+) {
     if content.iter().all(|block| block.as_text().is_some()) {
-        return push_json(json, &Content::join_text(&content));
+        return push_json(json, &Content::join_text(content));
     }
     json.push('[');
     let start = json.len();
-    for block in content.iter() {
-        match block {
-            Content::Text { text: said } => {
-                push_separated(json, start, text);
-                push_json(json, said);
-                json.push('}');
+    let push_text = |json: &mut String, words: &str| {
+        push_separated(json, start, text);
+        push_json(json, words);
+        json.push('}');
+    };
+    for block in content {
+        match (block, takes.shown(block)) {
+            (Content::Text { text }, _) => push_text(json, text),
+            (_, Some(Shown::Note(note))) => push_text(json, &note),
+            (_, Some(shown)) => {
+                push_separated(json, start, "");
+                media(json, shown);
             }
-            Content::Image { data, mime_type } => {
-                push_separated(json, start, image.0);
-                push_json(json, &format!("data:{mime_type};base64,{data}"));
-                json.push_str(image.1);
-            }
-            _ => {}
+            (_, None) => {}
         }
     }
     json.push(']');

@@ -5,7 +5,7 @@ use archon_types::{AssistantMessage, Content, Json, Request, ToolCall};
 
 use crate::{
     json_text::{push_json, push_separated},
-    media::as_notes,
+    media::{Shown, Takes},
 };
 
 /// The description of the tool that carries the structured output.
@@ -109,19 +109,21 @@ pub(crate) fn push_arguments(json: &mut String, arguments: &Json) {
     }
 }
 
-/// Returns text and images as blocks; blank text is left out, since services refuse it.
+/// Returns text and media as blocks; blank text is left out, since services refuse it. `media` returns the block of
+/// media, or of the note in their place.
 pub(crate) fn blocks(
     content: &[Content],
+    takes: &Takes,
     text_block: fn(&str) -> String,
-    image: fn(&str, &str) -> String,
+    mut media: impl FnMut(Shown<'_>) -> String,
 ) -> String {
     let mut json = String::new();
-    for block in as_notes(content).iter() {
-        match block {
-            Content::Text { text } if !text.trim().is_empty() => {
+    for block in content {
+        match (block, takes.shown(block)) {
+            (Content::Text { text }, _) if !text.trim().is_empty() => {
                 push_separated(&mut json, 0, &text_block(text));
             }
-            Content::Image { data, mime_type } => push_separated(&mut json, 0, &image(data, mime_type)),
+            (_, Some(shown)) => push_separated(&mut json, 0, &media(shown)),
             _ => {}
         }
     }
