@@ -37,10 +37,11 @@ function Result({ item }) {
     result.data_file ? h("p", { class: "dim" }, "The whole result is in a file: ", h("code", null, visibleJson(result.data_file))) : null);
 }
 
-/** An image stays a line: the page loads nothing but itself. */
+/** An image and a file stay a line: the page loads nothing but itself. */
 function Block({ block, label }) {
   if (block.type === "text") return h(JsonText, { value: block.text, label });
   if (block.type === "image") return h("p", { class: "dim" }, `[image, ${visibleLine(block.mime_type)}, ${short(Math.round((block.data?.length ?? 0) * 0.75))} bytes]`);
+  if (block.type === "media") return h("p", { class: "dim" }, `[${block.name ? `${visibleLine(block.name)}, ` : ""}${visibleLine(block.mime_type)}, ${short(block.bytes ?? 0)} bytes]`);
   return h(JsonText, { value: block, label });
 }
 

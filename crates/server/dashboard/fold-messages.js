@@ -24,7 +24,7 @@ export function messageItem(record) {
     source,
     speaker: message.speaker ?? "person",
     text,
-    files: attached,
+    files: [...attached, ...written.filter((block) => block.type === "media").map((block) => block.name ?? block.mime_type)],
     images: written.filter((block) => block.type === "image").length,
     recalled: recalled.length,
   };

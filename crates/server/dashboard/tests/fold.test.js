@@ -145,6 +145,13 @@ test("fold leaves the marks of a stop and data of programs out", () => {
   assert.deepEqual(kinds(transcript), []);
 });
 
+test("fold names the files of a message, also those that its writer did not attach", () => {
+  const pdf = (name) => ({ type: "media", sha256: "0", mime_type: "application/pdf", bytes: 9, name });
+  const message = { role: "user", content: [text("Sum up."), pdf("a.pdf"), pdf(undefined), pdf("b.pdf")], attached: ["docs/b.pdf"], timestamp: 1 };
+  const [item] = foldAll(log(started, { type: "message_added", source: "prompt", message })).items;
+  assert.deepEqual([item.text, item.files], ["Sum up.", ["docs/b.pdf", "a.pdf", "application/pdf"]]);
+});
+
 test("partsOf tells what was written from files and memories", () => {
   const message = { role: "user", content: [text("See @a"), text("milk"), text("In Bern.")], attached: ["a.txt"], recalled: 1 };
   const parts = partsOf(message);

@@ -15,9 +15,9 @@ use crate::{
 pub struct MessageCell {
     /// The text, without recalled memories and without the attached files.
     pub text: String,
-    /// The paths of the files that the message carries.
+    /// The paths of the text files that the message carries, and the names of its images and PDF files.
     pub files: Vec<String>,
-    /// The number of images.
+    /// The number of images without a name.
     pub images: usize,
     /// True if a person wrote the message.
     pub is_person: bool,
@@ -31,10 +31,12 @@ impl MessageCell {
             return None;
         }
         let content = llm.own_content();
-        let images = content.iter().filter(|block| matches!(block, Content::Image { .. })).count();
         let is_person = message.speaker().is_none_or(|speaker| speaker == Speaker::Person);
         let (text, files) = AttachedFile::split(content);
-        let files = files.into_iter().map(|file| file.path.to_owned()).collect();
+        let mut files: Vec<String> = files.into_iter().map(|file| file.path.to_owned()).collect();
+        let media: Vec<_> = content.iter().filter_map(Content::as_media).collect();
+        files.extend(media.iter().filter_map(|media| media.name().map(str::to_owned)));
+        let images = media.iter().filter(|media| media.name().is_none()).count();
         Some(Self { text, files, images, is_person })
     }
 
