@@ -26,6 +26,8 @@ mod guarded;
 mod long_logs;
 #[path = "server/loopback.rs"]
 mod loopback;
+#[path = "server/media.rs"]
+mod media;
 #[path = "server/page.rs"]
 mod page;
 #[path = "server/roles.rs"]

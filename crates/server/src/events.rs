@@ -183,10 +183,14 @@ impl Feed {
                 self.after = Some(record.seq);
                 self.written_at = record.at;
                 self.is_over = matches!(record.body, RecordBody::RunFinished(_));
-                Some(self.state.frames.text(record, || frame(Some(record.seq), "record", event)))
+                Some(
+                    self.state
+                        .frames
+                        .text(record, || frame(Some(record.seq), "record", &event.without_media_data())),
+                )
             }
             _ if !is_own && !self.with_children => None,
-            Event::Record { .. } => Some(frame(None, "record", event)),
+            Event::Record { .. } => Some(frame(None, "record", &event.without_media_data())),
             _ => Some(frame(None, "delta", event)),
         }
     }

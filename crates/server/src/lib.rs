@@ -16,6 +16,7 @@
 //! | `GET /v1/agents` | the agents that can be started | monitor |
 //! | `GET /v1/runs/{run}/records`, `GET /v1/runs/{run}/events` | the log, also from its end back; the log as it grows | read logs |
 //! | `GET /v1/runs/{run}/timeline`, `GET /v1/runs/{run}/graph` | calls, waits and retries in lanes; the plan or team as a drawing | read logs |
+//! | `GET /v1/runs/{run}/media/{sha256}` | an image or a file of a message or a result of the run | read logs |
 //! | `GET /v1/runs/{run}/audit` | who did what in a run, and by which requests | read logs |
 //! | `GET /v1/sessions`, `GET /v1/sessions/{session}/messages` | sessions, and their messages | read logs |
 //! | `GET /v1/approvals`, `GET /v1/memories` | open questions to people, with the sources of arguments; memories | read logs |
@@ -88,6 +89,7 @@
 // | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
 // | runs, approvals, sessions, memories, use, agents | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs`, `agents.rs` |
 // | the timeline and the graph of a run; the dashboard | `drawings.rs`; `dashboard.rs` |
+// | images and files of a run | `media.rs` |
 // | the events of a run | `events.rs` |
 // | the audit of a run; `RequestLog` | `audit.rs`, `request_log.rs` |
 // | `serve`, `ServeError` | `serve.rs` |
@@ -109,6 +111,7 @@ mod dispatch;
 mod drawings;
 mod events;
 mod frames;
+mod media;
 mod memories;
 mod openapi;
 mod options;

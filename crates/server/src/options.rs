@@ -28,7 +28,7 @@ use crate::request_log::RequestLog;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Maximum size of the body of a request in bytes. Default 1 MiB.
+    /// Maximum size of the body of a request in bytes, including images and PDF files. Default 32 MiB.
     pub max_body: usize,
     /// Maximum time until the body of a request has arrived. Default 30 s.
     pub body_time: Duration,
@@ -59,7 +59,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            max_body: 1 << 20,
+            max_body: 32 << 20,
             body_time: Duration::from_secs(30),
             heartbeat: Duration::from_secs(15),
             poll: Duration::from_secs(1),

@@ -39,6 +39,7 @@ pub(crate) enum Rule {
     OneTimeLink,
     Answered,
     NoMemories,
+    UnknownMedia,
     UnknownRun,
     SessionBusy,
     KeyUsed,
@@ -90,6 +91,9 @@ impl Rule {
             Self::OneTimeLink => ("one-time-link", "The link is not valid", StatusCode::FORBIDDEN),
             Self::Answered => ("no-open-question", "The question is not open", StatusCode::CONFLICT),
             Self::NoMemories => ("no-memories", "There is no store of memories", StatusCode::NOT_FOUND),
+            Self::UnknownMedia => {
+                ("unknown-media", "The run has no such image or file", StatusCode::NOT_FOUND)
+            }
             Self::UnknownRun => ("unknown-run", "There is no such run", StatusCode::NOT_FOUND),
             Self::SessionBusy => ("session-busy", "The session is busy", StatusCode::CONFLICT),
             Self::KeyUsed => ("idempotency-key", "The key is of another request", StatusCode::CONFLICT),

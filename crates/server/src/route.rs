@@ -44,6 +44,7 @@ pub(crate) enum Operation {
     Audit,
     Timeline,
     Graph,
+    Media,
     Steer,
     FollowUp,
     Cancel,
@@ -69,7 +70,7 @@ const OPERATE: Needs = Needs::Right(Right::Operate);
 const ADMINISTER: Needs = Needs::Right(Right::Administer);
 
 /// All routes, except for the files of the dashboard. The OpenAPI document describes the same routes.
-pub static ROUTES: [Route; 27] = [
+pub static ROUTES: [Route; 28] = [
     get("/v1/runs", MONITOR, Operation::ListRuns),
     post("/v1/runs", OPERATE, Operation::StartRun),
     get("/v1/runs/{run}", MONITOR, Operation::GetRun),
@@ -80,6 +81,7 @@ pub static ROUTES: [Route; 27] = [
     get("/v1/runs/{run}/audit", READ_LOGS, Operation::Audit),
     get("/v1/runs/{run}/timeline", READ_LOGS, Operation::Timeline),
     get("/v1/runs/{run}/graph", READ_LOGS, Operation::Graph),
+    get("/v1/runs/{run}/media/{sha256}", READ_LOGS, Operation::Media),
     post("/v1/runs/{run}/steer", OPERATE, Operation::Steer),
     post("/v1/runs/{run}/follow-up", OPERATE, Operation::FollowUp),
     post("/v1/runs/{run}/cancel", OPERATE, Operation::Cancel),

@@ -1,6 +1,6 @@
 //! Runs: the list, one run, its records, a start, a deletion.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use archon_types::{
     AgentId, AgentMessage, Content, JournalError, Message, MessagePlace, Record, RunError, RunFilter,
@@ -87,7 +87,8 @@ struct RecordsQuery {
 
 #[derive(Serialize)]
 struct RecordsBody<'a> {
-    records: &'a [Arc<Record>],
+    /// Media have no data here: `GET /v1/runs/{run}/media/{sha256}` returns the data.
+    records: Vec<Cow<'a, Record>>,
     /// The value of `after` for the next page; null on the last page, and on pages that are read backwards.
     next: Option<u64>,
     /// The value of `before` for the previous page; null on the first page, and on pages that are read
@@ -108,6 +109,7 @@ pub(crate) async fn records(mut call: Call) -> Reply {
         let records = &salvaged.records;
         let previous = records.first().map(|record| record.seq).filter(|seq| *seq > 0);
         let damage = salvaged.damage.as_ref().map(JournalError::to_string);
+        let records = without_media_data(records);
         return json(StatusCode::OK, &RecordsBody { records, next: None, previous, damage });
     }
     let salvaged = page_after(&**call.runs(), &run, after, limit).await?;
@@ -115,7 +117,12 @@ pub(crate) async fn records(mut call: Call) -> Reply {
     let records = &salvaged.records[..salvaged.records.len().min(limit)];
     let next = records.last().filter(|_| !is_whole).map(|record| record.seq);
     let damage = salvaged.damage.as_ref().filter(|_| is_whole).map(JournalError::to_string);
+    let records = without_media_data(records);
     json(StatusCode::OK, &RecordsBody { records, next, previous: None, damage })
+}
+
+fn without_media_data(records: &[Arc<Record>]) -> Vec<Cow<'_, Record>> {
+    records.iter().map(|record| record.without_media_data()).collect()
 }
 
 /// Returns the records after the record `after`. If there are more than `limit`, returns `limit + 1` records
@@ -138,7 +145,7 @@ async fn page_after(
     }
 }
 
-/// The body of a start: a text, or blocks of text and images.
+/// The body of a start: a text, or blocks of text, images and files.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StartBody {
@@ -219,7 +226,7 @@ impl<'a> StartedBody<'a> {
     }
 }
 
-/// Returns the message of a person: a text, or blocks of text and images.
+/// Returns the message of a person: a text, or blocks of text, images and files.
 pub(crate) fn message(text: Option<String>, content: Vec<Content>) -> Result<AgentMessage, Problem> {
     let wrong = |detail: &str| Err(Problem::new(Rule::Body, detail));
     match (text, content) {
@@ -227,9 +234,13 @@ pub(crate) fn message(text: Option<String>, content: Vec<Content>) -> Result<Age
         (Some(text), _) => Ok(AgentMessage::from(text)),
         (None, content) if content.is_empty() => wrong("`text` is missing"),
         (None, content) => {
-            let is_allowed = |block: &Content| matches!(block, Content::Text { .. } | Content::Image { .. });
+            let is_allowed = |block: &Content| {
+                block.as_text().is_some() || block.as_media().is_some_and(|media| media.base64.is_some())
+            };
             if !content.iter().all(is_allowed) {
-                return wrong("`content` has a block that is neither text nor an image");
+                return wrong(
+                    "`content` has a block that is neither text nor an image or a file with its data",
+                );
             }
             Ok(Message::User(UserMessage::new(content, Timestamp::default())).into())
         }

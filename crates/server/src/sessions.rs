@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use archon_types::{RunFilter, RunHead, RunId, RunStatus, SessionId, TenantId, Timestamp};
+use archon_types::{Message, RunFilter, RunHead, RunId, RunStatus, SessionId, TenantId, Timestamp};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -52,6 +52,7 @@ pub(crate) async fn messages(mut call: Call) -> Reply {
     let session = SessionId::new(call.parameter("session").await?);
     let TenantQuery { tenant } = call.query()?;
     let messages = call.runs().history(&session, tenant.as_ref()).await?;
+    let messages: Vec<_> = messages.iter().map(Message::without_media_data).collect();
     json(StatusCode::OK, &json!({ "messages": messages }))
 }
 

@@ -31,6 +31,17 @@ async fn body_that_does_not_fit_is_refused_with_its_place() {
         (r#"{"txt":"hello"}"#, (422, "body"), "unknown field `txt`"),
         (r#"{"text":"a","content":[{"type":"text","text":"b"}]}"#, (422, "body"), "not both"),
         (r#"{"content":[{"type":"thinking","thinking":"b"}]}"#, (422, "body"), "neither text nor an image"),
+        // A reference alone: the data is on the client's side.
+        (
+            r#"{"content":[{"type":"media","mime_type":"image/png","bytes":8,"sha256":"4c4b6a3be1314ab86138bef4314dde022e600960d8689a2c8f8631802d20dab6"}]}"#,
+            (422, "body"),
+            "neither text nor an image",
+        ),
+        (
+            r#"{"content":[{"type":"media","mime_type":"image/png","data":"JVBERi0xLjcK"}]}"#,
+            (422, "body"),
+            "does not match its type",
+        ),
         (r#"{"text":" "}"#, (422, "refused"), "the prompt is empty"),
         (r#"{"text":"a","when_busy":"never"}"#, (422, "body"), "unknown variant `never`"),
         (
@@ -128,6 +139,7 @@ async fn unknown_ids_answer_as_such_on_every_route_that_names_one() {
         ("GET", "/audit", ""),
         ("GET", "/timeline", ""),
         ("GET", "/graph", ""),
+        ("GET", "/media/4c4b6a3be1314ab8", ""),
         ("POST", "/steer", r#"{"text":"a"}"#),
         ("POST", "/follow-up", r#"{"text":"a"}"#),
         ("POST", "/cancel", ""),

@@ -186,7 +186,7 @@ impl Site {
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         let body = serde_json::from_slice(&bytes).unwrap_or(Json::Null);
-        Answer { status: parts.status, headers: parts.headers, body }
+        Answer { status: parts.status, headers: parts.headers, body, bytes: bytes.to_vec() }
     }
 
     /// Puts another server before the same service.
@@ -249,6 +249,7 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Json,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Answer {

@@ -1,0 +1,52 @@
+//! Images and files of runs, as clients send and read them.
+
+use archon::{
+    server::axum::http::StatusCode,
+    types::{RunId, StartRuns},
+};
+use serde_json::json;
+
+use crate::world::{Ask, Site, World};
+
+const PDF: &str = "0716f9264c9fe19f5d7455276107f3ddcc1d3497f63d60689a73558ae8a1bf5e";
+
+/// Starts a run with a PDF file, and waits for its end.
+async fn run_with_pdf(site: &Site) -> RunId {
+    let pdf =
+        json!({ "type": "media", "mime_type": "application/pdf", "name": "a.pdf", "data": "JVBERi0xLjcK" });
+    let started =
+        site.post("/v1/runs", json!({ "content": [{ "type": "text", "text": "hello" }, pdf] })).await;
+    assert_eq!(started.status, StatusCode::CREATED, "{}", started.body);
+    let run = RunId::new(started.body["run"].as_str().unwrap());
+    drop(site.runs.reply(&run).await);
+    run
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn pdf_of_a_run_is_in_its_records_by_hash_and_downloaded_by_hash() {
+    let site = World::new().site();
+    let run = run_with_pdf(&site).await;
+    let records = site.get(&format!("/v1/runs/{run}/records")).await.body.to_string();
+    assert!(records.contains(PDF) && !records.contains("JVBERi0xLjcK"), "{records}");
+    let pdf = site.get(&format!("/v1/runs/{run}/media/{PDF}")).await;
+    assert_eq!((pdf.status, pdf.bytes.as_slice()), (StatusCode::OK, &b"%PDF-1.7\n"[..]));
+    let header = |name: &str| pdf.headers[name].to_str().unwrap();
+    assert_eq!(
+        ["content-type", "content-disposition", "content-security-policy", "x-content-type-options"]
+            .map(header),
+        ["application/pdf", "attachment", "sandbox", "nosniff"]
+    );
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn media_need_the_right_and_the_run_that_has_them() {
+    let site = World::new().site();
+    let run = run_with_pdf(&site).await;
+    let path = format!("/v1/runs/{run}/media/{PDF}");
+    assert_eq!(site.send(Ask::get(&path).by("viewer")).await.refusal(), (403, "role"));
+    let other = site.run("hello").await;
+    let path = format!("/v1/runs/{other}/media/{PDF}");
+    assert_eq!(site.get(&path).await.refusal(), (404, "unknown-media"));
+}
