@@ -73,7 +73,7 @@ impl Conversation {
     }
 
     /// Returns true if a run began with the text of these prompts. A filter may have added lines before or after it.
-    /// Images are not compared.
+    /// Images and PDF files are not compared.
     pub(crate) fn began(&self, records: &[Arc<Record>]) -> bool {
         let mut said = Vec::new();
         for record in records {

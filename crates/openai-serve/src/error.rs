@@ -79,7 +79,9 @@ impl ApiError {
 
 impl From<RunError> for ApiError {
     fn from(error: RunError) -> Self {
-        let status = error.http_status();
+        // OpenAI refuses a file that a model cannot read with this status.
+        let status =
+            if matches!(error, RunError::UnreadableMedia { .. }) { 400 } else { error.http_status() };
         let code = match (&error, status) {
             (RunError::UnknownRun { .. } | RunError::Journal(JournalError::UnknownRun { .. }), _) => {
                 "unknown_run"
@@ -87,6 +89,7 @@ impl From<RunError> for ApiError {
             (RunError::SessionBusy { .. }, _) => "session_busy",
             (RunError::KeyUsed { .. }, _) => "idempotency_key",
             (RunError::TooManyStarts { .. }, _) => "start_limit",
+            (_, 400) => "unsupported_media",
             (_, 404) => "unknown_run",
             (_, 409) => "conflict",
             (_, 422) => "refused",
@@ -101,5 +104,21 @@ impl From<RunError> for ApiError {
             refused.retry_after = Some(wait);
         }
         refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::MediaKind;
+
+    use super::*;
+
+    // spec: EX-16
+    #[test]
+    fn error_of_a_file_that_the_model_cannot_read_has_status_400() {
+        let (model, name) = ("m".to_owned(), "a.pdf".to_owned());
+        let error = ApiError::from(RunError::UnreadableMedia { model, kind: MediaKind::Pdf, name });
+        assert_eq!((error.status.as_u16(), error.code), (400, "unsupported_media"));
+        assert!(error.message.contains("a.pdf"), "{}", error.message);
     }
 }

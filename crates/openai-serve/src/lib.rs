@@ -34,7 +34,8 @@
 //!
 //! `previous_response_id` continues the session of that response, with the tenant of that response. The response must
 //! be the last one of its session. `conversation` is the id of a session of the service's own tenant (`local` if it
-//! has none); if there is no such session, it begins. Images must be data URLs: no address is fetched.
+//! has none); if there is no such session, it begins. Images must be data URLs, and PDF files data URLs or base64: no address
+//! is fetched, and `file_id` is refused.
 //!
 //! A request with an `Idempotency-Key` and a `previous_response_id` can be sent again, although its own run is now
 //! the last one of the session. The log does not contain the key, so that run is recognized by its prompts. A second
@@ -121,7 +122,7 @@
 // |---|---|
 // | `ModelServer`, `ModelServerOptions`, `AgentModel` | `server.rs`, `options.rs`, `model.rs` |
 // | the table of fields | `fields.rs` |
-// | messages of a request, their texts and images | `conversation.rs`, `content.rs` |
+// | messages of a request, their texts, images and PDF files | `conversation.rs`, `content.rs` |
 // | the start of a run; the cancel after a closed connection | `start.rs`, `guard.rs` |
 // | the text of a run, the same for a stream and for a whole response | `transcript.rs`, `follow.rs`, `ending.rs` |
 // | chat completions | `chat.rs`, `completion.rs`, `chat_stream.rs` |

@@ -20,8 +20,8 @@ use archon_types::CancellationToken;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ModelServerOptions {
-    /// Maximum size of the body of a request in bytes, including images. The body must arrive within 30 s. Default 8
-    /// MiB.
+    /// Maximum size of the body of a request in bytes, including images and PDF files. The body must arrive within 30 s.
+    /// Default 32 MiB.
     pub max_body: usize,
     /// The time without an event after which a stream sends a comment, so that no proxy or client takes the
     /// connection for dead. Default 15 s.
@@ -33,7 +33,7 @@ pub struct ModelServerOptions {
 
 impl Default for ModelServerOptions {
     fn default() -> Self {
-        Self { max_body: 8 << 20, heartbeat: Duration::from_secs(15), end: CancellationToken::new() }
+        Self { max_body: 32 << 20, heartbeat: Duration::from_secs(15), end: CancellationToken::new() }
     }
 }
 

@@ -141,7 +141,7 @@ async fn fields_that_change_no_answer_are_accepted() {
 #[tokio::test]
 async fn earlier_messages_are_the_restored_conversation_of_the_run() {
     let site = Site::new();
-    let png = "data:image/png;base64,AAAA";
+    let png = "data:image/png;base64,iVBORw0KGgo=";
     let body = json!({ "model": "desk", "messages": [
         { "role": "system", "content": "Be brief." },
         { "role": "user", "content": "first" },

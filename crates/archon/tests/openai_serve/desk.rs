@@ -150,7 +150,7 @@ fn describe(request: &Request) -> String {
             Message::Assistant(_) => "assistant",
             Message::ToolResult(_) => "tool",
         };
-        let images = message.content().iter().filter(|block| matches!(block, Content::Image { .. })).count();
+        let images = message.content().iter().filter(|block| block.as_media().is_some()).count();
         format!("{role}: {}{}", message.text(), " [image]".repeat(images))
     };
     request.messages.iter().map(|message| line(message)).collect::<Vec<_>>().join("\n")
