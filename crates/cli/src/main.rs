@@ -15,6 +15,7 @@ mod app;
 mod args;
 mod ask;
 mod assemble;
+mod attach;
 mod board;
 mod cassette;
 #[cfg(feature = "chat")]

@@ -95,7 +95,7 @@ struct JsonLines;
 impl Render for JsonLines {
     fn event(&mut self, event: &Event, output: &Output) {
         // Events are maps with text keys, so they always serialize.
-        if let Ok(line) = serde_json::to_string(event) {
+        if let Ok(line) = serde_json::to_string(&event.without_media_data()) {
             output.json(&line);
         }
     }

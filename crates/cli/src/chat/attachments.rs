@@ -1,4 +1,4 @@
-//! Files that a message names: `@path` in the workspace, and images by their paths.
+//! Files that a message names: `@path` in the workspace, and images and PDF files by their paths.
 
 use std::{
     fs, io,
@@ -10,22 +10,25 @@ use archon::{
     types::{Content, ToolError},
 };
 use archon_terminal::{AttachedFile, Draft};
-use data_encoding::BASE64;
 
-use crate::{app::App, output::Look, skills::SkillCall, text::visible, tool_workspace::tool_workspace};
+use crate::{
+    app::App,
+    attach::{MOST_FILES, Size, read_media},
+    failure::Failure,
+    output::Look,
+    skills::SkillCall,
+    text::visible,
+    tool_workspace::tool_workspace,
+};
 
 /// The maximum size of a file whose text is attached, in bytes.
 const MOST_TEXT: u64 = 100 * 1_024;
-/// The maximum size of an image in bytes; services refuse larger ones.
-const MOST_IMAGE: u64 = 5 * 1_024 * 1_024;
-/// The maximum number of files of a message.
-const MOST_FILES: usize = 20;
 /// The maximum number of files that a note names.
 const MOST_NAMED: usize = 3;
 /// Matches the punctuation that a sentence may have after a path.
 const PUNCTUATION: fn(char) -> bool = |c| c.is_ascii_punctuation() && c != '/';
-/// The ends of the names of images.
-const IMAGES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
+/// The ends of the names of images and PDF files.
+const MEDIA: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
 
 /// A message of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,15 +41,18 @@ pub(crate) struct PersonMessage {
 }
 
 /// The files that are attached to a message, and notes to the person about files that are not attached.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 struct Attached {
     /// The path and the content of each file.
     blocks: Vec<(String, Content)>,
     notes: Vec<String>,
+    /// The first note about an image or a PDF file.
+    refused: Option<String>,
+    size: Size,
 }
 
-/// Returns the words of a draft in which files are named: typed text, and pastes that have only paths of images, as
-/// when images are dropped on the terminal. Other pastes do not count, because anybody may have written their text.
+/// Returns the words of a draft in which files are named: typed text, and pastes that have only paths of images and PDF files,
+/// as when such files are dropped on the terminal. Other pastes do not count, because anybody may have written their text.
 pub(crate) fn own_words(draft: &Draft) -> String {
     let (mut words, mut from) = (String::new(), 0);
     for part in &draft.pasted {
@@ -58,7 +64,7 @@ pub(crate) fn own_words(draft: &Draft) -> String {
     words + draft.text.get(from..).unwrap_or_default()
 }
 
-/// Returns true if a paste is one line with nothing but paths of images.
+/// Returns true if a paste is one line with nothing but paths of images and PDF files.
 fn is_dropped(pasted: &str) -> bool {
     let mut rest = pasted.trim();
     if rest.contains('\n') {
@@ -66,7 +72,7 @@ fn is_dropped(pasted: &str) -> bool {
     }
     while !rest.is_empty() {
         let (word, after) = word(rest);
-        if !is_image(&word) {
+        if !is_media(&word) {
             return false;
         }
         rest = after.trim_start();
@@ -74,24 +80,30 @@ fn is_dropped(pasted: &str) -> bool {
     true
 }
 
-/// Returns the path and the content of each file that a message names. Writes a note about each file that is not
+/// Returns the path and the content of each file that a message names. Writes a note about each text file that is not
 /// attached.
-pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<(String, Content)> {
+///
+/// # Errors
+/// [`Failure`] if an image or a PDF file cannot be attached: without it, the message has little sense.
+pub(crate) async fn of(app: &App, message: &PersonMessage) -> Result<Vec<(String, Content)>, Failure> {
     let names = names_in(&message.own_words);
     let all = names_in(&message.text);
     if all.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     // Without a workspace the agent has no tools for files either.
-    let Ok(workspace) = tool_workspace(app) else { return Vec::new() };
+    let Ok(workspace) = tool_workspace(app) else { return Ok(Vec::new()) };
     let read = tokio::task::spawn_blocking(move || {
         let mut attached = attach(&workspace, &names);
         attached.notes.extend(note_about_others(&workspace, &names, &all));
         attached
     });
     let attached = read.await.unwrap_or_default();
+    if let Some(why) = attached.refused {
+        return Err(Failure::usage(why, "change or remove its name, and send the message again"));
+    }
     attached.notes.iter().for_each(|note| app.output.note(Look::Warning, note));
-    attached.blocks
+    Ok(attached.blocks)
 }
 
 /// A file that a message names.
@@ -99,8 +111,8 @@ pub(crate) async fn of(app: &App, message: &PersonMessage) -> Vec<(String, Conte
 enum FileName {
     /// A path after `@`.
     Mention(String),
-    /// The path of an image, such as one that was dropped on the terminal.
-    Image(String),
+    /// The path of an image or a PDF file, such as one that was dropped on the terminal.
+    Media(String),
 }
 
 /// Returns the files that a text names, each once.
@@ -115,12 +127,12 @@ fn names_in(text: &str) -> Vec<FileName> {
             }
             None => {
                 let (word, after) = word(rest);
-                (FileName::Image(word), after)
+                (FileName::Media(word), after)
             }
         };
         let names_file = match &word {
             FileName::Mention(path) => !path.is_empty(),
-            FileName::Image(path) => is_image(path),
+            FileName::Media(path) => is_media(path),
         };
         if names_file && !names.contains(&word) {
             names.push(word);
@@ -154,9 +166,9 @@ fn word(text: &str) -> (String, &str) {
     (word, "")
 }
 
-fn is_image(path: &str) -> bool {
+fn is_media(path: &str) -> bool {
     let small = path.to_lowercase();
-    IMAGES.iter().any(|end| small.ends_with(end))
+    MEDIA.iter().any(|end| small.ends_with(end))
 }
 
 fn attach(workspace: &Workspace, names: &[FileName]) -> Attached {
@@ -164,7 +176,7 @@ fn attach(workspace: &Workspace, names: &[FileName]) -> Attached {
     for file in names {
         let (path, result) = match file {
             FileName::Mention(path) => block_of_mention(workspace, path),
-            FileName::Image(path) => (path.as_str(), block_of_image(workspace, path)),
+            FileName::Media(path) => (path.as_str(), block_of_media(workspace, path)),
         };
         match result {
             Ok(Some(_)) if attached.blocks.len() == MOST_FILES => {
@@ -172,16 +184,34 @@ fn attach(workspace: &Workspace, names: &[FileName]) -> Attached {
                 break;
             }
             // The same file may have two names.
-            Ok(Some(block)) if attached.blocks.iter().all(|(_, other)| *other != block) => {
-                attached.blocks.push((path.to_owned(), block));
-            }
-            Ok(_) => {}
-            Err(why) => {
-                attached.notes.push(format!("{} is not attached: {why}", visible(path)));
-            }
+            Ok(Some(block)) if attached.blocks.iter().any(|(_, other)| *other == block) => {}
+            Ok(Some(block)) => attached.add(path, block),
+            Ok(None) => {}
+            Err(why) => attached.note(path, &why),
         }
     }
     attached
+}
+
+impl Attached {
+    fn add(&mut self, path: &str, block: Content) {
+        let size = match &block {
+            Content::Media(media) => self.size.add(media),
+            _ => Ok(()),
+        };
+        match size {
+            Ok(()) => self.blocks.push((path.to_owned(), block)),
+            Err(why) => self.note(path, &why),
+        }
+    }
+
+    fn note(&mut self, path: &str, why: &str) {
+        let note = format!("{} is not attached: {why}", visible(path));
+        if is_media(path) {
+            self.refused.get_or_insert_with(|| note.clone());
+        }
+        self.notes.push(note);
+    }
 }
 
 /// The content of a file; `None` if the word names no file; or the reason why the file is not attached.
@@ -192,7 +222,7 @@ type Block = Result<Option<Content>, String>;
 fn note_about_others(workspace: &Workspace, typed: &[FileName], all: &[FileName]) -> Option<String> {
     let find = |name: &FileName| match name {
         FileName::Mention(path) => file_of_mention(workspace, path).map(|(path, file)| (visible(path), file)),
-        FileName::Image(path) => Some((visible(path), workspace.resolve(path).ok()?)),
+        FileName::Media(path) => Some((visible(path), workspace.resolve(path).ok()?)),
     };
     let typed: Vec<PathBuf> = typed.iter().filter_map(find).map(|(_, file)| file).collect();
     let others = all.iter().filter_map(find).filter(|(_, file)| !typed.contains(file));
@@ -228,9 +258,9 @@ fn block_of_mention<'p>(workspace: &Workspace, path: &'p str) -> (&'p str, Block
     (without, Err(problem.to_owned()))
 }
 
-/// Returns the content of an image. An absolute path may lead anywhere, since the person typed or dropped it; a
+/// Returns the content of an image or a PDF file. An absolute path may lead anywhere, since the person typed or dropped it; a
 /// relative path is a path in the workspace.
-fn block_of_image(workspace: &Workspace, path: &str) -> Block {
+fn block_of_media(workspace: &Workspace, path: &str) -> Block {
     let place = path.strip_prefix("file://").map_or_else(|| path.to_owned(), |path| path.replace("%20", " "));
     let file = match Path::new(&place).is_absolute() {
         true => Some(PathBuf::from(&place)),
@@ -244,35 +274,22 @@ fn block_of_image(workspace: &Workspace, path: &str) -> Block {
 }
 
 fn block(path: &str, file: &Path) -> Result<Content, String> {
+    if is_media(path) {
+        return read_media(file).map(Content::from);
+    }
     let unreadable = |e: io::Error| format!("it cannot be read ({e})");
     let about = fs::metadata(file).map_err(unreadable)?;
     if !about.is_file() {
         return Err("it is no file".to_owned());
     }
-    let most = if is_image(path) { MOST_IMAGE } else { MOST_TEXT };
-    if about.len() > most {
-        return Err(format!("it has {} bytes, and at most {most} are attached", about.len()));
+    if about.len() > MOST_TEXT {
+        return Err(format!("it has {} bytes, and at most {MOST_TEXT} are attached", about.len()));
     }
     let bytes = fs::read(file).map_err(unreadable)?;
-    if is_image(path) {
-        let mime_type = image_type(&bytes).ok_or("it is no image of a type that models read")?;
-        return Ok(Content::Image { data: BASE64.encode(&bytes), mime_type: mime_type.to_owned() });
-    }
     let text = String::from_utf8(bytes).map_err(|_| "it is not a text in UTF-8")?;
     match path.contains(['"', '\n']) {
         true => Err("its name has a quotation mark or a line end".to_owned()),
         false => Ok(AttachedFile::new(path, &text).content()),
-    }
-}
-
-/// Returns the media type of an image, by its first bytes; `None` if the type is not supported.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
     }
 }
 
@@ -286,8 +303,8 @@ mod tests {
         FileName::Mention(path.to_owned())
     }
 
-    fn image(path: &str) -> FileName {
-        FileName::Image(path.to_owned())
+    fn media(path: &str) -> FileName {
+        FileName::Media(path.to_owned())
     }
 
     #[test]
@@ -295,8 +312,8 @@ mod tests {
         for (text, expected) in [
             ("see @src/main.rs, and a@b.c", vec![mention("src/main.rs,")]),
             ("@\"my notes.txt\" @x @x", vec![mention("my notes.txt"), mention("x")]),
-            ("/tmp/one\\ shot.PNG", vec![image("/tmp/one shot.PNG")]),
-            ("'/tmp/two shot.jpg' is it", vec![image("/tmp/two shot.jpg")]),
+            ("/tmp/one\\ shot.PNG", vec![media("/tmp/one shot.PNG")]),
+            ("'/tmp/two shot.jpg' is it", vec![media("/tmp/two shot.jpg")]),
             ("it's a picture\n@a\\nb @", vec![mention("a\\nb")]),
             ("\"hello\" 'x", vec![]),
         ] {
@@ -354,6 +371,7 @@ mod tests {
         write("notes.txt", b"milk\n");
         write("shot.png", PNG);
         write("fake.png", b"text");
+        write("report.pdf", b"%PDF-1.7\n");
         write("bytes.bin", &[0xff, 0xfe, 0x00]);
         write("long.txt", &vec![b'x'; 100 * 1_024 + 1]);
         fs::create_dir(dir.path().join("src")).unwrap();
@@ -363,9 +381,9 @@ mod tests {
         fs::write(&dropped, b"GIF89a...").unwrap();
         let workspace = Workspace::new(dir.path()).unwrap();
         let attach = |text: &str| {
-            let Attached { blocks, notes } = attach(&workspace, &names_in(text));
+            let Attached { blocks, notes, .. } = attach(&workspace, &names_in(text));
             let shown = |(_, block): &(String, Content)| match block {
-                Content::Image { mime_type, .. } => mime_type.clone(),
+                Content::Media(media) => media.mime_type().to_owned(),
                 block => block.as_text().unwrap().to_owned(),
             };
             (blocks.iter().map(shown).collect::<Vec<_>>(), notes.join("\n"))
@@ -374,6 +392,7 @@ mod tests {
         assert_eq!(attach("read @notes.txt."), (vec![file], String::new()));
         let images = format!("shot.png @shot.png {} none.png", dropped.display());
         assert_eq!(attach(&images).0, ["image/png", "image/gif"]);
+        assert_eq!(attach("sum up @report.pdf").0, ["application/pdf"]);
         for (text, why) in [
             (format!("@{}", outside.display()), "outside of the workspace"),
             ("@../x.txt".to_owned(), "outside of the workspace"),
@@ -381,7 +400,7 @@ mod tests {
             ("@src/".to_owned(), "it is no file"),
             ("@long.txt".to_owned(), "it has 102401 bytes, and at most 102400 are attached"),
             ("@bytes.bin".to_owned(), "it is not a text in UTF-8"),
-            ("@fake.png".to_owned(), "it is no image"),
+            ("@fake.png".to_owned(), "it is neither PNG"),
         ] {
             let (blocks, notes) = attach(&text);
             assert!(blocks.is_empty() && notes.contains(why.trim_start_matches('@')), "{text}: {notes}");

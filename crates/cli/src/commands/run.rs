@@ -1,10 +1,13 @@
 //! `archon run`: works on a task and prints the answer.
 
+use std::path::PathBuf;
+
 use archon::types::{RunKind, StartRun, StartRuns};
 
 use super::{ModelFlags, ToolFlags, WorkFlags, plan, task::task};
 use crate::{
     app::{AGENT, App},
+    attach,
     config::Settings,
     drive::follow,
     exit::Exit,
@@ -27,6 +30,9 @@ pub(crate) struct RunArgs {
     /// Show the plan, and each plan that would replace it, and follow it only after a yes
     #[arg(long, requires = "plan")]
     confirm: bool,
+    /// Send an image or a PDF file with the task; repeat for more files
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    attach: Vec<PathBuf>,
     /// The task; `-` reads it from standard input. Text that is piped in besides a task is data for the task
     #[arg(required = true, value_name = "TASK")]
     task: Vec<String>,
@@ -40,7 +46,7 @@ impl RunArgs {
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let task = task(app, &self.task)?;
+        let message = attach::message_with(task(app, &self.task)?, &self.attach)?;
         if self.plan {
             // A plan can only use tools that are known.
             toolset::settle(app).await;
@@ -52,7 +58,7 @@ impl RunArgs {
             false => (archon.run_agent(), RunKind::Loop),
         };
         let runs = app.open_runs()?.with_agent(agent);
-        let mut request = StartRun::new(task).agent(AGENT).kind(kind);
+        let mut request = StartRun::with_messages(vec![message.into()]).agent(AGENT).kind(kind);
         request.session = session;
         let run = runs.start(request).await?.run;
         follow(app, &runs, &run, Vec::new()).await

@@ -12,6 +12,7 @@ mod absent;
 #[cfg(feature = "skills")]
 mod agents;
 mod approvals;
+mod attach;
 mod cancel;
 mod cassettes;
 #[cfg(all(target_os = "linux", feature = "chat"))]

@@ -24,14 +24,14 @@ use crate::{
 /// Returns the request for a message with the files that it names and the skill that it activates.
 ///
 /// # Errors
-/// [`Failure`] if the skill cannot be activated.
+/// [`Failure`] if an image or a PDF file cannot be attached, or the skill cannot be activated.
 pub(crate) async fn request_of(
     app: &App,
     skills: &Skills,
     message: &PersonMessage,
 ) -> Result<StartRun, Failure> {
     let mut user = UserMessage::new(vec![Content::text(message.text.as_str())], Timestamp::default());
-    for (path, block) in attachments::of(app, message).await {
+    for (path, block) in attachments::of(app, message).await? {
         user.attach(path, block);
     }
     let message = match &message.skill {

@@ -123,9 +123,32 @@ async fn image_that_is_named_by_its_path_is_a_part_of_the_message() {
     window.shows("cat.png").await;
     window.types("who is it?\r");
     window.shows("A cat.").await;
-    window.shows("[1 image]").await;
+    window.shows("[file a cat.png]").await;
     let sent = last_message(&server, 0);
     assert!(sent.contains("data:image/png;base64,iVBORw0KGgo="), "{sent}");
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn pdf_behind_the_sign_is_sent_and_one_that_cannot_be_keeps_the_draft() {
+    let server = MockServer::start([answer("It has one page.")]).await;
+    let place = Place::new();
+    std::fs::write(place.path("report.pdf"), b"%PDF-1.7\n").expect("a file");
+    std::fs::write(place.path("fake.pdf"), b"text").expect("a file");
+    let line = format!("chat --base-url {}/v1 --model openai:gpt-5-mini", server.url());
+    let mut window = Window::open(&place, &line);
+    window.shows("gpt-5-mini · ").await;
+    window.says("sum up @fake.pdf").await;
+    window.shows("fake.pdf is not attached: it is neither PNG").await;
+    window.shows("› sum up @fake.pdf").await;
+    assert_eq!(server.requests().len(), 0, "nothing is sent");
+    // Removes the draft.
+    window.types("\u{15}");
+    window.says("sum up @report.pdf").await;
+    window.shows("It has one page.").await;
+    window.shows("[file report.pdf]").await;
+    let sent = last_message(&server, 0);
+    assert!(sent.contains("data:application/pdf;base64,JVBERi0xLjcK"), "{sent}");
 }
 
 #[tokio::test]
