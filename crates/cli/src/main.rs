@@ -16,6 +16,8 @@ mod args;
 mod ask;
 mod assemble;
 mod board;
+#[cfg(any(feature = "openapi", feature = "mcp-sign-in"))]
+mod browser_answer;
 mod cassette;
 #[cfg(feature = "chat")]
 mod chat;

@@ -12,6 +12,8 @@ mod absent;
 #[cfg(feature = "skills")]
 mod agents;
 mod approvals;
+#[cfg(any(feature = "mcp-sign-in", all(feature = "openapi", feature = "setup", feature = "credentials")))]
+mod browser;
 mod cancel;
 mod cassettes;
 #[cfg(all(target_os = "linux", feature = "chat"))]
@@ -49,6 +51,8 @@ mod memories;
 mod new;
 #[cfg(all(feature = "openapi", feature = "setup"))]
 mod openapi;
+#[cfg(all(feature = "openapi", feature = "setup", feature = "credentials"))]
+mod openapi_login;
 mod plans;
 mod prices;
 mod project_instructions;
