@@ -178,6 +178,12 @@ impl ApiSettings {
         self.auth.as_ref().is_some_and(|auth| auth.authorize_url.is_some())
     }
 
+    /// Returns the secrets that calls send: the names of the variables, and the tokens of a sign-in.
+    pub(crate) fn secrets_in_words(&self) -> Vec<&str> {
+        let tokens = self.has_person_sign_in().then_some("the tokens of your sign-in");
+        self.variables().into_iter().chain(tokens).collect()
+    }
+
     /// Returns the names of the variables that the credentials and the headers need.
     pub(crate) fn variables(&self) -> Vec<&str> {
         let auth = self.auth.iter().flat_map(|auth| auth.fields().map(|(_, text)| text));

@@ -86,6 +86,10 @@ mod with_setup {
             SecurityKind::ClientCredentials { token_url, .. } => {
                 format!("a token for this program: --auth client-credentials --token-url {token_url}")
             }
+            SecurityKind::AuthorizationCode { authorize_url, token_url, .. } => format!(
+                "a sign-in of yours: --auth authorization-code --authorize-url {authorize_url} --token-url {token_url} \
+                 --client-id ID"
+            ),
             SecurityKind::Other(other) => format!("{other}, which this command does not have"),
             _ => "another form, which this command does not have".to_owned(),
         }

@@ -131,12 +131,6 @@ fn check_variables(
     ))
 }
 
-/// Returns what the calls of an API send: the names of variables, and the tokens of a sign-in.
-pub(super) fn what_is_sent(settings: &ApiSettings) -> Vec<&str> {
-    let tokens = settings.has_person_sign_in().then_some("the tokens of your sign-in");
-    settings.variables().into_iter().chain(tokens).collect()
-}
-
 /// Checks that an API that replaces another one sends its credentials to no server that the earlier one did not have. The
 /// keys are stored already, and the new document may be a stranger's. A server that a person names is not checked.
 fn check_servers(
@@ -145,7 +139,7 @@ fn check_servers(
     settings: &ApiSettings,
     tools: &archon::openapi::OpenApiTools,
 ) -> Result<(), Failure> {
-    let sends = what_is_sent(settings);
+    let sends = settings.secrets_in_words();
     let Some(before) = own(app, name).filter(|_| settings.base_url.is_none() && !sends.is_empty()) else {
         return Ok(());
     };

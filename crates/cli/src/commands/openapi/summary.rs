@@ -5,7 +5,7 @@ use std::path::Path;
 use archon::openapi::{OpenApiDocument, OpenApiTools, SecurityScheme};
 use serde_json::json;
 
-use super::{auth::in_words, import::what_is_sent};
+use super::auth::in_words;
 use crate::{
     app::App,
     command_line::in_data_dir,
@@ -45,7 +45,7 @@ impl Summary<'_> {
             "servers": servers, "credentials": credentials, "sends": sends, "missing_variables": missing,
             "file": file, "copy": copy, "digest": settings.digest,
         });
-        app.item(&item, || self.text(&servers, &what_is_sent(settings)));
+        app.item(&item, || self.text(&servers, &settings.secrets_in_words()));
         app.note(format!("{}: [openapi.{name}]; the copy: {}", visible_path(file), visible_path(copy)));
         if settings.has_person_sign_in() {
             let command = in_data_dir(app, &format!("archon openapi login {name}"));
