@@ -6,7 +6,7 @@ use std::{fmt::Write as _, sync::Arc};
 use archon_react_loop::{fold_chain, prompts_and_answer};
 use archon_types::{
     AgentMessage, Attributed, Content, Context, ExtensionMessage, Message, Origin, Outcome, OutcomeStatus,
-    RecordBody, RunConfig, RunError, RunRefused, SessionPlace, Speaker,
+    RecordBody, RunConfig, RunError, RunKind, RunRefused, SessionPlace, Speaker,
 };
 
 use crate::Archon;
@@ -114,6 +114,7 @@ macro_rules! runs_of_several {
             ) -> BoxFuture<'a, Result<Outcome, RunError>> {
                 Box::pin(async move {
                     settings.refuse_for($kind)?;
+                    crate::several::refuse_marks(&prompts, $kind)?;
                     let task = AgentMessage::joined_text(&prompts)?;
                     let extensions = crate::several::extensions(prompts);
                     self.limited(settings.limits).begin_with(&task, extensions, origin, context).await
@@ -140,6 +141,22 @@ macro_rules! runs_of_several {
     };
 }
 pub(crate) use runs_of_several;
+
+/// Refuses prompts with a [mark](archon_types::ToolMark), because nobody would enforce the limits in it: the agents of
+/// such a run work in runs of their own.
+///
+/// # Errors
+/// [`RunError::NotForKind`].
+pub(crate) fn refuse_marks(prompts: &[AgentMessage], kind: RunKind) -> Result<(), RunError> {
+    match prompts.iter().any(|prompt| prompt.mark().is_some()) {
+        true => {
+            let what = "a message that activates a skill";
+            let instead = "start a loop with it, or let the agents activate the skill themselves";
+            Err(RunError::NotForKind { kind, what, instead })
+        }
+        false => Ok(()),
+    }
+}
 
 /// Returns the extension messages of a prompt, which no model reads.
 pub(crate) fn extensions(prompts: Vec<AgentMessage>) -> Vec<ExtensionMessage> {

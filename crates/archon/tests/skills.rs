@@ -10,14 +10,15 @@ use std::{
 
 use archon::{
     Archon, ArchonBuilder, RunId, RunOptions, Runs, SessionId,
+    planner::ScriptedPlanner,
     react_loop::{History, fold},
     skills::{SkillActivationRequest, SkillActivator, SkillSet},
     store::InMemoryJournal,
     tools::{Ask, EngineOptions, FnTool},
     types::{
         AgentMessage, ContextConfig, ForkOptions, InboxEntry, InboxRequest, Journal, Message, ModelEvent,
-        MoreLimits, ProviderError, RecordBody, Request, StartRun, StartRuns as _, Timestamp, Tool, ToolCall,
-        ToolMode, ToolResult, ToolSpec, Trust, metadata,
+        MoreLimits, ProviderError, RecordBody, Request, RunError, RunKind, StartRun, StartRuns as _, SubTask,
+        Timestamp, Tool, ToolCall, ToolMode, ToolResult, ToolSpec, Trust, metadata,
     },
 };
 use archon_testkit::{Chance, Ended, FnProvider, SeededIds, VirtualClock, cases};
@@ -338,7 +339,7 @@ async fn resumed(
 // spec: SK-09, SK-11
 #[tokio::test]
 async fn resumed_run_keeps_the_limits_of_its_active_skill_whatever_became_of_the_skill() {
-    for change in ["as it was", "without limits", "gone", "in a fork"] {
+    for change in ["as it was", "without limits", "gone", "in a fork", "in a fork of a fork"] {
         let place = tempfile::tempdir().unwrap();
         skill(&place, "narrow", "allowed-tools: alpha\n", "Do it.");
         let journal = Arc::new(InMemoryJournal::new());
@@ -354,13 +355,74 @@ async fn resumed_run_keeps_the_limits_of_its_active_skill_whatever_became_of_the
             _ => {}
         }
         let mut run = RunId::new("run_1");
-        if change == "in a fork" {
+        for _ in 0..change.matches("fork").count() {
             let fork = first.fork(&run, ForkOptions::default()).await.unwrap();
             assert!(fork.wants_answer);
             run = fork.run;
         }
         let ran = resumed(&run, &place, &model, &journal).await;
         assert_eq!(ran, ["alpha"], "{change}");
+    }
+}
+
+// spec: SK-09, SK-11
+#[tokio::test]
+async fn fork_keeps_the_limits_of_its_active_skill_after_a_persons_message() {
+    let place = tempfile::tempdir().unwrap();
+    skill(&place, "narrow", "allowed-tools: alpha\n", "Do it.");
+    let journal = Arc::new(InMemoryJournal::new());
+    let calls = vec![plain("c2", "alpha"), plain("c3", "beta")];
+    let model = model(vec![vec![activate("a1", "narrow")], vec![plain("c1", "alpha")], calls]);
+    let first = agent(&place, &model, &journal).0.build().unwrap();
+    let one_turn = first.limits().clone().with_max_turns(1);
+    let _ = first.run_with("Do it", in_session("run_1").with_limits(one_turn)).await;
+    let fork = first.fork(&RunId::new("run_1"), ForkOptions::default()).await.unwrap().run;
+    let message = AgentMessage::from(Message::user("Be quick", Timestamp::default()));
+    let entry = InboxEntry::new("m", Timestamp::default(), InboxRequest::Steer { message });
+    journal.inbox().unwrap().post(&fork, entry).await.unwrap();
+    let one_more = first.resume_with(fork.clone(), MoreLimits::default().with_max_turns(2)).await.unwrap();
+    assert!(!one_more.reply().await.ended().is_finished());
+    let records = journal.read(&fork).await.unwrap();
+    assert!(records.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. })));
+    assert_eq!(resumed(&fork, &place, &model, &journal).await, ["alpha"]);
+}
+
+// spec: SK-09
+#[tokio::test]
+async fn message_that_activates_a_skill_starts_neither_a_plan_nor_a_team() {
+    let place = tempfile::tempdir().unwrap();
+    skill(&place, "narrow", "allowed-tools: alpha\n", "Do it.");
+    let journal = Arc::new(InMemoryJournal::new());
+    let desk = agent(&place, &model(Vec::new()), &journal).0.build().unwrap();
+    let request = SkillActivationRequest::new("narrow").with_activator(SkillActivator::Person);
+    let activation = desk.skills().unwrap().for_message(&request);
+    let message = AgentMessage::from(Message::user(activation.text_for_model(), Timestamp::default()));
+    let message = message.with_mark(activation.mark.unwrap());
+    let plan = Arc::new(ScriptedPlanner::new(vec![SubTask::new("a", "Do it")]));
+    let (planning, team) = (desk.planning(plan.clone()), desk.team(plan));
+    let runs = Runs::new(desk).with_agent(planning.run_agent()).with_agent(team.run_agent());
+    for (kind, agent) in [(RunKind::Plan, "desk"), (RunKind::Team, "team")] {
+        let mut request = StartRun::with_messages(vec![message.clone()]);
+        (request.kind, request.agent) = (kind, Some(agent.into()));
+        let refused = runs.start(request).await.unwrap_err();
+        assert!(matches!(refused, RunError::NotForKind { .. }), "{refused:?}");
+        assert!(refused.to_string().contains("a message that activates a skill"), "{refused}");
+    }
+}
+
+// spec: SK-09
+#[tokio::test]
+async fn plan_with_a_step_that_activates_a_skill_has_a_problem() {
+    let place = tempfile::tempdir().unwrap();
+    skill(&place, "narrow", "allowed-tools: alpha\n", "Do it.");
+    let desk = agent(&place, &model(Vec::new()), &Arc::new(InMemoryJournal::new())).0.build().unwrap();
+    for (tool, arguments, problems) in
+        [("alpha", json!({}), 0), ("activate_skill", json!({ "name": "narrow" }), 1)]
+    {
+        let step = SubTask::new("a", "Do it").with_tool(tool, Some(arguments));
+        let planning = desk.planning(Arc::new(ScriptedPlanner::new(vec![step])));
+        let draft = planning.draft("Do it").await.unwrap();
+        assert_eq!(draft.problems.len(), problems, "{:?}", draft.problems);
     }
 }
 

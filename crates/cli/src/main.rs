@@ -17,6 +17,8 @@ mod ask;
 mod assemble;
 mod attach;
 mod board;
+#[cfg(any(feature = "openapi", feature = "mcp-sign-in"))]
+mod browser_answer;
 mod cassette;
 #[cfg(feature = "chat")]
 mod chat;

@@ -19,11 +19,16 @@ mod loaded;
 pub(crate) use absent::{agreement_lines, findings, missing, tools};
 #[cfg(feature = "openapi")]
 pub(crate) use agreement::agreement_lines;
-#[cfg(feature = "openapi")]
-pub(crate) use loaded::{all, findings, missing, tools};
 #[cfg(all(feature = "openapi", feature = "setup"))]
 pub(crate) use {
+    agreement::servers,
     copy::{keep, remove},
-    credentials::placeholder,
-    entry::{config, filter, unusable, wrong},
+    credentials::placeholders,
+    entry::{config, filter, unusable},
+};
+#[cfg(feature = "openapi")]
+pub(crate) use {
+    credentials::with_secrets,
+    entry::{person_tokens, wrong},
+    loaded::{all, findings, missing, tools},
 };

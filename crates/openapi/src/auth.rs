@@ -39,7 +39,8 @@ pub enum OpenApiAuth {
     Token(Arc<dyn ApiTokens>),
 }
 
-/// Provides tokens for calls: [`ClientCredentials`](crate::ClientCredentials), [`StoredToken`], or your own.
+/// Provides tokens for calls: [`ClientCredentials`](crate::ClientCredentials),
+/// [`AuthorizationCode`](crate::AuthorizationCode), [`StoredToken`], or your own.
 ///
 /// ```
 /// use archon_openapi::ApiTokens;
@@ -74,8 +75,8 @@ impl fmt::Debug for dyn ApiTokens {
 }
 
 /// Reads the token from the tenant's account in the credential store of the run: from the field `access_token`,
-/// otherwise `token`, otherwise `api_key`. Another part of the program must sign in and renew the token, for instance
-/// with an authorization code.
+/// otherwise `token`, otherwise `api_key`. Another part of the program must sign in and renew the token;
+/// [`AuthorizationCode`](crate::AuthorizationCode) does both.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -51,6 +51,14 @@ pub enum OpenApiError {
     /// A setting cannot be used.
     #[error("{0}")]
     Setting(String),
+    /// The sign-in of a person failed.
+    #[error("the sign-in at '{service}' failed: {problem}")]
+    SignIn {
+        /// The service in the credential store.
+        service: String,
+        /// The cause, without secrets.
+        problem: String,
+    },
 }
 
 /// A warning about a part of a document that did not become a tool, or only partly. The other operations work.

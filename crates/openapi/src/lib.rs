@@ -65,6 +65,8 @@
 // | `OpenApiConfig`, the settings; `OperationFilter`, which operations | `config.rs` |
 // | `OpenApiAuth`, `ApiTokens`, `StoredToken`: credentials | `auth.rs` |
 // | `ClientCredentials`, tokens of OAuth 2 for a program | `client_credentials.rs` |
+// | `AuthorizationCode`, tokens of OAuth 2 of a person; `ApiSignIn` | `authorization_code.rs`, `redirect.rs` |
+// | the address for tokens | `token_endpoint.rs` |
 // | `OpenApiError`, `OpenApiWarning` | `error.rs` |
 // | `OpenApiTool`, the call and its result | `tool.rs` |
 // | the text as JSON, and its references; version 2.0 | `document.rs`, `swagger.rs` |
@@ -78,6 +80,7 @@
 
 mod arguments;
 mod auth;
+mod authorization_code;
 mod body;
 mod client_credentials;
 mod config;
@@ -88,16 +91,19 @@ mod names;
 mod openapi_document;
 mod operation;
 mod pagination;
+mod redirect;
 mod request;
 mod schema;
 mod security;
 mod style;
 mod swagger;
 mod text;
+mod token_endpoint;
 mod tool;
 mod tools;
 
 pub use auth::{ApiTokens, OpenApiAuth, StoredToken};
+pub use authorization_code::{ApiSignIn, AuthorizationCode};
 pub use client_credentials::ClientCredentials;
 pub use config::{OpenApiConfig, OperationFilter};
 pub use error::{OpenApiError, OpenApiWarning};

@@ -21,6 +21,8 @@ use crate::{
 const DESCRIPTION: usize = 4_000;
 /// Maximum number of parameters of an operation.
 const MOST_PARAMETERS: usize = 1_000;
+/// Maximum length of a parameter's name, in bytes.
+const LONGEST_NAME: usize = 1_000;
 
 /// Headers that do not become arguments: OpenAPI describes them elsewhere, they belong to the connection, or they
 /// could make the server treat the request as another one.
@@ -158,6 +160,9 @@ fn parameters(
             let (Some(name), Some(place)) = (parameter["name"].as_str(), parameter["in"].as_str()) else {
                 return Err(Problem::new(at, "it has no `name` or no `in`"));
             };
+            if name.len() > LONGEST_NAME {
+                return Err(Problem::new(at, format!("its name has more than {LONGEST_NAME} bytes")));
+            }
             found.retain(|(other, other_place, ..)| (*other, *other_place) != (name, place));
             found.push((name, place, parameter, at));
             if found.len() > MOST_PARAMETERS {

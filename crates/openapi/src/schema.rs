@@ -1,7 +1,7 @@
 //! Converts ("lowers") OpenAPI schemas to JSON Schema 2020-12. A `$ref` stays a `$ref`: its target is put under
 //! `$defs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use archon_types::Json;
 use serde_json::{Map, json};
@@ -41,6 +41,8 @@ const SCHEMAS: &[&str] = &[
 const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords whose value is an object of schemas.
 const MAPS: &[&str] = &["dependentSchemas", "patternProperties", "properties"];
+/// Keywords whose value is copied as it is.
+const COPIED: &[&str] = &["const", "default", "enum", "example", "examples", "required", "type"];
 const TEXTS: &[&str] = &["contentEncoding", "contentMediaType", "format", "pattern"];
 const NUMBERS: &[&str] = &["exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"];
 const COUNTS: &[&str] = &[
@@ -65,11 +67,20 @@ pub(crate) struct Lowering<'d> {
     open: Vec<String>,
     /// The number of schemas so far.
     count: usize,
+    /// The number of bytes of values and names that may still be copied.
+    room: usize,
 }
 
 impl<'d> Lowering<'d> {
     pub(crate) fn new(document: &'d Document) -> Self {
-        Self { document, references: BTreeMap::new(), names: Names::default(), open: Vec::new(), count: 0 }
+        Self {
+            document,
+            references: BTreeMap::new(),
+            names: Names::default(),
+            open: Vec::new(),
+            count: 0,
+            room: LARGEST_SCHEMA,
+        }
     }
 
     /// Lowers a schema. Schemas that it refers to are lowered by [`finish`](Self::finish).
@@ -133,6 +144,20 @@ impl<'d> Lowering<'d> {
         Ok(Json::Object(lowered))
     }
 
+    /// Takes the size of a value or of a name from the room. Values are measured before they are copied: a document may
+    /// have one of many megabytes, and refer to it from each of its operations.
+    ///
+    /// # Errors
+    /// There is less room.
+    fn spend(&mut self, size: Option<usize>, at: &str) -> Result<(), Problem> {
+        let rest = size.and_then(|size| self.room.checked_sub(size));
+        self.room = rest.ok_or_else(|| {
+            let most = LARGEST_SCHEMA >> 10;
+            Problem::new(at, format!("the schema of its arguments has more than {most} KiB"))
+        })?;
+        Ok(())
+    }
+
     /// Adds a keyword to a lowered schema. The keyword is left out if it has no meaning for arguments, or if JSON
     /// Schema does not allow its value.
     fn keyword(
@@ -144,11 +169,13 @@ impl<'d> Lowering<'d> {
         depth: usize,
     ) -> Result<(), Problem> {
         let at = || below(at, key);
-        let is_text = |value: &Json| value.as_str().is_some();
+        if COPIED.contains(&key) || TEXTS.contains(&key) {
+            self.spend(size(value, self.room), &at())?;
+        }
         let kept = match key {
             "title" | "description" => value.as_str().map(|text| plain(text, TEXT).into()),
             "type" => types(value),
-            "required" => value.as_array().map(|names| distinct(names.iter().filter(|name| is_text(name)))),
+            "required" => value.as_array().map(|names| distinct(names.iter())),
             "enum" => value.as_array().filter(|values| !values.is_empty()).map(|_| value.clone()),
             "const" => Some(value.clone()),
             // These change no call, so they are left out.
@@ -203,6 +230,7 @@ impl<'d> Lowering<'d> {
         };
         let mut map = Map::new();
         for (name, schema) in schemas {
+            self.spend(Some(name.len()), at)?;
             map.insert(name.clone(), self.schema(schema, &below(at, name), depth + 1)?);
         }
         Ok(Json::Object(map))
@@ -221,6 +249,29 @@ impl<'d> Lowering<'d> {
         self.open.push(pointer);
         Ok(format!("#/$defs/{name}"))
     }
+}
+
+/// Returns the least size of a value as JSON, in bytes; `None` if it is more than `most`. Nested values are measured
+/// with a list, because a document may nest them deeply.
+fn size(value: &Json, most: usize) -> Option<usize> {
+    let (mut size, mut open) = (0_usize, vec![value]);
+    while let Some(value) = open.pop() {
+        size += 1;
+        match value {
+            Json::String(text) => size += text.len(),
+            Json::Array(items) if items.len() <= most => open.extend(items),
+            Json::Object(fields) if fields.len() <= most => {
+                size += fields.keys().map(String::len).sum::<usize>();
+                open.extend(fields.values());
+            }
+            Json::Array(_) | Json::Object(_) => return None,
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+        if size > most {
+            return None;
+        }
+    }
+    Some(size)
 }
 
 fn copy_text(from: &Map<String, Json>, key: &str, to: &mut Map<String, Json>) {
@@ -244,27 +295,21 @@ fn types(value: &Json) -> Option<Json> {
     }
 }
 
+/// Returns the texts among the values, each of them once.
 fn distinct<'v>(values: impl Iterator<Item = &'v Json>) -> Json {
-    let mut distinct: Vec<Json> = Vec::new();
-    for value in values {
-        if !distinct.contains(value) {
-            distinct.push(value.clone());
-        }
-    }
-    distinct.into()
+    let mut known = BTreeSet::new();
+    values.filter_map(Json::as_str).filter(|text| known.insert(*text)).collect()
 }
 
 /// Removes the properties with `readOnly`, which only responses have.
 fn drop_read_only(schema: &Map<String, Json>, lowered: &mut Map<String, Json>) {
     let Some(properties) = schema.get("properties").and_then(Json::as_object) else { return };
-    let is_read_only = |schema: &Json| schema.get("readOnly") == Some(&Json::Bool(true));
-    for (name, _) in properties.iter().filter(|(_, schema)| is_read_only(schema)) {
-        if let Some(Json::Object(properties)) = lowered.get_mut("properties") {
-            properties.shift_remove(name);
-        }
-        if let Some(Json::Array(required)) = lowered.get_mut("required") {
-            required.retain(|one| one != name.as_str());
-        }
+    let is_read_only = |name: &str| properties.get(name).is_some_and(|schema| schema["readOnly"] == true);
+    if let Some(Json::Object(properties)) = lowered.get_mut("properties") {
+        properties.retain(|name, _| !is_read_only(name));
+    }
+    if let Some(Json::Array(required)) = lowered.get_mut("required") {
+        required.retain(|name| !name.as_str().is_some_and(is_read_only));
     }
 }
 

@@ -33,6 +33,15 @@ pub enum SecurityKind {
         /// The scopes that the document names.
         scopes: Vec<String>,
     },
+    /// OAuth 2 for a person, who signs in with a browser: [`AuthorizationCode`](crate::AuthorizationCode).
+    AuthorizationCode {
+        /// The address of the sign-in. A person has to agree to it.
+        authorize_url: String,
+        /// The token endpoint. Secrets go to it only if a person agrees to the address.
+        token_url: String,
+        /// The scopes that the document names.
+        scopes: Vec<String>,
+    },
     /// Another form of credentials, described in words.
     Other(String),
 }
@@ -76,21 +85,32 @@ fn kind(scheme: &Json) -> SecurityKind {
     }
 }
 
-/// Returns the form of an OAuth 2 scheme: client credentials if the scheme has that flow, otherwise
-/// [`SecurityKind::Other`].
+/// Returns the form of an OAuth 2 scheme: client credentials if the scheme has that flow, otherwise an authorization code,
+/// otherwise [`SecurityKind::Other`].
 fn oauth2(scheme: &Json) -> SecurityKind {
     // Version 2.0 has one flow, in the scheme itself.
-    let of_2 = (scheme["flow"] == "application").then_some(scheme);
-    let flow = Some(&scheme["flows"]["clientCredentials"]).filter(|flow| flow.is_object()).or(of_2);
-    match flow {
-        Some(flow) => {
-            let scopes = flow["scopes"].as_object().into_iter().flatten();
-            SecurityKind::ClientCredentials {
-                token_url: one_line(flow["tokenUrl"].as_str().unwrap_or_default(), 200),
-                scopes: scopes.map(|(scope, _)| one_line(scope, 100)).collect(),
-            }
-        }
-        None => SecurityKind::Other("OAuth 2 with a sign-in by a person".to_owned()),
+    let flow = |name: &str, name_of_2: &str| match &scheme["flows"][name] {
+        flow if flow.is_object() => Some(flow),
+        _ => (scheme["flow"] == name_of_2).then_some(scheme),
+    };
+    let address = |flow: &Json, field: &str| one_line(flow[field].as_str().unwrap_or_default(), 200);
+    let scopes = |flow: &Json| {
+        let scopes = flow["scopes"].as_object().into_iter().flatten();
+        scopes.map(|(scope, _)| one_line(scope, 100)).collect()
+    };
+    if let Some(flow) = flow("clientCredentials", "application") {
+        return SecurityKind::ClientCredentials {
+            token_url: address(flow, "tokenUrl"),
+            scopes: scopes(flow),
+        };
+    }
+    match flow("authorizationCode", "accessCode") {
+        Some(flow) => SecurityKind::AuthorizationCode {
+            authorize_url: address(flow, "authorizationUrl"),
+            token_url: address(flow, "tokenUrl"),
+            scopes: scopes(flow),
+        },
+        None => SecurityKind::Other("OAuth 2 in another form".to_owned()),
     }
 }
 
@@ -117,7 +137,10 @@ mod tests {
                 "bearer": { "type": "http", "scheme": "bearer" },
                 "cookie": { "type": "apiKey", "in": "cookie", "name": "c" },
                 "header": { "type": "apiKey", "in": "header", "name": "X-Key" },
-                "person": { "type": "oauth2", "flows": { "authorizationCode": {} } },
+                "implicit": { "type": "oauth2", "flows": { "implicit": {} } },
+                "person": { "type": "oauth2", "flows": { "authorizationCode": {
+                    "authorizationUrl": "https://id.example.com/authorize", "tokenUrl": "https://id.example.com/token",
+                } } },
                 "program": { "type": "oauth2", "flows": { "clientCredentials": flow } },
                 "query": { "type": "apiKey", "in": "query", "name": "api_key" },
                 "same": { "$ref": "#/components/securitySchemes/bearer" },
@@ -127,13 +150,19 @@ mod tests {
             token_url: "https://id.example.com/token".to_owned(),
             scopes: vec!["read".to_owned()],
         };
+        let person = SecurityKind::AuthorizationCode {
+            authorize_url: "https://id.example.com/authorize".to_owned(),
+            token_url: "https://id.example.com/token".to_owned(),
+            scopes: Vec::new(),
+        };
         let expected = [
             ("query", SecurityKind::QueryKey("api_key".to_owned())),
             ("basic", SecurityKind::Basic),
             ("bearer", SecurityKind::Bearer),
             ("cookie", SecurityKind::Other("a key in the cookie".to_owned())),
             ("header", SecurityKind::HeaderKey("X-Key".to_owned())),
-            ("person", SecurityKind::Other("OAuth 2 with a sign-in by a person".to_owned())),
+            ("implicit", SecurityKind::Other("OAuth 2 in another form".to_owned())),
+            ("person", person),
             ("program", program),
             ("same", SecurityKind::Bearer),
         ];

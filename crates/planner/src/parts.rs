@@ -41,11 +41,14 @@ impl Parts {
         self.specs().iter().map(ToolSpec::definition).collect()
     }
 
-    /// Returns the tools that subtasks may call: all, except the two tools with which a model searches and
-    /// calls deferred tools, because a plan has no deferred tools.
+    /// Returns the tools that subtasks may call: all, except the two tools with which a model searches and calls
+    /// deferred tools, because a plan has no deferred tools; and except tools that instruct the model of a run, such
+    /// as `activate_skill`, because a call in a plan is not in such a run.
     pub(crate) fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
         let all = self.toolbox.as_ref().map(|toolbox| toolbox.specs()).unwrap_or_default();
-        let is_step = |tool: &&ToolSpec| tool.name != TOOL_SEARCH && tool.name != CALL_TOOL;
+        let is_step = |tool: &&ToolSpec| {
+            tool.name != TOOL_SEARCH && tool.name != CALL_TOOL && !tool.annotations.instructs
+        };
         match all.iter().all(|tool| is_step(&tool)) {
             true => all,
             false => Arc::new(Encoded::new(all.iter().filter(is_step).cloned().collect())),

@@ -29,7 +29,7 @@ use serde::Serialize;
 
 use crate::{
     History, LoopError, Messages, fold,
-    resume::{conversation_start, seen_results},
+    resume::{conversation_start, seen_by_fork, seen_results},
     window::Entry,
 };
 
@@ -255,6 +255,9 @@ impl EarlierRuns {
                 machine.into_history()
             }
         };
+        // A fork that was forked again has the active skills of the run that it continues.
+        let by_fork = seen_by_fork(run, log, &self.seen);
+        self.seen.extend(by_fork);
         self.seen.extend(seen_results(run, log));
         self.history.seen = latest(&self.seen);
         self.runs += 1;

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, ContinuationKind, Origin, Record, RecordBody, RunId, RunKind, RunStarted, SnapshotResult,
-    ToolResult, metadata,
+    CallId, ContinuationKind, Origin, PromptSource, Record, RecordBody, RunId, RunKind, RunStarted,
+    SnapshotResult, ToolResult, metadata,
 };
 
 use crate::{ContextParts, History, LoopError, Machine, ReactMachine, window::unique_calls};
@@ -67,14 +67,17 @@ pub(crate) fn marked(run: &RunId, body: &RecordBody) -> Option<SnapshotResult> {
 }
 
 /// Returns the results of the forked run, changed into results of the fork, so that a skill that is active in the
-/// forked run stays active in the fork. Empty if the run is no fork, or has a message. `seen` has the results before
-/// the fork.
+/// forked run stays active in the fork. Empty if the run is no fork, or began with a message. `seen` has the results
+/// before the fork.
 pub(crate) fn seen_by_fork(
     fork: &RunId,
     records: &[Arc<Record>],
     seen: &[SnapshotResult],
 ) -> Vec<SnapshotResult> {
-    let has_message = records.iter().any(|record| matches!(record.body, RecordBody::MessageAdded { .. }));
+    // A later message of a person joins the run, and ends nothing.
+    let is_prompt =
+        |body: &RecordBody| matches!(body, RecordBody::MessageAdded { source: PromptSource::Prompt, .. });
+    let has_message = records.iter().any(|record| is_prompt(&record.body));
     let Some(Origin::Continues { run, continuation: ContinuationKind::Branch { .. }, .. }) =
         RunStarted::of(records).map(|started| &started.origin).filter(|_| !has_message)
     else {

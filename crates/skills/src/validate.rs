@@ -4,14 +4,13 @@
 
 use std::{
     ffi::OsStr,
-    fs,
     path::{Path, PathBuf},
 };
 
 use crate::{
     SkillProblem, limits,
     problem::SkillProblemKind as Kind,
-    skill_file::{SKILL_FILE, with_plain_line_ends},
+    skill_file::{self, SKILL_FILE},
     yaml::{self, Dialect, Node, Value},
 };
 
@@ -22,7 +21,8 @@ const FIELDS: [&str; 6] = ["name", "description", "license", "allowed-tools", "m
 /// skill.
 ///
 /// The verdicts are those of the reference validator (`skills-ref` 0.1.1). A skill with problems may still load:
-/// [`SkillSet::load_dir`](crate::SkillSet::load_dir) is lenient.
+/// [`SkillSet::load_dir`](crate::SkillSet::load_dir) is lenient. One verdict is not that of the reference validator: a
+/// `SKILL.md` of more than 1 MB is a problem, because its instructions would not be read.
 ///
 /// ```
 /// use archon_skills::validate;
@@ -75,12 +75,8 @@ fn read(folder: &Path) -> Result<(PathBuf, String), SkillProblem> {
     let Some(file) = files.into_iter().find(|file| file.exists()) else {
         return Err(problem(folder, Kind::Missing, format!("the folder has no {SKILL_FILE}; write one")));
     };
-    let text = if file.is_file() { fs::read(&file) } else { Err(std::io::Error::other("it is not a file")) };
-    let text = text.and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
-    });
-    match text {
-        Ok(text) => Ok((file, with_plain_line_ends(&text))),
+    match skill_file::read_bytes(&file).and_then(skill_file::text_of) {
+        Ok(text) => Ok((file, text)),
         Err(error) => Err(problem(&file, Kind::Unreadable, format!("the file cannot be read: {error}"))),
     }
 }

@@ -3,6 +3,7 @@
 mod auth;
 #[cfg(feature = "setup")]
 mod import;
+mod login;
 #[cfg(feature = "setup")]
 mod summary;
 
@@ -29,6 +30,16 @@ pub(crate) enum OpenapiCommand {
         /// The API's name
         name: String,
     },
+    /// Sign in to an API of your settings, with a browser
+    Login {
+        /// The API's name
+        name: String,
+    },
+    /// Delete the tokens of a sign-in
+    Logout {
+        /// The API's name
+        name: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -43,16 +54,12 @@ pub(crate) struct ImportArgs {
     /// The address that the paths of the operations are appended to [default: the document's servers]
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// The credentials that calls send: none, bearer, basic, header=NAME, query=NAME, or client-credentials
-    /// [default: the first form of the document that is one of these, except the last]
+    /// The credentials that calls send: none, bearer, basic, header=NAME, query=NAME, client-credentials, or
+    /// authorization-code [default: the first form of the document that is one of these, except the last two]
     #[arg(long, value_name = "FORM", value_parser = auth::parse)]
     auth: Option<AuthFlag>,
-    /// The address for tokens of this program, with `--auth client-credentials`
-    #[arg(long, value_name = "URL")]
-    token_url: Option<String>,
-    /// The scopes to ask for, with `--auth client-credentials`
-    #[arg(long, value_name = "a,b", value_delimiter = ',', requires = "token_url")]
-    scope: Vec<String>,
+    #[command(flatten)]
+    oauth: auth::OAuthFlags,
     /// Only operations with one of these tags
     #[arg(long, value_name = "a,b", value_delimiter = ',')]
     tag: Vec<String>,
@@ -77,6 +84,8 @@ impl OpenapiArgs {
                 "edit [openapi.NAME] of your settings by hand, or build with `--features setup`",
             )),
             OpenapiCommand::List => Ok(list(app)),
+            OpenapiCommand::Login { name } => login::login(app, &name).await,
+            OpenapiCommand::Logout { name } => login::logout(app, &name).await,
         }
     }
 }

@@ -47,8 +47,9 @@ pub(crate) struct ApiSettings {
     pub(crate) hides_one_of_project: bool,
 }
 
-/// `[openapi.NAME.auth]` of a settings file: the credentials of an API, in one of five forms: `bearer`; `header` and
-/// `key`; `query` and `key`; `user` and `password`; `token_url`, `client_id` and `client_secret`.
+/// `[openapi.NAME.auth]` of a settings file: the credentials of an API, in one of six forms: `bearer`; `header` and
+/// `key`; `query` and `key`; `user` and `password`; `token_url`, `client_id` and `client_secret`; `authorize_url`,
+/// `token_url` and `client_id`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ApiAuthSettings {
@@ -64,11 +65,15 @@ pub(crate) struct ApiAuthSettings {
     pub(crate) user: Option<String>,
     /// The password, as `"${VAR}"`.
     pub(crate) password: Option<String>,
-    /// The address at which this program gets tokens for itself (OAuth 2, client credentials).
+    /// The address at which you sign in with a browser, with `archon openapi login` (OAuth 2, authorization code). Only
+    /// in your own settings.
+    pub(crate) authorize_url: Option<String>,
+    /// The address at which this program gets tokens: yours after the sign-in, else for itself (OAuth 2, client
+    /// credentials).
     pub(crate) token_url: Option<String>,
     /// The id of this program there.
     pub(crate) client_id: Option<String>,
-    /// The secret of this program there, as `"${VAR}"`.
+    /// The secret of this program there, as `"${VAR}"`; after a sign-in, a program may have none.
     pub(crate) client_secret: Option<String>,
     /// The scopes to ask for; by default the server chooses.
     pub(crate) scopes: Vec<String>,
@@ -82,6 +87,7 @@ pub(crate) enum ApiAuthForm<'s> {
     QueryKey { name: &'s str, key: &'s str },
     Basic { user: &'s str, password: &'s str },
     Program { token_url: &'s str, id: &'s str, secret: &'s str },
+    Person { authorize_url: &'s str, token_url: &'s str, id: &'s str, secret: Option<&'s str> },
 }
 
 impl ApiAuthSettings {
@@ -96,6 +102,14 @@ impl ApiAuthSettings {
             [("token_url", token_url), ("client_id", id), ("client_secret", secret)] => {
                 Some(ApiAuthForm::Program { token_url, id, secret })
             }
+            [("authorize_url", authorize_url), ("token_url", token_url), ("client_id", id), more @ ..] => {
+                let secret = match more {
+                    [] => None,
+                    [("client_secret", secret)] => Some(*secret),
+                    _ => return None,
+                };
+                Some(ApiAuthForm::Person { authorize_url, token_url, id, secret })
+            }
             _ => None,
         }
     }
@@ -108,6 +122,7 @@ impl ApiAuthSettings {
             ("key", &self.key),
             ("user", &self.user),
             ("password", &self.password),
+            ("authorize_url", &self.authorize_url),
             ("token_url", &self.token_url),
             ("client_id", &self.client_id),
             ("client_secret", &self.client_secret),
@@ -119,7 +134,7 @@ impl ApiAuthSettings {
         if self.form().is_none() {
             return Some(
                 "`auth` needs `bearer`; or `key` with `header` or `query`; or `user` and `password`; or \
-                 `token_url`, `client_id` and `client_secret`"
+                 `token_url`, `client_id` and `client_secret`; or `authorize_url`, `token_url` and `client_id`"
                     .to_owned(),
             );
         }
@@ -156,6 +171,17 @@ impl ApiSettings {
         let of_auth = self.auth.as_ref().and_then(ApiAuthSettings::problem);
         let mut headers = self.headers.values();
         of_auth.or_else(|| headers.find_map(|text| Some(format!("`headers`: {}", variables::problem(text)?))))
+    }
+
+    /// Returns true if a person signs in with a browser.
+    pub(crate) fn has_person_sign_in(&self) -> bool {
+        self.auth.as_ref().is_some_and(|auth| auth.authorize_url.is_some())
+    }
+
+    /// Returns the secrets that calls send: the names of the variables, and the tokens of a sign-in.
+    pub(crate) fn secrets_in_words(&self) -> Vec<&str> {
+        let tokens = self.has_person_sign_in().then_some("the tokens of your sign-in");
+        self.variables().into_iter().chain(tokens).collect()
     }
 
     /// Returns the names of the variables that the credentials and the headers need.
@@ -243,6 +269,12 @@ mod tests {
                 "auth = { token_url = 'https://a', client_id = 'b', client_secret = '${A}', scopes = ['c'] }",
                 None,
             ),
+            ("auth = { authorize_url = 'https://a', token_url = 'https://b', client_id = 'c' }", None),
+            (
+                "auth = { authorize_url = 'https://a', token_url = 'https://b', client_id = 'c', client_secret = '${A}' }",
+                None,
+            ),
+            ("auth = { authorize_url = 'https://a', client_id = 'c' }", Some("`auth` needs `bearer`; or")),
             ("auth = { key = '${A}' }", Some("`auth` needs `bearer`; or")),
             ("auth = { bearer = '${A}', user = 'b' }", Some("`auth` needs `bearer`; or")),
             ("auth = { bearer = 'tok' }", Some("`bearer` has the secret itself; write a variable")),

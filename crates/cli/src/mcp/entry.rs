@@ -12,6 +12,9 @@ use crate::{
     text::visible_path,
 };
 
+/// The problem with a project's server that has the name of an API.
+const SAME_NAME: &str = "an API of the settings has the same name";
+
 /// Returns all servers, ordered by name. A server of the user's own settings replaces the project's server
 /// with the same name.
 ///
@@ -29,7 +32,10 @@ pub(crate) fn all(app: &App) -> (Vec<Entry>, Option<Failure>) {
         if own.has(&name) {
             continue;
         }
+        let has_api = app.config.settings.openapi.as_ref().is_some_and(|apis| apis.get(&name).is_some());
         let (settings, problem) = match settings {
+            // What a person allowed the API would hold for the tools of the server.
+            Ok(_) if has_api => (ServerSettings::default(), Some(SAME_NAME.to_owned())),
             Ok(settings) => (settings, None),
             Err(problem) => (ServerSettings::default(), Some(problem)),
         };

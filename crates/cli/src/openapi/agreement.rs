@@ -3,7 +3,7 @@
 
 use super::{
     copy,
-    credentials::placeholder,
+    credentials::placeholders,
     entry::{config, filter, wrong},
 };
 use crate::{
@@ -26,8 +26,8 @@ fn of_api(app: &App, name: &str, settings: &ApiSettings) -> Vec<String> {
         Ok(servers) => lines.extend(servers.iter().map(|server| line("requests go to", server))),
         Err(failure) => lines.push(line("it is of no use", &failure.line())),
     }
-    if let Some(ApiAuthForm::Program { token_url, .. }) = settings.auth.as_ref().and_then(|auth| auth.form())
-    {
+    let form = settings.auth.as_ref().and_then(|auth| auth.form());
+    if let Some(ApiAuthForm::Program { token_url, .. }) = form {
         lines.push(line("tokens come from", token_url));
     }
     let mut variables = settings.variables();
@@ -45,9 +45,12 @@ fn of_api(app: &App, name: &str, settings: &ApiSettings) -> Vec<String> {
 }
 
 /// Returns the servers that requests go to.
-fn servers(app: &App, name: &str, settings: &ApiSettings) -> Result<Vec<String>, Failure> {
+///
+/// # Errors
+/// [`Failure`] if the document cannot be read, or is not that of the settings.
+pub(crate) fn servers(app: &App, name: &str, settings: &ApiSettings) -> Result<Vec<String>, Failure> {
     let document = copy::read(app, name, settings)?;
-    let config = config(name, settings, &placeholder)?;
+    let config = config(name, settings, &placeholders())?;
     let tools = document.tools(config, &filter(settings)).map_err(|e| wrong(name, &e))?;
     Ok(tools.servers())
 }

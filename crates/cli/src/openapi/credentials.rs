@@ -1,6 +1,10 @@
 //! The values of the variables in the credentials and headers of an API.
 
-use super::entry::place;
+use std::sync::Arc;
+
+use archon::{SystemClock, store::InMemoryCredentials, types::CredentialStore};
+
+use super::entry::{Secrets, place};
 use crate::{
     app::App,
     config::{
@@ -16,7 +20,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Failure`] that names the missing variable.
-pub(super) fn fill(app: &App, name: &str, settings: &ApiSettings, text: &str) -> Result<String, Failure> {
+fn fill(app: &App, name: &str, settings: &ApiSettings, text: &str) -> Result<String, Failure> {
     let is_own = !settings.is_of_project;
     let value = |variable: &str| match is_own {
         true => app.env(variable).map(str::to_owned),
@@ -46,7 +50,27 @@ pub(super) fn fill(app: &App, name: &str, settings: &ApiSettings, text: &str) ->
     })
 }
 
-/// Returns a text in place of each value, for a summary of a document whose credentials may not be there yet.
-pub(crate) fn placeholder(text: &str) -> Result<String, Failure> {
+/// Does something with the secrets of an API.
+pub(crate) fn with_secrets<T>(
+    app: &App,
+    name: &str,
+    settings: &ApiSettings,
+    work: impl FnOnce(&Secrets<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let fill = |text: &str| fill(app, name, settings, text);
+    let store = || credentials::open(&app.data_dir, &app.sources);
+    work(&Secrets { fill: &fill, store: &store })
+}
+
+/// Returns placeholders in place of all secrets, for a summary of a document whose credentials may not be there yet.
+pub(crate) fn placeholders() -> Secrets<'static> {
+    Secrets { fill: &placeholder, store: &empty_store }
+}
+
+fn placeholder(text: &str) -> Result<String, Failure> {
     Ok(variables::expand(text, |_| Some("value".to_owned())).unwrap_or_default())
+}
+
+fn empty_store() -> Result<Arc<dyn CredentialStore>, Failure> {
+    Ok(Arc::new(InMemoryCredentials::new(Arc::new(SystemClock))))
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use archon::{
-    openapi::{ClientCredentials, OpenApiAuth, OpenApiConfig, OpenApiError, OperationFilter},
-    types::Secret,
+    openapi::{
+        AuthorizationCode, ClientCredentials, OpenApiAuth, OpenApiConfig, OpenApiError, OperationFilter,
+    },
+    types::{CredentialStore, Secret},
 };
 
 use crate::{
@@ -12,15 +14,24 @@ use crate::{
     failure::Failure,
 };
 
-/// Returns the configuration of the tools. `fill` replaces the variables in a text by their values.
+/// The sources of the secrets of an API.
+pub(crate) struct Secrets<'s> {
+    /// Replaces the variables in a text by their values.
+    pub(crate) fill: &'s dyn Fn(&str) -> Result<String, Failure>,
+    /// Opens the store of sign-ins.
+    pub(crate) store: &'s dyn Fn() -> Result<Arc<dyn CredentialStore>, Failure>,
+}
+
+/// Returns the configuration of the tools.
 ///
 /// # Errors
 /// [`Failure`] if a variable is missing, or a setting cannot be used.
 pub(crate) fn config(
     name: &str,
     settings: &ApiSettings,
-    fill: &dyn Fn(&str) -> Result<String, Failure>,
+    secrets: &Secrets<'_>,
 ) -> Result<OpenApiConfig, Failure> {
+    let fill = secrets.fill;
     let mut config = OpenApiConfig::default().with_name_prefix(name);
     config.base_url.clone_from(&settings.base_url);
     config.name_by_path = settings.name_by_path;
@@ -49,8 +60,45 @@ pub(crate) fn config(
             }
             OpenApiAuth::Token(Arc::new(tokens))
         }
+        Some(ApiAuthForm::Person { .. }) => {
+            OpenApiAuth::Token(Arc::new(person_tokens(name, settings, secrets)?))
+        }
     };
     Ok(config.with_auth(auth))
+}
+
+/// Returns the source of the tokens of a person who signs in with a browser.
+///
+/// # Errors
+/// [`Failure`] if the settings have no such sign-in, belong to a project, or cannot be used.
+pub(crate) fn person_tokens(
+    name: &str,
+    settings: &ApiSettings,
+    Secrets { fill, store }: &Secrets<'_>,
+) -> Result<AuthorizationCode, Failure> {
+    let auth = settings.auth.as_ref().and_then(|auth| Some((auth.form()?, &auth.scopes)));
+    let Some((ApiAuthForm::Person { authorize_url, token_url, id, secret }, scopes)) = auth else {
+        let advice = "import its document again, with --auth authorization-code and --replace";
+        return Err(Failure::usage(format!("{} has no sign-in with a browser", place(name)), advice));
+    };
+    if settings.is_of_project {
+        // The tokens are a person's, and the project chose the address that gets them.
+        let what = format!("{} of the project has a sign-in with a browser", place(name));
+        return Err(Failure::usage(
+            what,
+            "import its document into your own settings: archon openapi import",
+        ));
+    }
+    let (authorize, token) = (fill(authorize_url)?, fill(token_url)?);
+    let tokens = AuthorizationCode::new(store()?, "openapi", &authorize, &token, fill(id)?);
+    let mut tokens = tokens.map_err(|e| wrong(name, &e))?.with_account(name);
+    if let Some(secret) = secret {
+        tokens = tokens.with_secret(Secret::from(fill(secret)?));
+    }
+    if !scopes.is_empty() {
+        tokens = tokens.with_scope(scopes.join(" "));
+    }
+    Ok(tokens.with_advice(format!("sign in: archon openapi login {name}")))
 }
 
 /// Returns the operations that become tools.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archon::{openapi::OpenApiTools, types::Tool};
 
-use super::{copy, credentials::fill, entry};
+use super::{copy, credentials::with_secrets, entry};
 use crate::{
     app::App, config::ApiSettings, failure::Failure, loaded_apis::Api, servers::Tools, text::one_line,
 };
@@ -39,7 +39,7 @@ fn tools_of(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiTool
         return Err(Failure::usage(what, "rename one of them: their tools would have the same names"));
     }
     let document = copy::read(app, name, settings)?;
-    let config = entry::config(name, settings, &|text| fill(app, name, settings, text))?;
+    let config = with_secrets(app, name, settings, |secrets| entry::config(name, settings, secrets))?;
     document.tools(config, &entry::filter(settings)).map_err(|e| entry::wrong(name, &e))
 }
 

@@ -57,6 +57,29 @@ async fn hook_of_the_person_refuses_a_call_and_the_model_reads_why() {
 }
 
 #[tokio::test]
+async fn run_goes_on_by_the_rule_when_hooks_hang_crash_print_garbage_or_answer_late() {
+    let late = r#"sleep 30; echo '{"decision":"approve"}'"#;
+    let faults = [("sleep 1000", 0.2), ("kill -SEGV $$", 60.0), ("echo garbage", 60.0), (late, 0.2)];
+    let server = asks_for_sums(2 * faults.len()).await;
+    let place = Place::with_server(&server);
+    let ask = || place.archon("run --tools calculator", &["1 + 2?"]);
+    for (number, (command, timeout)) in faults.into_iter().enumerate() {
+        let hook = json!([{"hooks": [{"type": "command", "command": command, "timeout": timeout}]}]);
+        // Hooks that were to decide count as a no.
+        set_own(&place, &json!({"hooks": {"PreToolUse": hook}}).to_string());
+        let ran = ask().await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Three.\n"), "{command}: {ran:?}");
+        let read = result(&server, 4 * number + 1);
+        assert!(read.contains("A hook refused this call of 'calculator'"), "{command}: {read}");
+        // The others change nothing.
+        set_own(&place, &json!({"hooks": {"PostToolUse": hook, "Stop": hook}}).to_string());
+        let ran = ask().await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Three.\n"), "{command}: {ran:?}");
+        assert_eq!(result(&server, 4 * number + 3), "\"3\"", "{command}");
+    }
+}
+
+#[tokio::test]
 async fn hooks_of_messages_and_of_the_end_of_a_run_get_no_secrets() {
     let key = "sk-a-key-of-the-person";
     let server = MockServer::start([answer(&format!("Your key is {key}."))]).await;

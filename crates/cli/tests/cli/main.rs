@@ -13,6 +13,8 @@ mod absent;
 mod agents;
 mod approvals;
 mod attach;
+#[cfg(any(feature = "mcp-sign-in", all(feature = "openapi", feature = "setup", feature = "credentials")))]
+mod browser;
 mod cancel;
 mod cassettes;
 #[cfg(all(target_os = "linux", feature = "chat"))]
@@ -50,6 +52,8 @@ mod memories;
 mod new;
 #[cfg(all(feature = "openapi", feature = "setup"))]
 mod openapi;
+#[cfg(all(feature = "openapi", feature = "setup", feature = "credentials"))]
+mod openapi_login;
 mod plans;
 mod prices;
 mod project_instructions;

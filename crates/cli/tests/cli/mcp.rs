@@ -6,20 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_testkit::{MockResponse, MockServer, may_skip};
-use serde_json::json;
 #[cfg(feature = "mcp-sign-in")]
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::TcpStream,
+use crate::{
+    browser::{address_in, browse},
+    web_servers,
 };
-
-#[cfg(feature = "mcp-sign-in")]
-use crate::web_servers;
 use crate::{
     setup::{Place, Ran, answer, asks_for},
     terminal::Terminal,
 };
+use archon_testkit::{MockResponse, MockServer, may_skip};
+use serde_json::json;
 
 /// Returns the program of the fake server, which Cargo builds with the tests of this crate.
 fn program() -> String {
@@ -569,18 +566,6 @@ async fn mcp_login_of_a_server_without_a_sign_in_says_what_to_set() {
     assert!(ran.code == Some(2) && ran.err.contains(needs), "{ran:?}");
 }
 
-/// Opens an address as a browser does, and returns the answer.
-#[cfg(feature = "mcp-sign-in")]
-async fn browse(address: &str) -> String {
-    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    let mut stream = TcpStream::connect(host).await.unwrap();
-    let request = format!("GET /{path} HTTP/1.1\r\nhost: {host}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).await.unwrap();
-    page
-}
-
 // spec: MC-06
 #[cfg(feature = "mcp-sign-in")]
 #[tokio::test]
@@ -592,13 +577,7 @@ async fn mcp_login_with_a_browser_connects_the_server_until_the_logout() {
     let missing = "nobody has logged in yet; log in: archon mcp login web";
     assert!(listed.out.contains(missing), "{listed:?}");
     let mut child = place.command("mcp login", &["web"]).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let url = loop {
-        let line = lines.next_line().await.unwrap().unwrap();
-        if line.trim().starts_with("http://") {
-            break line.trim().to_owned();
-        }
-    };
+    let url = address_in(&mut child).await;
     web_servers::lock(&state).challenge = web_servers::field(&url, "code_challenge").unwrap();
     let page = browse(&web_servers::agreed(&url, &logins.url())).await;
     assert!(page.contains("go back to the program"), "{page}");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::setup::{Place, answer, asks_for};
 
 /// A document with two operations, of which one has no name.
-fn document(server: &str) -> String {
+pub(crate) fn document(server: &str) -> String {
     format!(
         "openapi: 3.1.0\ninfo: {{ title: Pet shop, version: '1' }}\nservers: [{{ url: '{server}/v1' }}]\n\
          security: [{{ token: [] }}]\ncomponents: {{ securitySchemes: {{ token: {{ type: http, scheme: bearer }} }} }}\n\
@@ -16,7 +16,7 @@ fn document(server: &str) -> String {
     )
 }
 
-fn write(place: &Place, name: &str, text: &str) -> String {
+pub(crate) fn write(place: &Place, name: &str, text: &str) -> String {
     std::fs::write(place.path(name), text).unwrap();
     place.path(name).display().to_string()
 }
@@ -140,7 +140,7 @@ async fn api_of_a_project_is_used_after_a_person_agreed_and_gets_no_stored_key()
 }
 
 /// Writes a project with an API whose document has this text.
-fn write_project(place: &Place, name: &str, text: &str, more: &str) {
+pub(crate) fn write_project(place: &Place, name: &str, text: &str, more: &str) {
     write(place, "theirs.yaml", text);
     let digest: String =
         hmac_sha256::Hash::hash(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -253,6 +253,57 @@ async fn import_of_a_document_with_several_servers_needs_the_one_that_gets_the_c
     for server in ["https://pets.example.com", "https://far.example.com"] {
         assert!(ran.out.contains(&format!("  server       {server}\n")), "{ran:?}");
     }
+}
+
+#[tokio::test]
+async fn import_that_replaces_an_api_sends_its_credentials_to_no_new_server() {
+    let place = Place::new();
+    let file = write(&place, "shop.yaml", &document("https://pets.example.com"));
+    let import = async |more: &[&str]| {
+        let more = [&[file.as_str(), "--name", "shop", "--replace"], more].concat();
+        place.archon("openapi import", &more).await
+    };
+    assert_eq!(import(&[]).await.code, Some(0));
+    let text = document("https://pets.example.com").replace("version: '1'", "version: '2'");
+    std::fs::write(&file, &text).unwrap();
+    assert_eq!(import(&[]).await.code, Some(0), "the server is the same");
+    std::fs::write(&file, document("https://other.example.com")).unwrap();
+    let refused = import(&[]).await;
+    let what = "API 'shop' would send SHOP_TOKEN to https://other.example.com; the servers of the document that it replaces \
+                are https://pets.example.com";
+    refused.check_refused(2, what, "--base-url URL");
+    assert_eq!(import(&["--auth", "none"]).await.code, Some(0), "it gets no credentials");
+    assert_eq!(import(&[]).await.code, Some(0), "the person has this server already");
+
+    // A lost copy is made again from the same document, and from no other.
+    std::fs::remove_dir_all(place.data().join("openapi")).unwrap();
+    assert_eq!(import(&[]).await.code, Some(0));
+    std::fs::remove_dir_all(place.data().join("openapi")).unwrap();
+    std::fs::write(&file, &text).unwrap();
+    import(&[]).await.check_refused(2, "replaces are not known", "archon openapi remove shop");
+    let named = import(&["--base-url", "https://pets.example.com/v1"]).await;
+    assert_eq!(named.code, Some(0), "{named:?}");
+}
+
+#[cfg(all(unix, feature = "mcp"))]
+#[tokio::test]
+async fn server_of_a_project_with_the_name_of_an_own_api_is_not_used() {
+    let model = MockServer::start([answer("Hello.")]).await;
+    let place = Place::with_server(&model);
+    let file = write(&place, "shop.yaml", &document("https://pets.example.com"));
+    place.archon("openapi import", &[&file, "--name", "shop", "--auth", "none"]).await;
+    let servers = json!({"mcpServers": {"shop": {"command": "touch", "args": [place.path("started")]}}});
+    std::fs::write(place.path(".mcp.json"), servers.to_string()).unwrap();
+    let agreed = place.archon("mcp approve shop", &["--yes"]).await;
+    let ran = place.archon("run", &["Hello"]).await;
+    let warning = ".mcp.json: the MCP server \"shop\": an API of the settings has the same name";
+    assert!(ran.code == Some(0) && ran.err.contains(warning), "{ran:?} {agreed:?}");
+    assert!(!place.path("started").exists(), "it was started");
+    let tools = place.archon("tools list", &["--json"]).await.json();
+    assert!(tools.iter().any(|tool| tool["name"] == "shop__getPet"), "{tools:?}");
+    let ran = place.archon("doctor", &["--json"]).await;
+    let is_found = |found: &Value| found["found"].as_str().unwrap().contains("has the same name");
+    assert!(ran.json().iter().any(|found| is_found(found) && found["ok"] == json!(false)), "{ran:?}");
 }
 
 #[tokio::test]

@@ -119,3 +119,35 @@ fn lower_refuses_a_schema_with_too_many_levels() {
     let document = document("3.1.0", json!({}));
     assert!(Lowering::new(&document).lower(&deep, "#/at").unwrap_err().text.contains("100 levels"));
 }
+
+#[test]
+fn lower_of_values_that_are_too_large_is_refused_before_they_are_copied() {
+    let long = "a".repeat(LARGEST_SCHEMA);
+    let many: Vec<usize> = (0..=LARGEST_SCHEMA).collect();
+    for schema in [
+        json!({ "enum": many }),
+        json!({ "const": long }),
+        json!({ "default": { long.clone(): 1 } }),
+        json!({ "pattern": long }),
+        json!({ "properties": { format!("{long}b"): {} } }),
+        // Each of them alone would fit.
+        json!({ "anyOf": [{ "example": long[1..] }, { "title": "b", "required": ["c", "d"] }] }),
+    ] {
+        let document = document("3.1.0", json!({}));
+        let refused = Lowering::new(&document).lower(&schema, "#/at").unwrap_err();
+        assert_eq!(refused.text, "the schema of its arguments has more than 256 KiB");
+    }
+    assert_eq!(size(&json!({ "ab": [null, "cde", 4.5] }), 100), Some(1 + 2 + 1 + 1 + 4 + 1));
+    assert_eq!((size(&json!(long), LARGEST_SCHEMA), size(&json!(many), LARGEST_SCHEMA)), (None, None));
+}
+
+#[test]
+fn lower_of_many_names_takes_each_once() {
+    let names: Vec<String> = (0..8_000).map(|number| format!("n{number}")).collect();
+    let twice: Vec<&String> = names.iter().chain(&names).collect();
+    let properties: Map<String, Json> =
+        names.iter().map(|name| (name.clone(), json!({ "readOnly": name.ends_with('0') }))).collect();
+    let schema = lowered("3.1.0", json!({ "properties": properties, "required": twice }));
+    assert_eq!(schema["required"].as_array().unwrap().len(), 7_200);
+    assert_eq!(schema["properties"].as_object().unwrap().len(), 7_200);
+}

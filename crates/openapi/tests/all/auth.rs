@@ -1,22 +1,15 @@
 //! Credentials: where they are sent, and that nothing shows them.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use archon_openapi::{
     ClientCredentials, OpenApiAuth, OpenApiConfig, OpenApiTool, OpenApiTools, OperationFilter, StoredToken,
 };
 use archon_testkit::{MockResponse, MockServer, VirtualClock};
-use archon_types::{
-    BoxFuture, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId,
-    ToolError,
-};
+use archon_types::{CredentialKey, CredentialStore as _, Json, Secret, ToolError};
 use serde_json::json;
 
-use crate::support::{call, call_in, document, run, tools};
+use crate::support::{Accounts, call, call_in, document, run, tools};
 
 const KEY: &str = "kk-secret/+12345";
 
@@ -198,40 +191,6 @@ async fn refused_client_is_an_error_without_its_secret() {
         "{text}"
     );
     assert!(ClientCredentials::new("http://login.example.com", "me", KEY).is_err());
-}
-
-/// A store in memory.
-#[derive(Default)]
-struct Accounts(Mutex<BTreeMap<CredentialKey, Secret<Json>>>);
-
-impl CredentialStore for Accounts {
-    fn put<'a>(
-        &'a self,
-        key: &'a CredentialKey,
-        credentials: Option<Secret<Json>>,
-    ) -> BoxFuture<'a, Result<bool, CredentialError>> {
-        let mut accounts = self.0.lock().unwrap();
-        let before = match credentials {
-            Some(credentials) => accounts.insert(key.clone(), credentials),
-            None => accounts.remove(key),
-        };
-        Box::pin(std::future::ready(Ok(before.is_some())))
-    }
-
-    fn get<'a>(
-        &'a self,
-        key: &'a CredentialKey,
-    ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>> {
-        Box::pin(std::future::ready(Ok(self.0.lock().unwrap().get(key).cloned())))
-    }
-
-    fn list<'a>(
-        &'a self,
-        _tenant: &'a TenantId,
-        _service: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
 }
 
 #[tokio::test]

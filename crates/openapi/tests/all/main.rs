@@ -9,4 +9,5 @@ mod mutated;
 mod pages;
 mod petstore;
 mod random_calls;
+mod sign_in;
 mod support;

@@ -1,10 +1,16 @@
 //! The context of a call, and short ways to tools and calls.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use archon_openapi::{OpenApiConfig, OpenApiTool, OpenApiTools, OperationFilter};
 use archon_testkit::{SeededIds, VirtualClock};
-use archon_types::{Context, Json, Tool, ToolContext, ToolError, ToolResult};
+use archon_types::{
+    BoxFuture, Context, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret,
+    TenantId, Tool, ToolContext, ToolError, ToolResult,
+};
 use serde_json::json;
 
 pub(crate) const PETSTORE: &str = include_str!("petstore.yaml");
@@ -46,4 +52,38 @@ pub(crate) fn tool(server: &str, path: &str, method: &str, operation: Json) -> A
 pub(crate) fn document(path: &str, method: &str, mut operation: Json) -> Json {
     operation["operationId"] = "act".into();
     json!({ "openapi": "3.1.0", "info": { "title": "Test" }, "paths": { path: { method: operation } } })
+}
+
+/// A store in memory.
+#[derive(Default)]
+pub(crate) struct Accounts(pub(crate) Mutex<BTreeMap<CredentialKey, Secret<Json>>>);
+
+impl CredentialStore for Accounts {
+    fn put<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+        credentials: Option<Secret<Json>>,
+    ) -> BoxFuture<'a, Result<bool, CredentialError>> {
+        let mut accounts = self.0.lock().unwrap();
+        let before = match credentials {
+            Some(credentials) => accounts.insert(key.clone(), credentials),
+            None => accounts.remove(key),
+        };
+        Box::pin(std::future::ready(Ok(before.is_some())))
+    }
+
+    fn get<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+    ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>> {
+        Box::pin(std::future::ready(Ok(self.0.lock().unwrap().get(key).cloned())))
+    }
+
+    fn list<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        _service: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 }

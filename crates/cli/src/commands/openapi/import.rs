@@ -36,13 +36,14 @@ impl ImportArgs {
         self.check_name(app, &name, file)?;
         let schemes = document.security_schemes();
         let auth = self.auth.clone().unwrap_or_else(|| auth::chosen(&schemes));
-        let auth = auth.table(&name, self.token_url.as_deref(), &self.scope)?;
+        let auth = auth.table(&name, &self.oauth)?;
         let digest = sha256(document.text());
         let table = self.table(&document, &digest, auth);
         let (settings, tools) = checked_tools(&name, &document, &table)?;
         if !is_named {
             check_variables(app, &name, &settings, &tools)?;
         }
+        check_servers(app, &name, &settings, &tools)?;
         let copy = openapi::keep(app, document.text(), &digest)?;
         let before = own(app, &name).map(|before| before.digest.clone());
         write(file, &name, table)?;
@@ -96,7 +97,7 @@ fn checked_tools(
     let settings: ApiSettings = table.clone().try_into().map_err(|e: toml::de::Error| {
         Failure::usage(format!("API '{name}': {}", e.message()), "correct the flags")
     })?;
-    let config = openapi::config(name, &settings, &openapi::placeholder)?;
+    let config = openapi::config(name, &settings, &openapi::placeholders())?;
     let tools = document.tools(config, &openapi::filter(&settings)).map_err(|e| openapi::wrong(name, &e))?;
     if tools.tools.is_empty() {
         let why = tools.warnings.first().map(|warning| format!(": {warning}")).unwrap_or_default();
@@ -127,6 +128,41 @@ fn check_variables(
             "API '{name}' has its name from its document, and would send {variable}, which is set, to {servers}"
         ),
         format!("if it should, say the name: --name {name}; else give it another one: --name NAME"),
+    ))
+}
+
+/// Checks that an API that replaces another one sends its credentials to no server that the earlier one did not have. The
+/// keys are stored already, and the new document may be a stranger's. A server that a person names is not checked.
+fn check_servers(
+    app: &App,
+    name: &str,
+    settings: &ApiSettings,
+    tools: &archon::openapi::OpenApiTools,
+) -> Result<(), Failure> {
+    let sends = settings.secrets_in_words();
+    let Some(before) = own(app, name).filter(|_| settings.base_url.is_none() && !sends.is_empty()) else {
+        return Ok(());
+    };
+    let known = match openapi::servers(app, name, before) {
+        Ok(known) => known,
+        // The copy is lost, but the same document has the same servers.
+        Err(_) if before.digest == settings.digest && before.base_url.is_none() => return Ok(()),
+        Err(_) => Vec::new(),
+    };
+    let mut new = tools.servers();
+    new.retain(|server| !known.contains(server));
+    if new.is_empty() {
+        return Ok(());
+    }
+    let known = if known.is_empty() { "not known".to_owned() } else { known.join(", ") };
+    let (sends, new) = (sends.join(", "), new.join(", "));
+    Err(Failure::usage(
+        format!(
+            "API '{name}' would send {sends} to {new}; the servers of the document that it replaces are {known}"
+        ),
+        format!(
+            "if that server may have it, name it: --base-url URL; or remove the API first: archon openapi remove {name}"
+        ),
     ))
 }
 

@@ -45,8 +45,12 @@ impl Summary<'_> {
             "servers": servers, "credentials": credentials, "sends": sends, "missing_variables": missing,
             "file": file, "copy": copy, "digest": settings.digest,
         });
-        app.item(&item, || self.text(&servers, &sends));
+        app.item(&item, || self.text(&servers, &settings.secrets_in_words()));
         app.note(format!("{}: [openapi.{name}]; the copy: {}", visible_path(file), visible_path(copy)));
+        if settings.has_person_sign_in() {
+            let command = in_data_dir(app, &format!("archon openapi login {name}"));
+            app.note(format!("sign in with a browser: {command}"));
+        }
         for variable in missing {
             let service = credentials::service_of(variable).map_or(variable, |service| service.name);
             let command = in_data_dir(app, &format!("archon credentials add {service}"));
