@@ -21,16 +21,20 @@ use archon::{
         TriggerTask,
     },
     types::{
-        Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Json, Notification,
-        NotificationChannel, NotificationKind, ProviderError, RunFilter, RunService, RunStatus, StoredTask,
-        TaskChange, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
+        Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Inbox, JournalError, Json,
+        Notification, NotificationChannel, NotificationKind, OpenMode, OpenRun, ProviderError, Record,
+        RunFilter, RunHead, RunId, RunService, RunStatus, StoredTask, TaskChange, TaskId, TaskStore,
+        TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-/// A channel that gives each notification to the test.
+#[path = "triggers/faults.rs"]
+mod faults;
+
+/// A channel that gives each notification to the test. It panics after one with this word.
 struct Sent(mpsc::UnboundedSender<Notification>);
 
 impl NotificationChannel for Sent {
@@ -40,6 +44,7 @@ impl NotificationChannel for Sent {
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
         let _ = self.0.send(notification.clone());
+        assert!(!notification.text.contains("panic"), "this channel panics");
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -49,6 +54,8 @@ impl NotificationChannel for Sent {
 struct LosingStore {
     inner: InMemoryTaskStore,
     is_losing: Arc<AtomicBool>,
+    /// True if it cannot be read.
+    is_broken: Arc<AtomicBool>,
     version: Arc<AtomicU64>,
 }
 
@@ -66,17 +73,53 @@ impl TaskStore for LosingStore {
     }
 
     fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
-        Box::pin(std::future::ready(Ok(self.version.load(Ordering::Relaxed))))
+        let version = match self.is_broken.load(Ordering::Relaxed) {
+            true => Err(TaskStoreError::new("read", "the disk has gone")),
+            false => Ok(self.version.load(Ordering::Relaxed)),
+        };
+        Box::pin(std::future::ready(version))
     }
 }
 
-/// The price of a share, which the test sets.
+/// A journal that counts how often its list of runs is read.
 #[derive(Clone, Default)]
-struct Price(Arc<AtomicUsize>);
+struct CountingJournal(InMemoryJournal, Arc<AtomicUsize>);
+
+impl Journal for CountingJournal {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        self.0.open(run, mode)
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.0.read(run)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.list(filter)
+    }
+
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        self.0.head(run)
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.0.inbox()
+    }
+}
+
+/// The price of a share, which the test sets, and the number of times that it was read.
+#[derive(Clone, Default)]
+struct Price(Arc<AtomicUsize>, Arc<AtomicUsize>);
+
+/// The price at which its reader panics.
+const PANIC: usize = 13;
 
 impl Probe for Price {
     fn read<'a>(&'a self, _arguments: &'a BTreeMap<String, Json>) -> BoxFuture<'a, Result<Json, String>> {
         let price = self.0.load(Ordering::Relaxed);
+        self.1.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(price, PANIC, "this probe panics");
         Box::pin(async move {
             if price == 0 { Err("the exchange is closed".to_owned()) } else { Ok(json!({ "eur": price })) }
         })
@@ -85,7 +128,7 @@ impl Probe for Price {
 
 /// The parts that survive a process: the journal, the tasks and the time.
 struct World {
-    journal: InMemoryJournal,
+    journal: CountingJournal,
     store: LosingStore,
     clock: VirtualClock,
     price: Price,
@@ -116,7 +159,7 @@ impl World {
             }
         });
         Self {
-            journal: InMemoryJournal::new(),
+            journal: CountingJournal::default(),
             store: LosingStore::default(),
             clock: VirtualClock::starting_at("2026-01-31T12:00:00Z".parse().unwrap()),
             price: Price::default(),
@@ -274,8 +317,8 @@ async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once(
     let id = &question.request.request_id;
     assert!(process.runs.answer(id, Answer::Approve).await.unwrap());
     assert!(!process.runs.answer(id, Answer::Approve).await.unwrap());
-    // The engine, and the tasks that follow the run in both processes.
-    world.clock.until_asleep(3).await;
+    // The engine, and its look at the runs that wait.
+    world.clock.until_asleep(2).await;
     world.clock.advance(Duration::from_secs(10));
     let result = process.next_notification().await;
     assert_eq!((result.about, result.run), (NotificationKind::Result, sent.run));
@@ -290,7 +333,7 @@ async fn question_that_expires_is_notified_and_the_task_goes_on() {
     process.until_idle("desk").await;
     world.clock.advance(Duration::from_secs(3600));
     assert!(matches!(process.next_notification().await.about, NotificationKind::Question(_)));
-    // The engine, and the task that follows the run.
+    // The engine, and its look at the runs that wait.
     world.clock.until_asleep(2).await;
     world.clock.advance(Duration::from_secs(31 * 60));
     assert_eq!(process.next_notification().await.about, NotificationKind::Expired);

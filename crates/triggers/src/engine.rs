@@ -23,8 +23,10 @@ use crate::{
 };
 
 use agenda::{Agenda, Entry};
+use looks::Looks;
 
 mod agenda;
+mod looks;
 mod work;
 
 /// The pause between two looks at the changes of other processes.
@@ -102,6 +104,7 @@ struct Parts {
     agenda: Mutex<Agenda>,
     /// Rings when a task is due earlier than the engine knew.
     bell: Notify,
+    looks: Looks,
 }
 
 /// A task in a list.
@@ -188,8 +191,8 @@ impl TriggerEngine {
         clock: Arc<dyn Clock>,
         named: TriggerParts,
     ) -> Self {
-        let (agenda, bell) = (Mutex::default(), Notify::new());
-        Self { parts: Arc::new(Parts { runs, store, clock, named, agenda, bell }) }
+        let (agenda, bell, looks) = (Mutex::default(), Notify::new(), Looks::default());
+        Self { parts: Arc::new(Parts { runs, store, clock, named, agenda, bell, looks }) }
     }
 
     /// Stores a new task, which is active from now on.
@@ -311,6 +314,14 @@ impl TriggerEngine {
     /// # Errors
     /// The storage failed when the tasks were read.
     pub async fn serve(&self, stop: CancellationToken) -> Result<(), TriggerError> {
+        tokio::select! {
+            served = self.keep_starting(stop) => served,
+            never = self.keep_looking() => match never {},
+        }
+    }
+
+    /// Starts runs when they are due. It is not cancelled, since then a task whose run starts would stay busy.
+    async fn keep_starting(&self, stop: CancellationToken) -> Result<(), TriggerError> {
         drop(self.agenda().await?);
         loop {
             // A storage that fails is tried again: tasks that work go on.

@@ -41,6 +41,7 @@
 // | runs of code without a model | `code_model.rs` |
 // | which task is due, and its next step | `engine/agenda.rs` |
 // | starting, following and notifying | `engine.rs`, `engine/work.rs` |
+// | the questions of runs that wait | `engine/looks.rs` |
 
 mod code_model;
 mod condition;

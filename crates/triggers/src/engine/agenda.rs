@@ -85,7 +85,12 @@ impl Agenda {
         for (task, state) in tasks {
             match self.by_id.get(&task.id) {
                 Some(entry) if entry.task == task => {}
-                Some(_) => self.redefine(task, now),
+                Some(entry) if entry.task.created_at == task.created_at => self.redefine(task, now),
+                // A new task with the id of one that was deleted: the run of the other is not its own.
+                Some(_) => {
+                    self.remove(&task.id);
+                    self.insert(Entry::new(task, state), now);
+                }
                 None => self.insert(Entry::new(task, state), now),
             }
         }

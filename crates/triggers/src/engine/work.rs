@@ -1,15 +1,17 @@
 //! The work of the engine: it starts runs, follows them to their end, looks at conditions, and notifies people.
 
-use std::{collections::BTreeMap, future::Future, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
 use archon_types::{
-    FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, PendingApproval, Reply, RunError,
-    RunId, RunStatus, Timestamp,
+    FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId, RunStatus,
+    Timestamp,
 };
+use futures_util::FutureExt as _;
 
 use super::{
     Parts, TriggerEngine,
     agenda::{Entry, Step},
+    looks::LOOK,
 };
 use crate::{
     condition::TriggerCondition,
@@ -17,9 +19,6 @@ use crate::{
     occurrence::Occurrence,
     task::{TaskStatus, Trigger, TriggerTask},
 };
-
-/// The pause between two looks at a run that waits for a person.
-const LOOK: Duration = Duration::from_secs(10);
 
 /// The longest time for one look of a probe.
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
@@ -81,41 +80,36 @@ impl TriggerEngine {
         }
     }
 
-    /// Does work for a busy task in an async task of its own. If the work panics, the task counts as failed.
+    /// Does work for a busy task in an async task of its own. If the work panics, which the code of probes and channels
+    /// cannot cause, the task counts as failed.
     fn guard(&self, task: TriggerTask, work: impl Future<Output = ()> + Send + 'static) {
         let engine = self.clone();
         tokio::spawn(async move {
             if let Err(error) = tokio::spawn(work).await {
-                let problem = format!("the code of a probe or a channel panicked: {error}");
+                let problem = format!("the work of the engine panicked: {error}; report it");
                 let now = engine.parts.clock.now();
                 engine.release(&task, |entry| entry.note_failure(problem, now)).await;
             }
         });
     }
 
-    /// Follows a run until it ends. A run that waits for a person is looked at again from time to time.
+    /// Follows a run until it ends.
     async fn follow(&self, task: &TriggerTask, run: &RunId) {
-        let mut open: BTreeMap<String, PendingApproval> = BTreeMap::new();
+        let mut questions = None;
         let end = loop {
             if let Err(error) = self.parts.resume_interrupted(run).await {
                 break End::Failure(with_advice(&error));
             }
             match self.parts.runs.reply(run).await {
-                Ok(Reply::Waiting(_)) => self.notify_questions(task, run, &mut open).await,
+                Ok(Reply::Waiting(_)) => {
+                    let questions = questions.get_or_insert_with(|| self.parts.looks.of_run());
+                    self.until_answered(task, run, questions).await;
+                }
                 Err(error) if self.parts.is_under_way(run).await => {
                     tracing::warn!(task = %task.id, %run, "the run is looked at again: {error}");
+                    self.parts.clock.sleep_until(self.parts.clock.now() + LOOK).await;
                 }
                 reply => break end_of(reply),
-            }
-            self.parts.clock.sleep_until(self.parts.clock.now() + LOOK).await;
-            self.notify_expired(task, run, &mut open).await;
-            match self.parts.runs.sweep().await {
-                Ok(resumed) => {
-                    for (run, error) in resumed.failures() {
-                        tracing::warn!(%run, "a run whose question expired does not go on: {error}");
-                    }
-                }
-                Err(error) => tracing::warn!("the questions that expired cannot be found: {error}"),
             }
         };
         self.end(task, Some(run), end).await;
@@ -159,13 +153,8 @@ impl TriggerEngine {
     /// Changes the entry of a task, unless another task has its id by now, and stores the state. If that fails, the next
     /// change stores it.
     async fn update<T>(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) -> T + Send) -> Option<T> {
-        let mut agenda = match self.agenda().await {
-            Ok(agenda) => agenda,
-            Err(error) => {
-                tracing::error!(task = %task.id, "the tasks cannot be read: {error}");
-                return None;
-            }
-        };
+        // Not with the definitions of now: a storage that cannot be read would leave the task busy.
+        let mut agenda = self.parts.agenda.lock().await;
         agenda.entry(&task.id).filter(|entry| entry.task.created_at == task.created_at)?;
         let (value, state) = agenda.change(&task.id, |entry| (change(entry), entry.state.clone()))?;
         if let Err(error) = self.parts.put(&task.id, &state).await {
@@ -199,50 +188,8 @@ impl TriggerEngine {
         .await;
     }
 
-    async fn notify_questions(
-        &self,
-        task: &TriggerTask,
-        run: &RunId,
-        open: &mut BTreeMap<String, PendingApproval>,
-    ) {
-        let questions = match self.parts.runs.questions(Some(&task.tenant)).await {
-            Ok(questions) => questions,
-            Err(error) => {
-                tracing::warn!(task = %task.id, "the questions of the run cannot be read: {error}");
-                return;
-            }
-        };
-        let of_run = questions.into_iter().filter(|question| question.run == *run);
-        let now_open: BTreeMap<String, PendingApproval> =
-            of_run.map(|question| (question.request.request_id.clone(), question)).collect();
-        for (id, question) in &now_open {
-            if !open.contains_key(id) {
-                let about = NotificationKind::Question(Box::new(question.clone()));
-                self.notify(task, Some(run), about, question.request.action_summary.clone()).await;
-            }
-        }
-        // Questions that were answered are gone.
-        *open = now_open;
-    }
-
-    async fn notify_expired(
-        &self,
-        task: &TriggerTask,
-        run: &RunId,
-        open: &mut BTreeMap<String, PendingApproval>,
-    ) {
-        let now = self.parts.clock.now_for_others();
-        let is_over = |question: &PendingApproval| question.request.expires_at.is_some_and(|at| at <= now);
-        let expired: Vec<_> = open.values().filter(|question| is_over(question)).cloned().collect();
-        for question in expired {
-            open.remove(&question.request.request_id);
-            let text = format!("no answer came in time to: {}", question.request.action_summary);
-            self.notify(task, Some(run), NotificationKind::Expired, text).await;
-        }
-    }
-
     /// Sends a notification to the channels of a task, and returns the problem of a channel that failed.
-    async fn notify(
+    pub(super) async fn notify(
         &self,
         task: &TriggerTask,
         run: Option<&RunId>,
@@ -251,7 +198,9 @@ impl TriggerEngine {
     ) -> Option<String> {
         let link = match &about {
             NotificationKind::Question(question) => {
-                self.parts.named.answer_link.as_ref().and_then(|link| link(question))
+                let link = self.parts.named.answer_link.as_ref();
+                let link = async { link.and_then(|link| link(question)) };
+                caught("the code of an answer link", link).await.unwrap_or_default()
             }
             _ => None,
         };
@@ -262,7 +211,9 @@ impl TriggerEngine {
         let mut failed = None;
         for name in &task.notify {
             let problem = match self.parts.named.channels.get(name) {
-                Some(channel) => channel.send(&notification).await.err(),
+                Some(channel) => {
+                    caught("its code", async { channel.send(&notification).await }).await.and_then(|sent| sent).err()
+                }
                 None => Some("this program does not have it".to_owned()),
             };
             if let Some(problem) = problem {
@@ -297,14 +248,22 @@ impl Parts {
             .probes
             .get(name)
             .ok_or_else(|| format!("there is no probe {name:?} in this program"))?;
-        let mut reading = probe.read(&condition.arguments);
+        let mut reading = std::pin::pin!(caught("its code", async { probe.read(&condition.arguments).await }));
         let deadline = self.clock.now() + PROBE_LIMIT;
         let data = self.clock.before(deadline, |task| reading.as_mut().poll(task)).await;
-        let data =
-            data.unwrap_or_else(|| Err(format!("it did not answer within {} s", PROBE_LIMIT.as_secs())));
+        let data = data.map_or_else(
+            || Err(format!("it did not answer within {} s", PROBE_LIMIT.as_secs())),
+            |data| data.and_then(|data| data),
+        );
         let data = data.map_err(|problem| format!("probe {name}: {problem}"))?;
         condition.expression.is_true_of([("data", &data)]).map_err(|error| error.to_string())
     }
+}
+
+/// Does work of the program's own code. If it panics, the error says so.
+async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, String> {
+    // The state of the code is the program's: the engine shares none with it.
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| format!("{what} panicked; see the log, and correct it"))
 }
 
 fn end_of(reply: Result<Reply, RunError>) -> End {
