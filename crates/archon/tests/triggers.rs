@@ -22,9 +22,9 @@ use archon::{
     },
     types::{
         Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Inbox, JournalError, Json,
-        Notification, NotificationChannel, NotificationKind, OpenMode, OpenRun, ProviderError, Record,
-        RunFilter, RunHead, RunId, RunService, RunStatus, StoredTask, TaskChange, TaskId, TaskStore,
-        TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
+        ModelPrice, Notification, NotificationChannel, NotificationKind, OpenMode, OpenRun, ProviderError,
+        Record, RunFilter, RunHead, RunId, RunService, RunStatus, StoredTasks, TaskChange, TaskHold, TaskId,
+        TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
@@ -33,6 +33,10 @@ use tokio::{sync::mpsc, task::JoinHandle};
 
 #[path = "triggers/faults.rs"]
 mod faults;
+#[path = "triggers/limits.rs"]
+mod limits;
+#[path = "triggers/processes.rs"]
+mod processes;
 
 /// A channel that gives each notification to the test. It panics after one with this word.
 struct Sent(mpsc::UnboundedSender<Notification>);
@@ -56,20 +60,22 @@ struct LosingStore {
     is_losing: Arc<AtomicBool>,
     /// True if it cannot be read.
     is_broken: Arc<AtomicBool>,
+    /// True if another process serves the tasks.
+    is_served: Arc<AtomicBool>,
     version: Arc<AtomicU64>,
 }
 
 impl TaskStore for LosingStore {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+    fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
         self.inner.list()
     }
 
-    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-        let is_after_start = matches!(&change, TaskChange::SetState { state, .. } if state["runs"] != 0);
-        match is_after_start && self.is_losing.load(Ordering::Relaxed) {
-            true => Box::pin(std::future::ready(Ok(()))),
-            false => self.inner.change(change),
+    fn change(&self, mut changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        if self.is_losing.load(Ordering::Relaxed) {
+            changes
+                .retain(|change| !matches!(change, TaskChange::SetState { state, .. } if state["runs"] != 0));
         }
+        self.inner.change(changes)
     }
 
     fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
@@ -78,6 +84,11 @@ impl TaskStore for LosingStore {
             false => Ok(self.version.load(Ordering::Relaxed)),
         };
         Box::pin(std::future::ready(version))
+    }
+
+    fn hold(&self) -> BoxFuture<'_, Result<Option<TaskHold>, TaskStoreError>> {
+        let hold = (!self.is_served.load(Ordering::Relaxed)).then(|| TaskHold::new(()));
+        Box::pin(std::future::ready(Ok(hold)))
     }
 }
 
@@ -193,8 +204,12 @@ impl World {
                 .build()
                 .unwrap()
         };
-        let agent =
-            build(Archon::builder().provider(Arc::new(self.model.clone()), "scripted").tools([refund]));
+        let agent = build(
+            Archon::builder()
+                .provider(Arc::new(self.model.clone()), "scripted")
+                .price(ModelPrice::new(1_000_000, 1_000_000))
+                .tools([refund]),
+        );
         let code = build(
             Archon::builder().provider(Arc::new(CodeModel), "code").tools([refresh]).agent_id(CODE_AGENT),
         );
@@ -239,6 +254,11 @@ impl Process {
             }
         };
         tokio::time::timeout(Duration::from_secs(20), idle).await.expect("an idle task")
+    }
+
+    /// Waits until the engine serves, and sleeps.
+    async fn until_served(&self) {
+        self.clock.until_asleep(1).await;
     }
 
     /// Ends the process. Tasks that follow its runs go on, as they would in a process that is slow to die.
@@ -297,7 +317,7 @@ async fn code_task_calls_its_executor_without_a_model() {
     assert!(world.model.requests().is_empty());
 }
 
-// spec: TR-02, TR-10, A-40
+// spec: TR-02, TR-10, AP-06, A-40
 #[tokio::test]
 async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once() {
     let world = World::new();
@@ -307,6 +327,7 @@ async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once(
     world.clock.advance(Duration::from_secs(3600));
     let sent = process.next_notification().await;
     let NotificationKind::Question(question) = sent.about else { panic!("{sent:?}") };
+    assert_eq!((question.source.as_str(), &question.task), ("trigger", &Some("desk".into())));
     process.kill().await;
 
     let mut process = world.start().await;
@@ -469,37 +490,4 @@ async fn tasks_are_paused_resumed_started_by_hand_and_deleted() {
     assert!(matches!(engine.create_task(past).await, Err(TriggerError::NeverDue(_))));
     let heads = world.journal.list(&RunFilter::all()).await.unwrap();
     assert!(heads.iter().all(|head| head.status == RunStatus::Finished));
-}
-
-// spec: TR-01
-#[tokio::test]
-async fn task_that_another_process_defines_pauses_and_deletes_is_taken_by_the_engine() {
-    let world = World::new();
-    let process = world.start().await;
-    let other = TriggerEngine::new(
-        process.runs.clone(),
-        Arc::new(world.store.clone()),
-        Arc::new(world.clock.clone()),
-        TriggerParts::new(),
-    );
-    let task = TriggerTask::new("mail", Schedule::cron("0 * * * *", "UTC").unwrap(), "read");
-    other.create_task(task).await.unwrap();
-    let known = async || process.engine.list_tasks(None).await.unwrap().len();
-    let reload = async |count: usize| {
-        while known().await != count {
-            world.clock.until_asleep(1).await;
-            world.store.version.fetch_add(1, Ordering::Relaxed);
-            world.clock.advance(Duration::from_secs(5));
-            tokio::task::yield_now().await;
-        }
-    };
-    reload(1).await;
-    other.pause_task(&"mail".into()).await.unwrap();
-    while process.task("mail").await.status() != TaskStatus::Paused {
-        world.store.version.fetch_add(1, Ordering::Relaxed);
-        world.clock.advance(Duration::from_secs(5));
-        tokio::task::yield_now().await;
-    }
-    other.delete_task(&"mail".into()).await.unwrap();
-    reload(0).await;
 }

@@ -58,7 +58,10 @@ async fn channel_that_panics_leaves_a_good_run_good() {
     process.next_notification().await;
     let state = process.until_idle("mail").await.state;
     assert_eq!((state.failures, state.runs, &state.current), (0, 1, &None));
-    assert!(state.problem.as_ref().unwrap().contains("the channel sms failed: its code panicked"), "{state:?}");
+    assert!(
+        state.problem.as_ref().unwrap().contains("the channel sms failed: its code panicked"),
+        "{state:?}"
+    );
 }
 
 // spec: TR-05

@@ -80,12 +80,7 @@ impl TriggerEngine {
     }
 
     /// Notifies people of the questions of a run, until it has no open question.
-    pub(super) async fn until_answered(
-        &self,
-        task: &TriggerTask,
-        run: &RunId,
-        questions: &mut RunQuestions,
-    ) {
+    pub(super) async fn until_answered(&self, task: &TriggerTask, run: &RunId, questions: &mut RunQuestions) {
         // An earlier look may be older than the questions.
         questions.looks.mark_unchanged();
         if std::mem::take(&mut questions.is_new) {

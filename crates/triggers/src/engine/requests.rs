@@ -1,0 +1,176 @@
+//! Requests: events, and starts by a person. Any process makes them; the process that serves the tasks takes them.
+
+use std::collections::BTreeMap;
+
+use archon_types::{Json, TaskChange, TaskId, TaskStoreError, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{TriggerEngine, agenda::Agenda, set_state, to_json};
+use crate::{error::TriggerError, event::TriggerEvent, occurrence::Occurrence, task::TaskState};
+
+/// The most bytes of the data of an event, as JSON.
+const MOST_BYTES: usize = 64 * 1024;
+
+/// The most occurrences that wait for one task; a further event is refused.
+const MOST_WAITING: usize = 100;
+
+/// The most requests that wait for a process that serves the tasks; a further one is refused.
+const MOST_REQUESTS: usize = 1_000;
+
+/// A request in the store of the tasks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TaskRequest {
+    /// An event, for each task that takes it.
+    Event(TriggerEvent),
+    /// A start of a task by a person.
+    Run {
+        task: TaskId,
+        /// The time at which the task was created: another task may have its id by now.
+        created_at: Timestamp,
+        name: String,
+    },
+}
+
+/// The states of tasks with the occurrences that they took.
+#[derive(Default)]
+struct Taken {
+    states: BTreeMap<TaskId, TaskState>,
+    /// The tasks for which too much waits.
+    full: Vec<TaskId>,
+}
+
+impl TriggerEngine {
+    /// Starts a run of a task now, besides its occurrences; after the run that works now. `name` is unique for the task: a
+    /// second start with the same name starts nothing. The start is stored before this function returns.
+    ///
+    /// # Errors
+    /// There is no such task, too many occurrences or requests wait, or the storage failed.
+    pub async fn run_task(&self, id: &TaskId, name: impl Into<String>) -> Result<(), TriggerError> {
+        let mut agenda = self.agenda().await?;
+        let entry = agenda.entry(id).ok_or_else(|| TriggerError::Unknown(id.clone()))?;
+        let created_at = entry.task.created_at;
+        let request = TaskRequest::Run { task: id.clone(), created_at, name: name.into() };
+        self.request(&mut agenda, request).await.map(drop)
+    }
+
+    /// Gives an event to each active task whose filter it passes, and returns their ids. The event is stored before this
+    /// function returns. An event of a tenant is for the tasks of this tenant only.
+    ///
+    /// ```
+    /// use archon_triggers::{TriggerEngine, TriggerError, TriggerEvent};
+    /// use serde_json::json;
+    ///
+    /// async fn order_came(engine: &TriggerEngine, number: &str) -> Result<(), TriggerError> {
+    ///     let order = TriggerEvent::new(number, "shop", "order.created", json!({ "number": number })).tenant("anna");
+    ///     println!("{} tasks work on it", engine.publish(&order).await?.len());
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The event is too large, too many events wait for a task, or the storage failed. All other tasks have the event.
+    pub async fn publish(&self, event: &TriggerEvent) -> Result<Vec<TaskId>, TriggerError> {
+        if event.data.to_string().len() > MOST_BYTES {
+            return Err(TriggerError::EventTooLarge { id: event.id.clone(), most: MOST_BYTES });
+        }
+        let mut agenda = self.agenda().await?;
+        self.request(&mut agenda, TaskRequest::Event(event.clone())).await
+    }
+
+    /// Takes a request if this engine serves the tasks; otherwise stores it for the engine that does.
+    async fn request(&self, agenda: &mut Agenda, request: TaskRequest) -> Result<Vec<TaskId>, TriggerError> {
+        let ids: Vec<TaskId> = request.occurrences(agenda).into_iter().map(|(id, _)| id).collect();
+        if ids.is_empty() {
+            return Ok(ids);
+        }
+        if !agenda.is_served() {
+            let count = agenda.requests;
+            if count >= MOST_REQUESTS {
+                return Err(TriggerError::TooManyRequests { count });
+            }
+            self.parts.store.change(vec![TaskChange::Request(to_json(&request)?)]).await?;
+            agenda.requests += 1;
+            return Ok(ids);
+        }
+        let mut taken = Taken::default();
+        taken.add(agenda, &request);
+        let changes =
+            taken.states.iter().map(|(id, state)| set_state(id, state)).collect::<Result<_, _>>()?;
+        self.parts.store.change(changes).await?;
+        let full = taken.full.first().cloned();
+        taken.put_into(agenda);
+        self.parts.bell.notify_one();
+        match full {
+            Some(task) => Err(TriggerError::TooManyEvents { task, count: MOST_WAITING }),
+            None => Ok(ids),
+        }
+    }
+
+    /// Takes the requests of the store, and forgets them in the same change.
+    pub(super) async fn take_requests(
+        &self,
+        agenda: &mut Agenda,
+        requests: Vec<(u64, Json)>,
+    ) -> Result<(), TaskStoreError> {
+        let (mut taken, mut changes) = (Taken::default(), Vec::new());
+        for (number, request) in requests {
+            changes.push(TaskChange::Forget(number));
+            match TaskRequest::deserialize(&request) {
+                Ok(request) => taken.add(agenda, &request),
+                Err(error) => tracing::warn!("a request cannot be read and is left out: {error}"),
+            }
+        }
+        for id in std::mem::take(&mut taken.full) {
+            let error = TriggerError::TooManyEvents { task: id.clone(), count: MOST_WAITING };
+            tracing::warn!(task = %id, "an event is left out: {error}");
+            taken.state(agenda, &id).problem = Some(format!("an event was left out: {error}"));
+        }
+        for (id, state) in &taken.states {
+            changes.push(set_state(id, state)?);
+        }
+        self.parts.store.change(changes).await?;
+        taken.put_into(agenda);
+        Ok(())
+    }
+}
+
+impl TaskRequest {
+    /// Returns the tasks that take the request, with the occurrence of each.
+    fn occurrences(&self, agenda: &Agenda) -> Vec<(TaskId, Occurrence)> {
+        match self {
+            Self::Event(event) => {
+                let takers = agenda.entries().filter(|entry| entry.takes(event));
+                takers.map(|entry| (entry.task.id.clone(), Occurrence::Event(event.clone()))).collect()
+            }
+            Self::Run { task, created_at, name } => {
+                let entry = agenda.entry(task).filter(|entry| entry.task.created_at == *created_at);
+                entry.map(|_| (task.clone(), Occurrence::Person(name.clone()))).into_iter().collect()
+            }
+        }
+    }
+}
+
+impl Taken {
+    fn add(&mut self, agenda: &Agenda, request: &TaskRequest) {
+        for (id, occurrence) in request.occurrences(agenda) {
+            let waiting = &mut self.state(agenda, &id).waiting;
+            match waiting.len() {
+                MOST_WAITING.. => self.full.push(id),
+                _ => waiting.push(occurrence),
+            }
+        }
+    }
+
+    /// Returns the state of a task of the agenda, with what it took.
+    fn state(&mut self, agenda: &Agenda, id: &TaskId) -> &mut TaskState {
+        let state = || agenda.entry(id).map(|entry| entry.state.clone()).unwrap_or_default();
+        self.states.entry(id.clone()).or_insert_with(state)
+    }
+
+    fn put_into(self, agenda: &mut Agenda) {
+        for (id, state) in self.states {
+            agenda.change(&id, |entry| entry.state = state);
+        }
+    }
+}
