@@ -114,6 +114,10 @@ const SUITES: &[Suite] = &[
             // Three years of 100 schedules in five zones, against a walk over all minutes.
             "test --profile accept -p archon-triggers -p archon-notify --features archon-notify/mail -- --nocapture",
             "test --profile accept -p archon-agents --features triggers --test triggers",
+            "test --profile accept -p archon-store --features sqlite --test tasks",
+            // 1,000 kills at random points, and an event of another process with each.
+            "test --profile accept -p archon-tests -- kill_triggers --nocapture",
+            "bench --profile measure -p archon-agents --features sqlite,triggers --bench tasks",
         ],
         with_model: &[],
     },
