@@ -60,7 +60,8 @@ async fn tasks_of_a_program_that_is_killed_again_and_again_run_each_occurrence_a
     let (events, mut keys): (Vec<_>, Vec<_>) =
         keys_of_runs(dir.path()).await.into_iter().partition(|key| key.starts_with("trigger/orders/"));
     let distinct: BTreeSet<&String> = events.iter().collect();
-    assert_eq!((events.len(), distinct.len()), (kills, kills), "an event is missing or doubled");
+    let count = usize::try_from(kills).unwrap();
+    assert_eq!((events.len(), distinct.len()), (count, count), "an event is missing or doubled");
     keys.sort();
     let at = |key: &String| key.rsplit('/').next().unwrap().parse::<u64>().unwrap();
     let times: Vec<u64> = keys.iter().map(at).collect();

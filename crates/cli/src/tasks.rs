@@ -1,4 +1,4 @@
-//! The tasks that start runs when nobody is there: the file of the tasks, and the parts that they may name.
+//! The tasks that start runs when nobody is there: the file of the tasks, and the channels that they may name.
 
 use std::sync::Arc;
 
@@ -9,10 +9,16 @@ use archon::{
     types::{BoxFuture, Notification, NotificationChannel, RunService, TaskStoreError},
 };
 
-use crate::{app::App, failure::Failure, text::visible};
+use crate::{app::App, failure::Failure};
+
+#[cfg(feature = "serve")]
+pub(crate) mod channels;
 
 /// The file of the tasks, in the data folder.
 const FILE: &str = "tasks.db";
+
+/// The channel that every server has: its own output.
+pub(crate) const CONSOLE: &str = "console";
 
 /// Returns true if there is a file of tasks.
 pub(crate) fn exist(app: &App) -> bool {
@@ -27,28 +33,35 @@ pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
     SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_store)
 }
 
-/// Returns the engine over the file of the tasks.
+/// Returns the engine over the file of the tasks, with channels.
 ///
 /// # Errors
 /// As [`open`].
-pub(crate) fn engine(app: &App, runs: Arc<dyn RunService>) -> Result<TriggerEngine, Failure> {
-    let parts = TriggerParts::new().channel(Arc::new(Console(app.clone())));
+pub(crate) fn engine(
+    app: &App,
+    runs: Arc<dyn RunService>,
+    channels: Vec<Arc<dyn NotificationChannel>>,
+) -> Result<TriggerEngine, Failure> {
+    let parts = channels.into_iter().fold(TriggerParts::new(), TriggerParts::channel);
     Ok(TriggerEngine::new(runs, Arc::new(open(app)?), Arc::new(SystemClock), parts))
 }
 
-/// Prints notifications of `archon serve`: as lines of JSON for programs, or as notes for people.
-struct Console(App);
+/// Returns the channels of the settings by their names alone, for a process that sends nothing.
+pub(crate) fn names_of_channels(app: &App) -> Vec<Arc<dyn NotificationChannel>> {
+    let named = app.config.settings.channels.iter().flatten().map(|(name, _)| name.clone());
+    named.chain([CONSOLE.to_owned()]).map(|name| Arc::new(OnlyName(name)) as _).collect()
+}
 
-impl NotificationChannel for Console {
+/// The name of a channel of `archon serve`.
+struct OnlyName(String);
+
+impl NotificationChannel for OnlyName {
     fn name(&self) -> &str {
-        "console"
+        &self.0
     }
 
-    fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
-        let task = notification.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
-        let text = format!("{task}{}: {}", notification.about.as_str(), visible(&notification.text));
-        self.0.report(&serde_json::json!({ "notification": notification }), text);
-        Box::pin(std::future::ready(Ok(())))
+    fn send<'a>(&'a self, _: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(std::future::ready(Err("only `archon serve` sends notifications".to_owned())))
     }
 }
 

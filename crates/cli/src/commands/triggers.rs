@@ -1,6 +1,7 @@
 //! `archon triggers`: adds, lists, pauses, starts and deletes tasks that start runs when nobody is there.
 
 mod add;
+mod publish;
 
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ enum TriggersCommand {
     Resume(WhichTask),
     /// Start a run of a task now, besides its times and events
     Run(WhichTask),
+    /// Publish an event, which starts a run of each task that takes it
+    Publish(publish::PublishArgs),
     /// List the last runs of a task, the newest first
     History(WhichTask),
     /// Delete a task; its run goes on
@@ -87,6 +90,10 @@ impl TriggersArgs {
                 app.report(&json!({ "task": which.task }), format!("a run of {} was asked for", which.task));
                 hint_if_nobody_serves(app).await?;
             }
+            TriggersCommand::Publish(args) => {
+                args.run(app, &engine(app)?).await?;
+                hint_if_nobody_serves(app).await?;
+            }
             TriggersCommand::History(which) => history(app, &which.id()).await?,
             TriggersCommand::Delete(which) => {
                 engine(app)?.delete_task(&which.id()).await?;
@@ -98,7 +105,7 @@ impl TriggersArgs {
 }
 
 fn engine(app: &App) -> Result<TriggerEngine, Failure> {
-    tasks::engine(app, Arc::new(app.runs()?))
+    tasks::engine(app, Arc::new(app.runs()?), tasks::names_of_channels(app))
 }
 
 /// Tells a person if no process starts the runs of tasks now.

@@ -1,6 +1,6 @@
 //! `archon triggers`: tasks that start runs, which `archon serve` starts.
 
-use archon_testkit::MockServer;
+use archon_testkit::{MockResponse, MockServer};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -37,6 +37,13 @@ async fn triggers_are_added_listed_paused_resumed_and_deleted() {
         json!({ "event": { "pattern": "shop.*", "if": "data.sum > 100" } })
     );
     assert_eq!(listed[1]["task"]["limits"]["cost_micros"], 5_000_000);
+
+    let published = archon("triggers publish --json shop order", &["{\"sum\": 120}"]).await.json();
+    assert_eq!(published[0]["tasks"], json!(["orders"]));
+    assert_eq!(
+        archon("triggers publish --json shop order", &["{\"sum\": 12}"]).await.json()[0]["tasks"],
+        json!([])
+    );
 
     archon("triggers pause mail", &[]).await;
     assert!(archon("triggers list", &[]).await.out.contains("paused"));
@@ -93,4 +100,35 @@ async fn run_that_a_command_asks_for_is_started_by_the_server_and_is_in_the_hist
     let history = place.archon("triggers history mail --json", &[]).await.json();
     assert_eq!((history[0]["run_id"].as_str(), history.len()), (Some(run.as_str()), 1));
     assert_eq!(history[0]["task"], "[Scheduled Task] Summarize unread emails");
+}
+
+// spec: TR-09
+#[tokio::test]
+async fn result_of_a_task_goes_to_a_channel_of_the_settings() {
+    let model = MockServer::start([answer("Two mails."), MockResponse::json(200, &json!({}))]).await;
+    let place = Place::new();
+    settle(&place, &model, &format!("[channels.ops]\nkind = 'webhook'\nurl = '{}/hook'\n", model.url()));
+    place.archon("triggers add mail --notify ops", &["--cron", "0 8 1 1 *", "Summarize unread emails"]).await;
+    let served = Served::start(&place, &[]).await;
+    place.archon("triggers run mail", &[]).await;
+    let hook = loop {
+        let requests = model.requests();
+        if let Some(hook) = requests.into_iter().find(|request| request.path == "/hook") {
+            break hook;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_eq!(served.end(Signal::TERM).await, Some(0));
+    let data = &hook.body["data"];
+    assert_eq!(hook.body["type"], "archon.result");
+    assert_eq!((&data["task"], &data["text"]), (&json!("mail"), &json!("Two mails.")));
+}
+
+#[tokio::test]
+async fn serve_with_a_channel_without_its_secret_is_refused() {
+    let model = MockServer::start([]).await;
+    let place = Place::new();
+    settle(&place, &model, "[channels.ops]\nkind = 'slack'\nvariable = 'OPS_SLACK'\n");
+    let refused = place.archon("serve --listen 127.0.0.1:0", &[]).await;
+    refused.check_refused(2, "the variable OPS_SLACK of the channel ops is not set", "export OPS_SLACK=");
 }

@@ -17,9 +17,10 @@ pub(super) struct Tasks {
 #[cfg(feature = "triggers")]
 impl Tasks {
     /// # Errors
-    /// [`Failure`] if the file of the tasks cannot be opened.
+    /// [`Failure`] if the file of the tasks or a channel cannot be used.
     pub(super) fn open(app: &App, runs: &Runs) -> Result<Self, Failure> {
-        Ok(Self { engine: crate::tasks::engine(app, Arc::new(runs.clone()))? })
+        let channels = crate::tasks::channels::open(app)?;
+        Ok(Self { engine: crate::tasks::engine(app, Arc::new(runs.clone()), channels)? })
     }
 
     /// Adds the tasks to the scope of a token: all of them, or those of its tenant.

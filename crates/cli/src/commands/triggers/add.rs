@@ -32,7 +32,8 @@ pub(crate) struct AddArgs {
     /// The agent of the settings that works [default: the default agent]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// A channel that gets results and questions; may be given again: `console` is the output of `archon serve`
+    /// A channel of the settings that gets results and questions, or `console`: the output of `archon serve`; may be
+    /// given again
     #[arg(long, value_name = "CHANNEL")]
     notify: Vec<String>,
     /// The rule for times that passed while no run could start: skip them, run once for all, or all of them
