@@ -39,8 +39,9 @@ const RELOAD: Duration = Duration::from_secs(2);
 /// Each occurrence starts one run: the journal decides by the idempotency key of the run, which follows from the task and
 /// the occurrence. So an engine that was killed goes on where it was, and loses and repeats nothing.
 ///
-/// One process serves the tasks of a store. Others may define, pause and delete tasks, publish events and start tasks by
-/// hand: the engine that serves takes that within two seconds.
+/// One process serves the tasks of a store, from its call of [`serve`](Self::serve) until it drops the engine. Others may
+/// define, pause and delete tasks, publish events and start tasks by hand: the engine that serves takes that within two
+/// seconds.
 ///
 /// ```
 /// use std::sync::Arc;

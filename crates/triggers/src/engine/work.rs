@@ -3,8 +3,8 @@
 use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
 use archon_types::{
-    FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId, RunStatus,
-    TaskStatus, Timestamp,
+    FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId,
+    RunRefused, RunStatus, TaskStatus, Timestamp,
 };
 use futures_util::FutureExt as _;
 
@@ -282,7 +282,11 @@ impl Parts {
             return Ok(());
         }
         match self.runs.resume(run, &MoreLimits::default()).await {
-            Err(RunError::Journal(JournalError::Locked { .. })) | Ok(_) => Ok(()),
+            // Another process, or another part of this one, resumed it.
+            Err(
+                RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. }),
+            )
+            | Ok(_) => Ok(()),
             Err(error) => Err(error),
         }
     }
