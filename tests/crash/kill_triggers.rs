@@ -42,12 +42,16 @@ async fn tasks_of_a_program_that_is_killed_again_and_again_run_each_occurrence_a
     let mut chance = Chance(first_seed());
     let publisher = engine_of_another_process(dir.path());
     for number in 0..kills {
-        // Some while the program works, and some while it is dead.
-        let order = TriggerEvent::new(number.to_string(), "shop", "order", json!({}));
-        assert_eq!(publisher.publish(&order).await.unwrap(), ["orders".into()]);
+        let publish = async |name: &str| {
+            let order = TriggerEvent::new(format!("{number}-{name}"), "shop", "order", json!({}));
+            assert_eq!(publisher.publish(&order).await.unwrap(), ["orders".into()]);
+        };
+        publish("dead").await;
         let started = Instant::now();
         let mut child = program(now).kill_on_drop(true).spawn().unwrap();
-        let life = Duration::from_millis(10 + chance.below(200));
+        tokio::time::sleep(Duration::from_millis(chance.below(100))).await;
+        publish("alive").await;
+        let life = Duration::from_millis(10 + chance.below(150));
         let early = tokio::time::timeout(life, child.wait()).await;
         assert!(early.is_err(), "the program ended by itself: {early:?}");
         child.kill().await.unwrap();
@@ -60,7 +64,7 @@ async fn tasks_of_a_program_that_is_killed_again_and_again_run_each_occurrence_a
     let (events, mut keys): (Vec<_>, Vec<_>) =
         keys_of_runs(dir.path()).await.into_iter().partition(|key| key.starts_with("trigger/orders/"));
     let distinct: BTreeSet<&String> = events.iter().collect();
-    let count = usize::try_from(kills).unwrap();
+    let count = usize::try_from(2 * kills).unwrap();
     assert_eq!((events.len(), distinct.len()), (count, count), "an event is missing or doubled");
     keys.sort();
     let at = |key: &String| key.rsplit('/').next().unwrap().parse::<u64>().unwrap();
@@ -69,7 +73,7 @@ async fn tasks_of_a_program_that_is_killed_again_and_again_run_each_occurrence_a
         assert_eq!(pair[1] - pair[0], MINUTE, "an occurrence is missing or doubled: {pair:?}");
     }
     assert!(*times.last().unwrap() + MINUTE > end);
-    eprintln!("{kills} kills: {} occurrences and {kills} events, each with one run", times.len());
+    eprintln!("{kills} kills: {} occurrences and {count} events, each with one run", times.len());
 }
 
 /// Returns an engine that publishes events, and does not serve.

@@ -258,6 +258,10 @@ async fn body_of_each_route_has_exactly_the_declared_fields() {
     let mut count = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let body = &item["post"]["requestBody"]["content"]["application/json"]["schema"];
+        // The service of tasks reads the definition of a task, and not the server.
+        if path == "/v1/tasks" {
+            continue;
+        }
         // An answer to a question is one of several objects.
         let Some(declared) = follow(&document, body)["properties"].as_object() else { continue };
         let refused = site.post(&fill(path, &run), json!({ "undeclared": 1 })).await;
