@@ -286,7 +286,7 @@ impl TriggerEngine {
             let reload = self.parts.clock.now() + RELOAD;
             let wait_until = next.map_or(reload, |next| next.min(reload));
             tokio::select! {
-                () = self.parts.clock.sleep_until(wait_until) => {}
+                () = self.parts.clock.sleep_until(wait_until) => self.parts.agenda.lock().await.retry_requests(),
                 () = self.parts.bell.notified() => {}
                 () = stop.cancelled() => return Ok(()),
             }
@@ -327,7 +327,6 @@ impl TriggerEngine {
                 agenda.forget_version();
                 return Err(error.into());
             }
-            agenda.requests = 0;
         }
         Ok(agenda)
     }

@@ -66,6 +66,44 @@ async fn event_and_start_of_another_process_are_taken_once_by_the_engine_that_se
     assert_eq!(process.task("orders").await.state.runs, 2);
 }
 
+// spec: TR-04, TR-12
+#[tokio::test]
+async fn events_of_another_process_beyond_the_most_that_wait_for_a_task_wait_in_the_store() {
+    let world = World::new();
+    let mut process = world.start().await;
+    for id in ["fast", "orders"] {
+        process
+            .engine
+            .create_task(TriggerTask::new(id, EventFilter::new("shop.*"), "Thank.").notify("sms"))
+            .await
+            .unwrap();
+    }
+    process.until_served().await;
+    let other = other(&world, &process);
+    for number in 0..120 {
+        let order = TriggerEvent::new(number.to_string(), "shop", "order", json!({}));
+        assert_eq!(other.publish(&order).await.unwrap().len(), 2);
+    }
+    world.store.version.fetch_add(1, Ordering::Relaxed);
+    world.clock.advance(Duration::from_secs(5));
+    let mut runs = 0;
+    while runs < 240 {
+        match process.sent.try_recv() {
+            Ok(sent) => runs += usize::from(sent.about == NotificationKind::Result),
+            Err(_) => {
+                world.clock.until_asleep(1).await;
+                world.clock.advance(Duration::from_secs(2));
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    assert!(world.store.list().await.unwrap().requests.is_empty());
+    assert_eq!(world.journal.list(&RunFilter::all()).await.unwrap().len(), 240);
+    for id in ["fast", "orders"] {
+        assert_eq!(process.task(id).await.state.runs, 120);
+    }
+}
+
 // spec: TR-11
 #[tokio::test]
 async fn engine_waits_while_another_process_serves_and_takes_over() {

@@ -68,6 +68,20 @@ impl Agenda {
         self.hold.is_some()
     }
 
+    /// Puts states in place of those of their tasks.
+    pub(super) fn put(&mut self, states: BTreeMap<TaskId, TaskState>) {
+        for (id, state) in states {
+            self.change(&id, |entry| entry.state = state);
+        }
+    }
+
+    /// Has the store read again if it has requests to tasks for which too much waited.
+    pub(super) fn retry_requests(&mut self) {
+        if self.is_served() && self.requests > 0 {
+            self.version = None;
+        }
+    }
+
     /// Has the store read again.
     pub(super) fn forget_version(&mut self) {
         self.version = None;

@@ -22,7 +22,12 @@ const MOST_REQUESTS: usize = 1_000;
 #[serde(rename_all = "snake_case")]
 enum TaskRequest {
     /// An event, for each task that takes it.
-    Event(TriggerEvent),
+    Event {
+        event: TriggerEvent,
+        /// The only tasks that get it, since the others have it; `None` for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        only: Option<Vec<TaskId>>,
+    },
     /// A start of a task by a person.
     Run {
         task: TaskId,
@@ -33,12 +38,7 @@ enum TaskRequest {
 }
 
 /// The states of tasks with the occurrences that they took.
-#[derive(Default)]
-struct Taken {
-    states: BTreeMap<TaskId, TaskState>,
-    /// The tasks for which too much waits.
-    full: Vec<TaskId>,
-}
+type Taken = BTreeMap<TaskId, TaskState>;
 
 impl TriggerEngine {
     /// Starts a run of a task now, besides its occurrences; after the run that works now. `name` is unique for the task: a
@@ -75,7 +75,7 @@ impl TriggerEngine {
             return Err(TriggerError::EventTooLarge { id: event.id.clone(), most: MOST_BYTES });
         }
         let mut agenda = self.agenda().await?;
-        self.request(&mut agenda, TaskRequest::Event(event.clone())).await
+        self.request(&mut agenda, TaskRequest::Event { event: event.clone(), only: None }).await
     }
 
     /// Takes a request if this engine serves the tasks; otherwise stores it for the engine that does.
@@ -93,44 +93,52 @@ impl TriggerEngine {
             agenda.requests += 1;
             return Ok(ids);
         }
-        let mut taken = Taken::default();
-        taken.add(agenda, &request);
-        let changes =
-            taken.states.iter().map(|(id, state)| set_state(id, state)).collect::<Result<_, _>>()?;
+        let mut taken = Taken::new();
+        let full = request.give(agenda, &mut taken);
+        let changes = taken.iter().map(|(id, state)| set_state(id, state)).collect::<Result<_, _>>()?;
         self.parts.store.change(changes).await?;
-        let full = taken.full.first().cloned();
-        taken.put_into(agenda);
+        agenda.put(taken);
         self.parts.bell.notify_one();
-        match full {
+        match full.into_iter().next() {
             Some(task) => Err(TriggerError::TooManyEvents { task, count: MOST_WAITING }),
             None => Ok(ids),
         }
     }
 
-    /// Takes the requests of the store, and forgets them in the same change.
+    /// Takes the requests of the store, and forgets them in the same change. A request to a task for which too much waits
+    /// stays in the store.
     pub(super) async fn take_requests(
         &self,
         agenda: &mut Agenda,
         requests: Vec<(u64, Json)>,
     ) -> Result<(), TaskStoreError> {
-        let (mut taken, mut changes) = (Taken::default(), Vec::new());
-        for (number, request) in requests {
-            changes.push(TaskChange::Forget(number));
-            match TaskRequest::deserialize(&request) {
-                Ok(request) => taken.add(agenda, &request),
-                Err(error) => tracing::warn!("a request cannot be read and is left out: {error}"),
+        let (mut taken, mut changes, mut left) = (Taken::new(), Vec::new(), 0);
+        for (number, stored) in requests {
+            let rest = match TaskRequest::deserialize(&stored) {
+                Ok(request) => {
+                    let full = request.give(agenda, &mut taken);
+                    request.rest(full)
+                }
+                Err(error) => {
+                    tracing::warn!("a request cannot be read and is left out: {error}");
+                    None
+                }
+            };
+            left += usize::from(rest.is_some());
+            match rest.as_ref().map(to_json).transpose()? {
+                Some(rest) if rest == stored => {}
+                rest => {
+                    changes.push(TaskChange::Forget(number));
+                    changes.extend(rest.map(TaskChange::Request));
+                }
             }
         }
-        for id in std::mem::take(&mut taken.full) {
-            let error = TriggerError::TooManyEvents { task: id.clone(), count: MOST_WAITING };
-            tracing::warn!(task = %id, "an event is left out: {error}");
-            taken.state(agenda, &id).problem = Some(format!("an event was left out: {error}"));
-        }
-        for (id, state) in &taken.states {
+        for (id, state) in &taken {
             changes.push(set_state(id, state)?);
         }
         self.parts.store.change(changes).await?;
-        taken.put_into(agenda);
+        agenda.put(taken);
+        agenda.requests = left;
         Ok(())
     }
 }
@@ -139,8 +147,9 @@ impl TaskRequest {
     /// Returns the tasks that take the request, with the occurrence of each.
     fn occurrences(&self, agenda: &Agenda) -> Vec<(TaskId, Occurrence)> {
         match self {
-            Self::Event(event) => {
-                let takers = agenda.entries().filter(|entry| entry.takes(event));
+            Self::Event { event, only } => {
+                let is_meant = |id: &TaskId| only.as_ref().is_none_or(|only| only.contains(id));
+                let takers = agenda.entries().filter(|entry| is_meant(&entry.task.id) && entry.takes(event));
                 takers.map(|entry| (entry.task.id.clone(), Occurrence::Event(event.clone()))).collect()
             }
             Self::Run { task, created_at, name } => {
@@ -149,28 +158,27 @@ impl TaskRequest {
             }
         }
     }
-}
 
-impl Taken {
-    fn add(&mut self, agenda: &Agenda, request: &TaskRequest) {
-        for (id, occurrence) in request.occurrences(agenda) {
-            let waiting = &mut self.state(agenda, &id).waiting;
+    /// Adds the occurrences to the states of the tasks that take the request. Returns the tasks for which too much waits.
+    fn give(&self, agenda: &Agenda, taken: &mut Taken) -> Vec<TaskId> {
+        let mut full = Vec::new();
+        for (id, occurrence) in self.occurrences(agenda) {
+            let state = || agenda.entry(&id).map(|entry| entry.state.clone()).unwrap_or_default();
+            let waiting = &mut taken.entry(id.clone()).or_insert_with(state).waiting;
             match waiting.len() {
-                MOST_WAITING.. => self.full.push(id),
+                MOST_WAITING.. => full.push(id),
                 _ => waiting.push(occurrence),
             }
         }
+        full
     }
 
-    /// Returns the state of a task of the agenda, with what it took.
-    fn state(&mut self, agenda: &Agenda, id: &TaskId) -> &mut TaskState {
-        let state = || agenda.entry(id).map(|entry| entry.state.clone()).unwrap_or_default();
-        self.states.entry(id.clone()).or_insert_with(state)
-    }
-
-    fn put_into(self, agenda: &mut Agenda) {
-        for (id, state) in self.states {
-            agenda.change(&id, |entry| entry.state = state);
+    /// Returns the request for the tasks that have not got it; `None` if there are none.
+    fn rest(self, full: Vec<TaskId>) -> Option<Self> {
+        match self {
+            _ if full.is_empty() => None,
+            Self::Event { event, .. } => Some(Self::Event { event, only: Some(full) }),
+            run @ Self::Run { .. } => Some(run),
         }
     }
 }
