@@ -126,7 +126,7 @@ async fn device_sign_in_waits_for_the_person_and_stores_the_tokens() {
     let (finished, ()) = tokio::join!(finish, wait);
     finished.unwrap();
     let requests = world.server.requests();
-    assert_eq!(requests[0].text, "client_id=client-1&scope=mail.read");
+    assert_eq!(requests[0].text, "scope=mail.read&client_id=client-1");
     assert!(requests[1].text.contains("device_code=device-secret"), "{}", requests[1].text);
     assert_eq!(world.stored()["refresh_token"], "r1");
     assert_eq!(world.token().await.unwrap(), "a1");

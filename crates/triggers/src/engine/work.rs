@@ -3,10 +3,10 @@
 use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
 use archon_types::{
-    FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId,
+    BoxFuture, FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId,
     RunRefused, RunStatus, TaskStatus, Timestamp,
 };
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 
 use super::{
     Parts, TriggerEngine,
@@ -25,6 +25,12 @@ const PROBE_LIMIT: Duration = Duration::from_secs(60);
 
 /// The most tasks that are taken before their runs start.
 const BATCH: usize = 64;
+
+/// The most runs that start at once: a start waits for the disk.
+const AT_ONCE: usize = 8;
+
+/// An occurrence of a task, and its run.
+type StartOfRun = (TriggerTask, Occurrence, Result<RunId, RunError>);
 
 /// Tasks that are due.
 #[derive(Default)]
@@ -93,16 +99,8 @@ impl TriggerEngine {
 
     /// Starts the runs of occurrences, notes them, and follows them.
     async fn start(&self, starts: Vec<(TriggerTask, Occurrence)>) {
-        let mut started = Vec::new();
-        for (task, occurrence) in starts {
-            let run = match self.parts.runs.start(task.run_request(&occurrence)).await {
-                Ok(started) => Ok(started.run),
-                // The run of this occurrence has another text, because the task or the event was changed since.
-                Err(RunError::KeyUsed { run, .. }) => Ok(run),
-                Err(error) => Err(error),
-            };
-            started.push((task, occurrence, run));
-        }
+        let starting = starts.into_iter().map(|(task, occurrence)| self.parts.start(task, occurrence));
+        let started: Vec<_> = stream::iter(starting).buffered(AT_ONCE).collect().await;
         let (mut follow, mut states) = (Vec::new(), Vec::new());
         let mut agenda = self.parts.agenda.lock().await;
         for (task, occurrence, run) in started {
@@ -276,6 +274,19 @@ impl TriggerEngine {
 }
 
 impl Parts {
+    /// Starts the run of an occurrence, or finds it.
+    fn start(&self, task: TriggerTask, occurrence: Occurrence) -> BoxFuture<'_, StartOfRun> {
+        Box::pin(async move {
+            let run = match self.runs.start(task.run_request(&occurrence)).await {
+                Ok(started) => Ok(started.run),
+                // The run of this occurrence has another text, because the task or the event was changed since.
+                Err(RunError::KeyUsed { run, .. }) => Ok(run),
+                Err(error) => Err(error),
+            };
+            (task, occurrence, run)
+        })
+    }
+
     /// Resumes a run whose process died. Another process may resume it at the same time.
     async fn resume_interrupted(&self, run: &RunId) -> Result<(), RunError> {
         if self.runs.get(run).await?.status != RunStatus::Interrupted {
