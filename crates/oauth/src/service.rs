@@ -122,7 +122,7 @@ impl OAuth {
     fn check(&self, what: &'static str, address: &str) -> Result<(), OAuthError> {
         let wrong = |problem: &str| self.wrong_address(what, problem);
         let url: Url = address.parse().map_err(|_| wrong("it is no URL; write https://HOST/PATH"))?;
-        let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        let is_here = url.host_str().is_some_and(archon_types::is_this_machine);
         match url.scheme() {
             "https" if cfg!(feature = "tls") => Ok(()),
             "https" => Err(wrong("https needs the cargo feature `tls`, which is off in this build")),
