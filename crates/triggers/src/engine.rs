@@ -322,11 +322,12 @@ impl TriggerEngine {
         let stored = self.parts.store.list().await?;
         agenda.load(version, stored.tasks.iter().filter_map(read).collect(), self.parts.clock.now());
         agenda.requests = stored.requests.len();
-        if agenda.is_served() && !stored.requests.is_empty() {
-            if let Err(error) = self.take_requests(&mut agenda, stored.requests).await {
-                agenda.forget_version();
-                return Err(error.into());
-            }
+        if agenda.is_served()
+            && !stored.requests.is_empty()
+            && let Err(error) = self.take_requests(&mut agenda, stored.requests).await
+        {
+            agenda.forget_version();
+            return Err(error.into());
         }
         Ok(agenda)
     }
