@@ -1,7 +1,7 @@
-//! Serves a task that is due each minute, for the tests that kill it.
+//! Serves a task that is due each minute, and one for events, for the tests that kill it.
 //!
-//! `killable_triggers DIR NOW [END]` serves the task in DIR from the time NOW on (Unix milliseconds), with a clock that
-//! is 600 times as fast as a real one. With END it ends when each occurrence up to END has had its run.
+//! `killable_triggers DIR NOW [END]` serves the tasks in DIR from the time NOW on (Unix milliseconds), with a clock that
+//! is 600 times as fast as a real one. With END it ends when each occurrence up to END, and each event, has had its run.
 
 use std::{
     path::PathBuf,
@@ -13,8 +13,10 @@ use anyhow::{Context as _, Result, bail};
 use archon::{
     Archon, Runs,
     store::{JsonlJournal, SqliteTaskStore},
-    triggers::{MissedRuns, Schedule, TriggerEngine, TriggerError, TriggerParts, TriggerTask},
-    types::{BoxFuture, CancellationToken, Clock, RunService, Timestamp},
+    triggers::{
+        EventFilter, ListedTask, MissedRuns, Schedule, TriggerEngine, TriggerError, TriggerParts, TriggerTask,
+    },
+    types::{BoxFuture, CancellationToken, Clock, RunService, TaskStore, Timestamp},
 };
 use archon_testkit::FnProvider;
 
@@ -55,18 +57,22 @@ async fn main() -> Result<()> {
     let runs = Arc::new(Runs::new(agent));
     let service: Arc<dyn RunService> = runs;
     let tasks = Arc::new(SqliteTaskStore::open(dir.join("tasks.db"))?);
-    let engine = TriggerEngine::new(service, tasks, clock.clone(), TriggerParts::new());
+    let engine = TriggerEngine::new(service, tasks.clone(), clock.clone(), TriggerParts::new());
     let every = Schedule::cron("* * * * *", "UTC")?;
-    let task = TriggerTask::new("minutely", every, "Do it.").missed(MissedRuns::All);
-    match engine.create_task(task).await {
-        Ok(()) | Err(TriggerError::Exists(_)) => {}
-        Err(error) => return Err(error.into()),
+    let minutely = TriggerTask::new("minutely", every, "Do it.").missed(MissedRuns::All);
+    for task in [minutely, TriggerTask::new("orders", EventFilter::new("shop.*"), "Thank.")] {
+        match engine.create_task(task).await {
+            Ok(()) | Err(TriggerError::Exists(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let (serving, stop) = (engine.clone(), CancellationToken::new());
     let until = stop.clone();
     let served = tokio::spawn(async move { serving.serve(until).await });
     let Some(end) = end else { return Ok(served.await??) };
-    while engine.list_tasks(None).await?.iter().any(|listed| listed.next.is_none_or(|next| next <= end)) {
+    while engine.list_tasks(None).await?.iter().any(|listed| !is_done(listed, end))
+        || !tasks.list().await?.requests.is_empty()
+    {
         if served.is_finished() {
             bail!("the engine ended by itself");
         }
@@ -74,4 +80,10 @@ async fn main() -> Result<()> {
     }
     stop.cancel();
     Ok(served.await??)
+}
+
+/// Returns true if a task has nothing to do up to a time.
+fn is_done(listed: &ListedTask, end: Timestamp) -> bool {
+    let is_idle = listed.state.current.is_none() && listed.state.waiting.is_empty();
+    is_idle && (listed.task.id.as_str() == "orders" || listed.next.is_some_and(|next| next > end))
 }

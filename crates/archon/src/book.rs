@@ -58,7 +58,7 @@ pages! {
     HowToHooks: "docs/book/how-to/hooks.md",
 }
 
-#[cfg(all(feature = "triggers", feature = "notify-mail"))]
+#[cfg(all(feature = "triggers", feature = "notify-mail", feature = "oauth"))]
 pages! {
     HowToTriggers: "docs/book/how-to/triggers.md",
 }

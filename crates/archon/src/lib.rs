@@ -52,6 +52,7 @@
 //! | offer agents as models to OpenAI clients | `openai_serve::ModelServer`, with the feature `openai-serve` |
 //! | start runs by schedule, event and condition | `triggers::TriggerEngine`, with the feature `triggers` |
 //! | tell people about such runs: web hooks, Slack, Telegram, mail | `notify::WebhookChannel` and others, with the features `notify` and `notify-mail` |
+//! | let people sign in at services of your tools | `oauth::OAuth`, with the feature `oauth` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
 //! | save sessions for other programs during runs | [`ArchonBuilder::save_sessions`] |
@@ -243,6 +244,8 @@ pub use archon_memory as memory;
 /// Channels on which people hear about runs that work without them.
 #[cfg(feature = "notify")]
 pub use archon_notify as notify;
+#[cfg(feature = "oauth")]
+pub use archon_oauth as oauth;
 /// Agents as models of the OpenAI Responses and Chat Completions endpoints.
 #[cfg(feature = "openai-serve")]
 pub use archon_openai_serve as openai_serve;

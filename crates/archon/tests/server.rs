@@ -38,6 +38,8 @@ mod routes;
 mod sign_in;
 #[path = "server/storage.rs"]
 mod storage;
+#[path = "server/tasks.rs"]
+mod tasks;
 #[cfg(all(feature = "server-tls", feature = "tls"))]
 #[path = "server/tls.rs"]
 mod tls;

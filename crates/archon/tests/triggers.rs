@@ -21,16 +21,24 @@ use archon::{
         TriggerTask,
     },
     types::{
-        Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Json, Notification,
-        NotificationChannel, NotificationKind, ProviderError, RunFilter, RunService, RunStatus, StoredTask,
-        TaskChange, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
+        Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Inbox, JournalError, Json,
+        ModelPrice, Notification, NotificationChannel, NotificationKind, OpenMode, OpenRun, ProviderError,
+        Record, RunFilter, RunHead, RunId, RunService, RunStatus, StoredTasks, TaskChange, TaskHold, TaskId,
+        TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use serde_json::json;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-/// A channel that gives each notification to the test.
+#[path = "triggers/faults.rs"]
+mod faults;
+#[path = "triggers/limits.rs"]
+mod limits;
+#[path = "triggers/processes.rs"]
+mod processes;
+
+/// A channel that gives each notification to the test. It panics after one with this word.
 struct Sent(mpsc::UnboundedSender<Notification>);
 
 impl NotificationChannel for Sent {
@@ -40,6 +48,7 @@ impl NotificationChannel for Sent {
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
         let _ = self.0.send(notification.clone());
+        assert!(!notification.text.contains("panic"), "this channel panics");
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -49,34 +58,79 @@ impl NotificationChannel for Sent {
 struct LosingStore {
     inner: InMemoryTaskStore,
     is_losing: Arc<AtomicBool>,
+    /// True if it cannot be read.
+    is_broken: Arc<AtomicBool>,
+    /// True if another process serves the tasks.
+    is_served: Arc<AtomicBool>,
     version: Arc<AtomicU64>,
 }
 
 impl TaskStore for LosingStore {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+    fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
         self.inner.list()
     }
 
-    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-        let is_after_start = matches!(&change, TaskChange::SetState { state, .. } if state["runs"] != 0);
-        match is_after_start && self.is_losing.load(Ordering::Relaxed) {
-            true => Box::pin(std::future::ready(Ok(()))),
-            false => self.inner.change(change),
+    fn change(&self, mut changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        if self.is_losing.load(Ordering::Relaxed) {
+            changes
+                .retain(|change| !matches!(change, TaskChange::SetState { state, .. } if state["runs"] != 0));
         }
+        self.inner.change(changes)
     }
 
     fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
-        Box::pin(std::future::ready(Ok(self.version.load(Ordering::Relaxed))))
+        let version = match self.is_broken.load(Ordering::Relaxed) {
+            true => Err(TaskStoreError::new("read", "the disk has gone")),
+            false => Ok(self.version.load(Ordering::Relaxed)),
+        };
+        Box::pin(std::future::ready(version))
+    }
+
+    fn hold(&self) -> BoxFuture<'_, Result<Option<TaskHold>, TaskStoreError>> {
+        let hold = (!self.is_served.load(Ordering::Relaxed)).then(|| TaskHold::new(()));
+        Box::pin(std::future::ready(Ok(hold)))
     }
 }
 
-/// The price of a share, which the test sets.
+/// A journal that counts how often its list of runs is read.
 #[derive(Clone, Default)]
-struct Price(Arc<AtomicUsize>);
+struct CountingJournal(InMemoryJournal, Arc<AtomicUsize>);
+
+impl Journal for CountingJournal {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        self.0.open(run, mode)
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.0.read(run)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.list(filter)
+    }
+
+    fn head<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunHead, JournalError>> {
+        self.0.head(run)
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.0.inbox()
+    }
+}
+
+/// The price of a share, which the test sets, and the number of times that it was read.
+#[derive(Clone, Default)]
+struct Price(Arc<AtomicUsize>, Arc<AtomicUsize>);
+
+/// The price at which its reader panics.
+const PANIC: usize = 13;
 
 impl Probe for Price {
     fn read<'a>(&'a self, _arguments: &'a BTreeMap<String, Json>) -> BoxFuture<'a, Result<Json, String>> {
         let price = self.0.load(Ordering::Relaxed);
+        self.1.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(price, PANIC, "this probe panics");
         Box::pin(async move {
             if price == 0 { Err("the exchange is closed".to_owned()) } else { Ok(json!({ "eur": price })) }
         })
@@ -85,7 +139,7 @@ impl Probe for Price {
 
 /// The parts that survive a process: the journal, the tasks and the time.
 struct World {
-    journal: InMemoryJournal,
+    journal: CountingJournal,
     store: LosingStore,
     clock: VirtualClock,
     price: Price,
@@ -116,7 +170,7 @@ impl World {
             }
         });
         Self {
-            journal: InMemoryJournal::new(),
+            journal: CountingJournal::default(),
             store: LosingStore::default(),
             clock: VirtualClock::starting_at("2026-01-31T12:00:00Z".parse().unwrap()),
             price: Price::default(),
@@ -150,8 +204,12 @@ impl World {
                 .build()
                 .unwrap()
         };
-        let agent =
-            build(Archon::builder().provider(Arc::new(self.model.clone()), "scripted").tools([refund]));
+        let agent = build(
+            Archon::builder()
+                .provider(Arc::new(self.model.clone()), "scripted")
+                .price(ModelPrice::new(1_000_000, 1_000_000))
+                .tools([refund]),
+        );
         let code = build(
             Archon::builder().provider(Arc::new(CodeModel), "code").tools([refresh]).agent_id(CODE_AGENT),
         );
@@ -196,6 +254,11 @@ impl Process {
             }
         };
         tokio::time::timeout(Duration::from_secs(20), idle).await.expect("an idle task")
+    }
+
+    /// Waits until the engine serves, and sleeps.
+    async fn until_served(&self) {
+        self.clock.until_asleep(1).await;
     }
 
     /// Ends the process. Tasks that follow its runs go on, as they would in a process that is slow to die.
@@ -254,7 +317,7 @@ async fn code_task_calls_its_executor_without_a_model() {
     assert!(world.model.requests().is_empty());
 }
 
-// spec: TR-02, TR-10, A-40
+// spec: TR-02, TR-10, AP-06, A-40
 #[tokio::test]
 async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once() {
     let world = World::new();
@@ -264,6 +327,7 @@ async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once(
     world.clock.advance(Duration::from_secs(3600));
     let sent = process.next_notification().await;
     let NotificationKind::Question(question) = sent.about else { panic!("{sent:?}") };
+    assert_eq!((question.source.as_str(), &question.task), ("trigger", &Some("desk".into())));
     process.kill().await;
 
     let mut process = world.start().await;
@@ -274,8 +338,8 @@ async fn question_of_a_task_is_notified_survives_a_restart_and_is_answered_once(
     let id = &question.request.request_id;
     assert!(process.runs.answer(id, Answer::Approve).await.unwrap());
     assert!(!process.runs.answer(id, Answer::Approve).await.unwrap());
-    // The engine, and the tasks that follow the run in both processes.
-    world.clock.until_asleep(3).await;
+    // The engine, and its look at the runs that wait.
+    world.clock.until_asleep(2).await;
     world.clock.advance(Duration::from_secs(10));
     let result = process.next_notification().await;
     assert_eq!((result.about, result.run), (NotificationKind::Result, sent.run));
@@ -290,7 +354,7 @@ async fn question_that_expires_is_notified_and_the_task_goes_on() {
     process.until_idle("desk").await;
     world.clock.advance(Duration::from_secs(3600));
     assert!(matches!(process.next_notification().await.about, NotificationKind::Question(_)));
-    // The engine, and the task that follows the run.
+    // The engine, and its look at the runs that wait.
     world.clock.until_asleep(2).await;
     world.clock.advance(Duration::from_secs(31 * 60));
     assert_eq!(process.next_notification().await.about, NotificationKind::Expired);
@@ -426,37 +490,4 @@ async fn tasks_are_paused_resumed_started_by_hand_and_deleted() {
     assert!(matches!(engine.create_task(past).await, Err(TriggerError::NeverDue(_))));
     let heads = world.journal.list(&RunFilter::all()).await.unwrap();
     assert!(heads.iter().all(|head| head.status == RunStatus::Finished));
-}
-
-// spec: TR-01
-#[tokio::test]
-async fn task_that_another_process_defines_pauses_and_deletes_is_taken_by_the_engine() {
-    let world = World::new();
-    let process = world.start().await;
-    let other = TriggerEngine::new(
-        process.runs.clone(),
-        Arc::new(world.store.clone()),
-        Arc::new(world.clock.clone()),
-        TriggerParts::new(),
-    );
-    let task = TriggerTask::new("mail", Schedule::cron("0 * * * *", "UTC").unwrap(), "read");
-    other.create_task(task).await.unwrap();
-    let known = async || process.engine.list_tasks(None).await.unwrap().len();
-    let reload = async |count: usize| {
-        while known().await != count {
-            world.clock.until_asleep(1).await;
-            world.store.version.fetch_add(1, Ordering::Relaxed);
-            world.clock.advance(Duration::from_secs(5));
-            tokio::task::yield_now().await;
-        }
-    };
-    reload(1).await;
-    other.pause_task(&"mail".into()).await.unwrap();
-    while process.task("mail").await.status() != TaskStatus::Paused {
-        world.store.version.fetch_add(1, Ordering::Relaxed);
-        world.clock.advance(Duration::from_secs(5));
-        tokio::task::yield_now().await;
-    }
-    other.delete_task(&"mail".into()).await.unwrap();
-    reload(0).await;
 }

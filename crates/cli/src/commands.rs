@@ -9,6 +9,7 @@
     feature = "serve",
     feature = "setup",
     feature = "skills",
+    feature = "triggers",
     feature = "undo"
 )))]
 #[macro_use]
@@ -70,6 +71,10 @@ mod structured_output;
 mod task;
 mod team;
 mod tools;
+#[cfg(feature = "triggers")]
+mod triggers;
+#[cfg(not(feature = "triggers"))]
+absent! { mod triggers: TriggersArgs, "archon triggers", "build with `--features triggers`" }
 mod trust;
 #[cfg(all(unix, feature = "undo"))]
 mod undo;
@@ -150,6 +155,8 @@ pub(crate) enum Command {
     /// Serve runs over HTTP, to programs and browsers, until Ctrl-C
     #[command(after_help = "Questions of runs always wait for an answer, so --ask-later is refused.")]
     Serve(Box<serve::ServeArgs>),
+    /// Add, list, pause and start tasks that start runs when nobody is there; `archon serve` starts their runs
+    Triggers(triggers::TriggersArgs),
     /// Show the models that can be used now
     #[command(subcommand)]
     Models(models::ModelsCommand),
@@ -198,6 +205,10 @@ impl Command {
             Self::Serve(args) => args.settings(),
             #[cfg(not(feature = "serve"))]
             Self::Serve(_) => return None,
+            #[cfg(feature = "triggers")]
+            Self::Triggers(args) => return args.settings(),
+            #[cfg(not(feature = "triggers"))]
+            Self::Triggers(_) => return None,
             Self::Memory(command) => command.settings(),
             Self::Approvals(command) => return command.settings(),
             Self::Runs(command) => return command.settings(),
@@ -274,6 +285,7 @@ impl Command {
             Self::Mcp(args) => args.run(app).await,
             Self::Openapi(args) => args.run(app).await,
             Self::Serve(args) => args.run(app).await,
+            Self::Triggers(args) => args.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
             Self::Credentials(command) => command.run(app).await,

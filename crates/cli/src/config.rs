@@ -6,6 +6,7 @@
 mod agents;
 mod agreed;
 mod apis;
+mod channels;
 mod chat;
 #[cfg(feature = "setup")]
 mod edit;
@@ -37,6 +38,9 @@ pub(crate) use agreed::{AgreedTable, Agreements, sha256};
 pub(crate) use apis::Apis;
 #[cfg(feature = "openapi")]
 pub(crate) use apis::{ApiAuthForm, ApiSettings, is_address};
+#[cfg(all(feature = "serve", feature = "triggers"))]
+pub(crate) use channels::ChannelSettings;
+use channels::Channels;
 pub(crate) use chat::ChatSettings;
 #[cfg(feature = "chat")]
 pub(crate) use chat::{EditingKeys, Notify};
@@ -191,6 +195,8 @@ settings! {
     chat: ChatSettings,
     /// The server of `archon serve`: who listens where, and who may come in. Not in a project's settings.
     serve: ServeSettings,
+    /// Ways on which people hear about the runs of tasks, which `archon serve` sends. Not in a project's settings.
+    channels: Channels,
 }
 
 /// Implements [`FromText`] for settings that have no form as a text; the error says where to set them.
@@ -212,6 +218,7 @@ only_in_files! {
     Apis: "APIs can be set only in a file, under [openapi.NAME]",
     Keys: "keys can be set only in a file, under [keys]",
     ServeSettings: "the server can be set only in a file, under [serve]",
+    Channels: "channels can be set only in a file, under [channels.NAME]",
     ChatSettings: "theme, notices and editing can be set only in a file, under [chat]",
 }
 

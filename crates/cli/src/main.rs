@@ -59,6 +59,8 @@ mod secret_input;
 mod servers;
 mod skills;
 mod start;
+#[cfg(feature = "triggers")]
+mod tasks;
 mod text;
 #[cfg(all(feature = "embedder", feature = "mcp"))]
 mod tool_embedder;

@@ -84,6 +84,7 @@ export const openQuestions = (signal) => get(["approvals"], { provenance: "false
 export const agents = (signal) => get(["agents"], {}, signal);
 export const sessions = (signal) => get(["sessions"], {}, signal);
 export const messages = (session, query, signal) => get(["sessions", session, "messages"], query, signal);
+export const tasks = (signal) => get(["tasks"], {}, signal);
 export const memories = (query, signal) => get(["memories"], query, signal);
 
 /** Starts a run. Two requests with the same `key` start one run. */
@@ -94,6 +95,9 @@ export const cancel = (id, reason) => post(["runs", id, "cancel"], reason ? { re
 export const resume = (id, more = {}) => post(["runs", id, "resume"], more);
 export const fork = (id, body) => post(["runs", id, "fork"], body);
 export const answer = (request, body) => post(["approvals", request, "answer"], body);
+/** Sends a command for a task: `run`, `pause` or `resume`. */
+export const commandTask = (id, command) => post(["tasks", id, command]);
+export const removeTask = (id) => send("DELETE", ["tasks", id]);
 export const remove = (id) => send("DELETE", ["runs", id]);
 
 /** Returns a new key for `start`. Also without `https`, where a browser has no `crypto.randomUUID`. */

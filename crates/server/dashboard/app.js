@@ -17,12 +17,14 @@ import { RunView } from "./view-run.js";
 import { RunsView } from "./view-runs.js";
 import { SessionView } from "./view-session.js";
 import { SessionsView } from "./view-sessions.js";
+import { TasksView } from "./view-tasks.js";
 import { ToolsView } from "./view-tools.js";
 
 const PLACES = [
   ["runs", "Runs"],
   ["approvals", "Inbox"],
   ["playground", "Playground"],
+  ["tasks", "Tasks"],
   ["sessions", "Sessions"],
   ["memories", "Memories"],
   ["tools", "Tools"],
@@ -39,6 +41,8 @@ function viewOf({ parts: [name, id, ...rest], query, visit }) {
       return [PlaygroundView, `playground-${visit}`, { session: id ?? null, query }];
     case "sessions":
       return id === undefined ? [SessionsView, "sessions", { query }] : [SessionView, `session-${id}`, { session: id, query }];
+    case "tasks":
+      return [TasksView, "tasks", { task: id ?? null }];
     case "memories":
       return [MemoriesView, "memories", { query }];
     case "tools":

@@ -6,7 +6,7 @@ import { askerOf, editOf, hasUnreadSources, previewOf, sourceText, sourcesOf, wa
 import { Facts, Field, RightButton } from "./controls.js";
 import { PreviewView } from "./diff-view.js";
 import { ago, dateTime, duration, visible, visibleJson, visibleLine } from "./format.js";
-import { runLink } from "./route.js";
+import { link, runLink } from "./route.js";
 import { Failure } from "./states.js";
 import { useSteady } from "./steady.js";
 
@@ -25,6 +25,7 @@ export function QuestionCard({ question, now, isSelected, isBusy, problem, open,
     h(Facts, {
       facts: [
         ["Run", h("a", { href: runLink(question.run) }, question.run)],
+        ["Task", question.task && h("a", { href: link(["tasks", question.task]) }, visibleLine(question.task))],
         ["Asked by", asker === question.run ? null : h("a", { href: runLink(asker) }, asker)],
         ["Tool", question.details?.tool && h("code", null, visibleLine(question.details.tool))],
         ["Bound to", question.binding && h("code", { title: question.binding }, question.binding.slice(0, 12))],

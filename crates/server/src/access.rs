@@ -7,7 +7,7 @@ use std::{
 };
 
 use archon_http_access::TokenHash;
-use archon_types::{AgentId, Clock, MemoryStore, RunService, Secret, Timestamp, TokenBucket};
+use archon_types::{AgentId, Clock, MemoryStore, RunService, Secret, TaskService, Timestamp, TokenBucket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     serve::ServeError,
 };
 
-/// The runs and memories that a token reaches.
+/// The runs, memories and tasks that a token reaches.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -35,6 +35,7 @@ use crate::{
 pub struct Scope {
     pub(crate) runs: Arc<dyn RunService>,
     pub(crate) memories: Option<Arc<dyn MemoryStore>>,
+    pub(crate) tasks: Option<Arc<dyn TaskService>>,
     pub(crate) descriptions: BTreeMap<AgentId, String>,
 }
 
@@ -42,13 +43,19 @@ impl Scope {
     /// Creates a scope with all runs of a service. For the token of a customer, pass a service that has only
     /// the runs of this customer.
     pub fn new(runs: Arc<dyn RunService>) -> Self {
-        Self { runs, memories: None, descriptions: BTreeMap::new() }
+        Self { runs, memories: None, tasks: None, descriptions: BTreeMap::new() }
     }
 
     /// Adds all memories of a store. For the token of a customer, pass a store that is bound to the customer's
     /// collection.
     pub fn with_memories(mut self, memories: Arc<dyn MemoryStore>) -> Self {
         self.memories = Some(memories);
+        self
+    }
+
+    /// Adds all tasks of a service. For the token of a customer, pass a service that has only the tasks of this customer.
+    pub fn with_tasks(mut self, tasks: Arc<dyn TaskService>) -> Self {
+        self.tasks = Some(tasks);
         self
     }
 

@@ -85,6 +85,7 @@ const FILES: &[File] = files! {
     "status.js";
     "steady.js";
     "stream.js";
+    "tasks.js";
     "transcript-item.js";
     "view-approvals.js";
     "view-graph.js";
@@ -96,6 +97,7 @@ const FILES: &[File] = files! {
     "view-runs.js";
     "view-session.js";
     "view-sessions.js";
+    "view-tasks.js";
     "view-tools.js";
     "view-transcript.js";
     "view-waterfall.js";

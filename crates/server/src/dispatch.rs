@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archon_types::TaskCommand;
 use axum::{
     Router,
     body::Body,
@@ -33,7 +34,7 @@ use crate::{
     route::{Needs, Operation, ROUTES, Route},
     runs, sessions,
     state::State,
-    usage,
+    tasks, usage,
 };
 
 pub(crate) fn router(state: &Arc<State>) -> Router {
@@ -205,6 +206,12 @@ async fn operate(operation: Operation, call: Call) -> Reply {
         Operation::Memories => memories::list(call).await,
         Operation::Usage => usage::of_runs(call).await,
         Operation::Agents => agents::list(&call.token),
+        Operation::Tasks => tasks::list(call).await,
+        Operation::CreateTask => tasks::create(call).await,
+        Operation::RunTask => tasks::start(call).await,
+        Operation::PauseTask => tasks::command(call, TaskCommand::Pause).await,
+        Operation::ResumeTask => tasks::command(call, TaskCommand::Resume).await,
+        Operation::DeleteTask => tasks::command(call, TaskCommand::Delete).await,
         Operation::Me => account::me(&call.token),
         Operation::Link => account::link(&call.state, &call.token),
         Operation::SignIn => account::sign_in(&call.state, &call.parts),

@@ -20,10 +20,13 @@
 //! | `GET /v1/runs/{run}/audit` | who did what in a run, and by which requests | read logs |
 //! | `GET /v1/sessions`, `GET /v1/sessions/{session}/messages` | sessions, and their messages | read logs |
 //! | `GET /v1/approvals`, `GET /v1/memories` | open questions to people, with the sources of arguments; memories | read logs |
+//! | `GET /v1/tasks` | tasks that start runs without a person, with their last runs | read logs |
 //! | `POST /v1/runs` | starts a run, once for each `Idempotency-Key` | operate |
 //! | `POST /v1/runs/{run}/steer`, `…/follow-up`, `…/cancel`, `…/resume`, `…/fork` | as the run service does | operate |
 //! | `POST /v1/approvals/{request}/answer` | answers a question, and resumes its run | operate |
-//! | `DELETE /v1/runs/{run}` | deletes a run | administer |
+//! | `POST /v1/tasks` | creates a task from its definition | operate |
+//! | `POST /v1/tasks/{task}/run`, `…/pause`, `…/resume` | starts a run of a task now, pauses it, resumes it | operate |
+//! | `DELETE /v1/runs/{run}`, `DELETE /v1/tasks/{task}` | deletes a run, or a task | administer |
 //! | `GET /v1/me`, `GET /v1/openapi.json` | name and rights of the token; the OpenAPI document | any token |
 //! | `POST /v1/sign-out` | removes the cookie | any token |
 //! | `POST /v1/links` | a one-time link for the token itself | any token, not a cookie |
@@ -87,7 +90,7 @@
 // | the table of routes, `Route`, `ROUTES`; the OpenAPI document, `OPENAPI` | `route.rs`, `openapi.rs` |
 // | checks of every request: host, origin, token, role, limits | `check.rs`, `cookie.rs`, `sign_in.rs` |
 // | problem documents of RFC 9457: the rule that refused a request | `problem.rs` |
-// | runs, approvals, sessions, memories, use, agents | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs`, `agents.rs` |
+// | runs, approvals, sessions, memories, use, agents, tasks | `runs.rs`, `control.rs`, `approvals.rs`, `sessions.rs`, `memories.rs`, `usage.rs`, `agents.rs`, `tasks.rs` |
 // | the timeline and the graph of a run; the dashboard | `drawings.rs`; `dashboard.rs` |
 // | images and files of a run | `media.rs` |
 // | the events of a run | `events.rs` |
@@ -127,6 +130,7 @@ mod server;
 mod sessions;
 mod sign_in;
 mod state;
+mod tasks;
 mod usage;
 
 pub use access::{AccessToken, Scope, TokenLimits};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon_types::{JournalError, MemoryError, RunError, RunId};
+use archon_types::{JournalError, MemoryError, RunError, RunId, TaskServiceError};
 use axum::{
     body::Body,
     http::{
@@ -40,6 +40,9 @@ pub(crate) enum Rule {
     Answered,
     NoMemories,
     UnknownMedia,
+    NoTasks,
+    UnknownTask,
+    TasksFull,
     UnknownRun,
     SessionBusy,
     KeyUsed,
@@ -94,6 +97,9 @@ impl Rule {
             Self::UnknownMedia => {
                 ("unknown-media", "The run has no such image or file", StatusCode::NOT_FOUND)
             }
+            Self::NoTasks => ("no-tasks", "There are no tasks", StatusCode::NOT_FOUND),
+            Self::UnknownTask => ("unknown-task", "There is no such task", StatusCode::NOT_FOUND),
+            Self::TasksFull => ("tasks-full", "Too much waits for the task", StatusCode::TOO_MANY_REQUESTS),
             Self::UnknownRun => ("unknown-run", "There is no such run", StatusCode::NOT_FOUND),
             Self::SessionBusy => ("session-busy", "The session is busy", StatusCode::CONFLICT),
             Self::KeyUsed => ("idempotency-key", "The key is of another request", StatusCode::CONFLICT),
@@ -213,6 +219,19 @@ impl From<MemoryError> for Problem {
             _ => Rule::Internal,
         };
         Self::new(rule, error.to_string()).advise(error.advice())
+    }
+}
+
+impl From<TaskServiceError> for Problem {
+    fn from(error: TaskServiceError) -> Self {
+        let rule = match &error {
+            TaskServiceError::Unknown(_) => Rule::UnknownTask,
+            TaskServiceError::Exists(_) => Rule::Conflict,
+            TaskServiceError::Refused(_) => Rule::Refused,
+            TaskServiceError::Full(_) => Rule::TasksFull,
+            _ => Rule::Unavailable,
+        };
+        Self::new(rule, error.to_string())
     }
 }
 

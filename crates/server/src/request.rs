@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc};
 
-use archon_types::{MemoryStore, RunId, RunService};
+use archon_types::{MemoryStore, RunId, RunService, TaskService};
 use axum::{
     body::Body,
     extract::{FromRequestParts, Query, RawPathParams},
@@ -39,6 +39,14 @@ impl Call {
         self.token.scope.memories.as_ref().ok_or_else(|| {
             Problem::new(Rule::NoMemories, "this token reaches no store of memories")
                 .advise("give the token a store: `Scope::with_memories`")
+        })
+    }
+
+    /// Returns the tasks that the token reaches.
+    pub(crate) fn tasks(&self) -> Result<&Arc<dyn TaskService>, Problem> {
+        self.token.scope.tasks.as_ref().ok_or_else(|| {
+            Problem::new(Rule::NoTasks, "this token reaches no tasks")
+                .advise("give the token a service of tasks: `Scope::with_tasks`")
         })
     }
 

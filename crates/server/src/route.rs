@@ -57,6 +57,12 @@ pub(crate) enum Operation {
     Memories,
     Usage,
     Agents,
+    Tasks,
+    CreateTask,
+    RunTask,
+    PauseTask,
+    ResumeTask,
+    DeleteTask,
     Me,
     Link,
     SignIn,
@@ -70,7 +76,7 @@ const OPERATE: Needs = Needs::Right(Right::Operate);
 const ADMINISTER: Needs = Needs::Right(Right::Administer);
 
 /// All routes, except for the files of the dashboard. The OpenAPI document describes the same routes.
-pub static ROUTES: [Route; 28] = [
+pub static ROUTES: [Route; 34] = [
     get("/v1/runs", MONITOR, Operation::ListRuns),
     post("/v1/runs", OPERATE, Operation::StartRun),
     get("/v1/runs/{run}", MONITOR, Operation::GetRun),
@@ -94,6 +100,12 @@ pub static ROUTES: [Route; 28] = [
     get("/v1/memories", READ_LOGS, Operation::Memories),
     get("/v1/usage", MONITOR, Operation::Usage),
     get("/v1/agents", MONITOR, Operation::Agents),
+    get("/v1/tasks", READ_LOGS, Operation::Tasks),
+    post("/v1/tasks", OPERATE, Operation::CreateTask),
+    post("/v1/tasks/{task}/run", OPERATE, Operation::RunTask),
+    post("/v1/tasks/{task}/pause", OPERATE, Operation::PauseTask),
+    post("/v1/tasks/{task}/resume", OPERATE, Operation::ResumeTask),
+    route(Method::DELETE, "/v1/tasks/{task}", ADMINISTER, Operation::DeleteTask),
     get("/v1/me", Needs::Token, Operation::Me),
     post("/v1/links", Needs::Bearer, Operation::Link),
     get(SIGN_IN, Needs::Nothing, Operation::SignIn),

@@ -5,9 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{BoxFuture, StoredTask, TaskChange, TaskId, TaskStore, TaskStoreError};
+use archon_types::{BoxFuture, Json, StoredTask, StoredTasks, TaskChange, TaskId, TaskStore, TaskStoreError};
 
-/// A store that keeps tasks in memory. Clones share the tasks.
+/// A store that keeps tasks in memory. Clones share the tasks. It is for one engine, which does not see the changes of
+/// another.
 ///
 /// ```
 /// use archon_store::InMemoryTaskStore;
@@ -17,14 +18,22 @@ use archon_types::{BoxFuture, StoredTask, TaskChange, TaskId, TaskStore, TaskSto
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), archon_types::TaskStoreError> {
 /// let store = InMemoryTaskStore::new();
-/// let task = StoredTask { id: "mail".into(), definition: json!({}), state: json!({}) };
-/// store.change(TaskChange::Define(task)).await?;
-/// assert_eq!(store.list().await?.len(), 1);
+/// let task = StoredTask::new("mail", json!({}), json!({}));
+/// store.change(vec![TaskChange::Define(task)]).await?;
+/// assert_eq!(store.list().await?.tasks.len(), 1);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct InMemoryTaskStore(Arc<Mutex<BTreeMap<TaskId, StoredTask>>>);
+pub struct InMemoryTaskStore(Arc<Mutex<Tables>>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    tasks: BTreeMap<TaskId, StoredTask>,
+    requests: BTreeMap<u64, Json>,
+    /// The number of the last request.
+    last: u64,
+}
 
 impl InMemoryTaskStore {
     /// Creates a store without tasks.
@@ -32,32 +41,45 @@ impl InMemoryTaskStore {
         Self::default()
     }
 
-    fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskId, StoredTask>> {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl TaskStore for InMemoryTaskStore {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
-        let tasks = self.tasks().values().cloned().collect();
-        Box::pin(std::future::ready(Ok(tasks)))
-    }
-
-    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-        let mut tasks = self.tasks();
+impl Tables {
+    fn change(&mut self, change: TaskChange) {
         match change {
-            TaskChange::Define(task) => match tasks.get_mut(&task.id) {
+            TaskChange::Define(task) => match self.tasks.get_mut(&task.id) {
                 Some(stored) => stored.definition = task.definition,
-                None => _ = tasks.insert(task.id.clone(), task),
+                None => _ = self.tasks.insert(task.id.clone(), task),
             },
             TaskChange::SetState { id, state } => {
-                if let Some(stored) = tasks.get_mut(&id) {
+                if let Some(stored) = self.tasks.get_mut(&id) {
                     stored.state = state;
                 }
             }
-            TaskChange::Delete(id) => _ = tasks.remove(&id),
+            TaskChange::Delete(id) => _ = self.tasks.remove(&id),
+            TaskChange::Request(request) => {
+                self.last += 1;
+                self.requests.insert(self.last, request);
+            }
+            TaskChange::Forget(number) => _ = self.requests.remove(&number),
             _ => {}
         }
+    }
+}
+
+impl TaskStore for InMemoryTaskStore {
+    fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
+        let tables = self.tables();
+        let requests = tables.requests.iter().map(|(number, request)| (*number, request.clone())).collect();
+        let stored = StoredTasks::new(tables.tasks.values().cloned().collect(), requests);
+        Box::pin(std::future::ready(Ok(stored)))
+    }
+
+    fn change(&self, changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        let mut tables = self.tables();
+        changes.into_iter().for_each(|change| tables.change(change));
         Box::pin(std::future::ready(Ok(())))
     }
 }

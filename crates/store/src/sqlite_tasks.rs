@@ -5,29 +5,39 @@
 
 use std::{
     fmt::Display,
+    fs::{OpenOptions, TryLockError},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use archon_types::{BoxFuture, Json, StoredTask, TaskChange, TaskStore, TaskStoreError};
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use archon_types::{
+    BoxFuture, Json, StoredTask, StoredTasks, TaskChange, TaskHold, TaskStore, TaskStoreError,
+};
+use rusqlite::{Connection, OpenFlags, Row, ToSql, Transaction, TransactionBehavior};
 
 use crate::{blocking::blocking_or, database_file};
 
 /// `ARCT`, the application id in the header of the database, so that the database of another program is not opened.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCT");
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-const TABLES: &str = "
-    CREATE TABLE tasks (
+/// The tables of each version, which are added to those of the version before.
+const TABLES: [&str; VERSION as usize] = [
+    "CREATE TABLE tasks (
         id         TEXT NOT NULL PRIMARY KEY,
         definition TEXT NOT NULL,
         state      TEXT NOT NULL
-    ) STRICT, WITHOUT ROWID;
-";
+    ) STRICT, WITHOUT ROWID;",
+    // A number is not used twice: a process may forget a request late.
+    "CREATE TABLE requests (
+        number  INTEGER PRIMARY KEY AUTOINCREMENT,
+        request TEXT NOT NULL
+    ) STRICT;",
+];
 
-/// A store of tasks in one SQLite database. Clones share it.
+/// A store of tasks in one SQLite database. Clones share it. Several processes may use it; the one that serves the tasks
+/// holds the lock of the file with the extension `lock` beside it.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
 ///
@@ -89,8 +99,10 @@ fn prepare(transaction: &Transaction<'_>, path: &Path) -> Result<(), TaskStoreEr
         );
         return Err(failure("read", path, problem));
     }
-    if found == 0 {
-        transaction.execute_batch(TABLES).map_err(failed())?;
+    if found < VERSION {
+        for tables in &TABLES[found as usize..] {
+            transaction.execute_batch(tables).map_err(failed())?;
+        }
         transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed())?;
         transaction.pragma_update(None, "user_version", VERSION).map_err(failed())?;
     }
@@ -120,48 +132,65 @@ impl Database {
         Ok(result)
     }
 
-    fn list(&self) -> Result<Vec<StoredTask>, TaskStoreError> {
+    /// Reads the tasks and the requests in one transaction.
+    fn list(&self) -> Result<StoredTasks, TaskStoreError> {
         let failed = || failed("read", &self.path);
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut statement = connection
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let transaction = connection.transaction().map_err(failed())?;
+        let mut stored = StoredTasks::default();
+        let mut statement = transaction
             .prepare_cached("SELECT id, definition, state FROM tasks ORDER BY id")
             .map_err(failed())?;
-        let rows = statement
-            .query_map([], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
-            })
-            .map_err(failed())?;
-        let mut tasks = Vec::new();
-        for row in rows {
-            let (id, definition, state) = row.map_err(failed())?;
-            let parse = |text: &str| serde_json::from_str::<Json>(text);
-            match (parse(&definition), parse(&state)) {
-                (Ok(definition), Ok(state)) => tasks.push(StoredTask { id: id.into(), definition, state }),
-                (Err(error), _) | (_, Err(error)) => {
-                    tracing::warn!(place = %self.path.display(), task = %id, %error, "a task cannot be read and is skipped");
-                }
+        let mut rows = statement.query([]).map_err(failed())?;
+        let text = |row: &Row<'_>, column| row.get::<_, String>(column).map_err(failed());
+        while let Some(row) = rows.next().map_err(failed())? {
+            let (id, definition, state) = (text(row, 0)?, text(row, 1)?, text(row, 2)?);
+            match (self.parse(&id, &definition), self.parse(&id, &state)) {
+                (Some(definition), Some(state)) => stored.tasks.push(StoredTask::new(id, definition, state)),
+                _ => continue,
             }
         }
-        Ok(tasks)
+        drop(rows);
+        drop(statement);
+        let mut statement = transaction
+            .prepare_cached("SELECT number, request FROM requests ORDER BY number")
+            .map_err(failed())?;
+        let mut rows = statement.query([]).map_err(failed())?;
+        while let Some(row) = rows.next().map_err(failed())? {
+            let number = row.get::<_, i64>(0).map_err(failed())?;
+            if let Some(request) = self.parse("of a request", &text(row, 1)?) {
+                stored.requests.push((number.unsigned_abs(), request));
+            }
+        }
+        Ok(stored)
     }
 
-    fn change(&self, change: &TaskChange) -> Result<(), TaskStoreError> {
+    /// Reads JSON; `None` with a warning if it is damaged.
+    fn parse(&self, task: &str, text: &str) -> Option<Json> {
+        let parsed = serde_json::from_str(text);
+        if let Err(error) = &parsed {
+            tracing::warn!(place = %self.path.display(), task, %error, "a row cannot be read and is skipped");
+        }
+        parsed.ok()
+    }
+
+    fn change(&self, changes: &[TaskChange]) -> Result<(), TaskStoreError> {
         self.transaction("stored", |transaction| {
-            let changed = match change {
-                TaskChange::Define(task) => transaction.execute(
-                    "INSERT INTO tasks (id, definition, state) VALUES (?1, ?2, ?3)
-                     ON CONFLICT (id) DO UPDATE SET definition = ?2",
-                    (task.id.as_str(), task.definition.to_string(), task.state.to_string()),
-                ),
-                TaskChange::SetState { id, state } => transaction
-                    .execute("UPDATE tasks SET state = ?2 WHERE id = ?1", (id.as_str(), state.to_string())),
-                TaskChange::Delete(id) => {
-                    transaction.execute("DELETE FROM tasks WHERE id = ?1", [id.as_str()])
-                }
-                _ => Ok(0),
-            };
-            changed.map(drop).map_err(failed("stored", &self.path))
+            let changed = changes.iter().try_for_each(|change| make(transaction, change));
+            changed.map_err(failed("stored", &self.path))
         })
+    }
+
+    /// Takes the lock of the file beside the database.
+    fn hold(&self) -> Result<Option<TaskHold>, TaskStoreError> {
+        let path = self.path.with_extension("lock");
+        let failed = |error: std::io::Error| failure("served", &path, error);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(TaskHold::new(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
     }
 
     /// Returns the number that SQLite increases when another connection changes the database.
@@ -170,6 +199,27 @@ impl Database {
         let version = connection.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0));
         version.map(i64::unsigned_abs).map_err(failed("read", &self.path))
     }
+}
+
+fn make(transaction: &Transaction<'_>, change: &TaskChange) -> rusqlite::Result<()> {
+    let run = |sql: &str, values: &[&dyn ToSql]| transaction.prepare_cached(sql)?.execute(values);
+    let changed = match change {
+        TaskChange::Define(task) => run(
+            "INSERT INTO tasks (id, definition, state) VALUES (?1, ?2, ?3)
+             ON CONFLICT (id) DO UPDATE SET definition = ?2",
+            &[&task.id.as_str(), &task.definition.to_string(), &task.state.to_string()],
+        ),
+        TaskChange::SetState { id, state } => {
+            run("UPDATE tasks SET state = ?2 WHERE id = ?1", &[&id.as_str(), &state.to_string()])
+        }
+        TaskChange::Delete(id) => run("DELETE FROM tasks WHERE id = ?1", &[&id.as_str()]),
+        TaskChange::Request(request) => {
+            run("INSERT INTO requests (request) VALUES (?1)", &[&request.to_string()])
+        }
+        TaskChange::Forget(number) => run("DELETE FROM requests WHERE number = ?1", &[&number.cast_signed()]),
+        _ => Ok(0),
+    };
+    changed.map(drop)
 }
 
 /// Returns a function that turns an SQLite error into an error of the store.
@@ -182,15 +232,19 @@ fn failure(action: &'static str, path: &Path, problem: impl Display) -> TaskStor
 }
 
 impl TaskStore for SqliteTaskStore {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+    fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
         Box::pin(self.run(Database::list))
     }
 
-    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
-        Box::pin(self.run(move |database| database.change(&change)))
+    fn change(&self, changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        Box::pin(self.run(move |database| database.change(&changes)))
     }
 
     fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
         Box::pin(self.run(Database::version))
+    }
+
+    fn hold(&self) -> BoxFuture<'_, Result<Option<TaskHold>, TaskStoreError>> {
+        Box::pin(self.run(Database::hold))
     }
 }

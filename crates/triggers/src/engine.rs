@@ -8,43 +8,40 @@ use std::{
 
 use archon_types::{
     CancellationToken, Clock, Json, NotificationChannel, PendingApproval, RunService, StoredTask, TaskChange,
-    TaskId, TaskStore, TaskStoreError, TenantId, Timestamp,
+    TaskId, TaskStatus, TaskStore, TaskStoreError, TenantId, Timestamp,
 };
 use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::{
     error::TriggerError,
-    event::TriggerEvent,
-    occurrence::Occurrence,
     probe::Probe,
     schedule::ScheduleError,
-    task::{TaskState, TaskStatus, Trigger, TriggerAction, TriggerTask},
+    task::{TaskState, Trigger, TriggerAction, TriggerTask},
 };
 
 use agenda::{Agenda, Entry};
+use looks::Looks;
 
 mod agenda;
+mod looks;
+mod requests;
+mod service;
 mod work;
 
+pub use service::TenantTasks;
+
 /// The pause between two looks at the changes of other processes.
-const RELOAD: Duration = Duration::from_secs(5);
-
-/// The most bytes of the data of an event, as JSON.
-const MOST_BYTES: usize = 64 * 1024;
-
-/// The most occurrences that wait for one task; a further event is refused.
-const MOST_WAITING: usize = 100;
+const RELOAD: Duration = Duration::from_secs(2);
 
 /// Starts the runs of tasks. A clone is the same engine.
 ///
 /// Each occurrence starts one run: the journal decides by the idempotency key of the run, which follows from the task and
 /// the occurrence. So an engine that was killed goes on where it was, and loses and repeats nothing.
 ///
-/// Publish events and start tasks by hand on the engine that serves: others do not see its states.
-///
-/// One process serves the tasks of a store. Others may define, pause and delete tasks; the engine takes their changes within
-/// five seconds.
+/// One process serves the tasks of a store, from its call of [`serve`](Self::serve) until it drops the engine. Others may
+/// define, pause and delete tasks, publish events and start tasks by hand: the engine that serves takes that within two
+/// seconds.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,6 +99,7 @@ struct Parts {
     agenda: Mutex<Agenda>,
     /// Rings when a task is due earlier than the engine knew.
     bell: Notify,
+    looks: Looks,
 }
 
 /// A task in a list.
@@ -188,8 +186,8 @@ impl TriggerEngine {
         clock: Arc<dyn Clock>,
         named: TriggerParts,
     ) -> Self {
-        let (agenda, bell) = (Mutex::default(), Notify::new());
-        Self { parts: Arc::new(Parts { runs, store, clock, named, agenda, bell }) }
+        let (agenda, bell, looks) = (Mutex::default(), Notify::new(), Looks::default());
+        Self { parts: Arc::new(Parts { runs, store, clock, named, agenda, bell, looks }) }
     }
 
     /// Stores a new task, which is active from now on.
@@ -245,15 +243,6 @@ impl TriggerEngine {
         self.redefine(id, |task, now| (task.paused, task.resumed_at) = (false, Some(now))).await
     }
 
-    /// Starts a run of a task now, besides its occurrences; after the run that works now. `name` is unique for the task: a
-    /// second start with the same name starts nothing.
-    ///
-    /// # Errors
-    /// There is no such task, too many occurrences wait, or the storage failed.
-    pub async fn run_task(&self, id: &TaskId, name: impl Into<String>) -> Result<(), TriggerError> {
-        self.wait_for_run(id, Occurrence::Person(name.into())).await
-    }
-
     /// Deletes a task. Its run goes on.
     ///
     /// # Errors
@@ -263,54 +252,30 @@ impl TriggerEngine {
         if agenda.entry(id).is_none() {
             return Err(TriggerError::Unknown(id.clone()));
         }
-        self.parts.store.change(TaskChange::Delete(id.clone())).await?;
+        self.parts.store.change(vec![TaskChange::Delete(id.clone())]).await?;
         agenda.remove(id);
         Ok(())
     }
 
-    /// Gives an event to each active task whose filter it passes, and returns their ids. The event is stored before this
-    /// function returns. An event of a tenant is for the tasks of this tenant only.
-    ///
-    /// ```
-    /// use archon_triggers::{TriggerEngine, TriggerError, TriggerEvent};
-    /// use serde_json::json;
-    ///
-    /// async fn order_came(engine: &TriggerEngine, number: &str) -> Result<(), TriggerError> {
-    ///     let order = TriggerEvent::new(number, "shop", "order.created", json!({ "number": number })).tenant("anna");
-    ///     println!("{} tasks work on it", engine.publish(&order).await?.len());
-    ///     Ok(())
-    /// }
-    /// ```
-    ///
-    /// # Errors
-    /// The event is too large, too many events wait for a task, or the storage failed. All other tasks have the event.
-    pub async fn publish(&self, event: &TriggerEvent) -> Result<Vec<TaskId>, TriggerError> {
-        if event.data.to_string().len() > MOST_BYTES {
-            return Err(TriggerError::EventTooLarge { id: event.id.clone(), most: MOST_BYTES });
-        }
-        let ids: Vec<TaskId> = {
-            let agenda = self.agenda().await?;
-            agenda.entries().filter(|entry| entry.takes(event)).map(|entry| entry.task.id.clone()).collect()
-        };
-        let (mut taken, mut failed) = (Vec::new(), None);
-        for id in ids {
-            match self.wait_for_run(&id, Occurrence::Event(event.clone())).await {
-                Ok(()) => taken.push(id),
-                // It was deleted meanwhile.
-                Err(TriggerError::Unknown(_)) => {}
-                Err(error) => failed = Some(error),
-            }
-        }
-        failed.map_or(Ok(taken), Err)
-    }
-
     /// Starts runs when they are due, until `stop` is cancelled. Runs that work then go on.
     ///
+    /// While another process serves the tasks of the store, this function waits, and takes over when that process has ended.
     /// The last run of each task goes on, also if its process was killed.
     ///
     /// # Errors
     /// The storage failed when the tasks were read.
     pub async fn serve(&self, stop: CancellationToken) -> Result<(), TriggerError> {
+        tokio::select! {
+            served = self.keep_starting(stop) => served,
+            never = self.keep_looking() => match never {},
+        }
+    }
+
+    /// Starts runs when they are due. It is not cancelled, since then a task whose run starts would stay busy.
+    async fn keep_starting(&self, stop: CancellationToken) -> Result<(), TriggerError> {
+        if !self.hold(&stop).await? {
+            return Ok(());
+        }
         drop(self.agenda().await?);
         loop {
             // A storage that fails is tried again: tasks that work go on.
@@ -321,20 +286,48 @@ impl TriggerEngine {
             let reload = self.parts.clock.now() + RELOAD;
             let wait_until = next.map_or(reload, |next| next.min(reload));
             tokio::select! {
-                () = self.parts.clock.sleep_until(wait_until) => {}
+                () = self.parts.clock.sleep_until(wait_until) => self.parts.agenda.lock().await.retry_requests(),
                 () = self.parts.bell.notified() => {}
                 () = stop.cancelled() => return Ok(()),
             }
         }
     }
 
-    /// Returns the agenda, with the definitions that the store has now.
+    /// Takes the right to serve the tasks, and keeps it as long as the engine exists. Returns false if `stop` is cancelled
+    /// before.
+    async fn hold(&self, stop: &CancellationToken) -> Result<bool, TriggerError> {
+        if self.parts.agenda.lock().await.is_served() {
+            return Ok(true);
+        }
+        loop {
+            if let Some(hold) = self.parts.store.hold().await? {
+                self.parts.agenda.lock().await.serve(hold);
+                return Ok(true);
+            }
+            tracing::info!("another process serves the tasks: this one waits until it has ended");
+            tokio::select! {
+                () = self.parts.clock.sleep_until(self.parts.clock.now() + RELOAD) => {}
+                () = stop.cancelled() => return Ok(false),
+            }
+        }
+    }
+
+    /// Returns the agenda, with the definitions and the requests that the store has now.
     async fn agenda(&self) -> Result<MutexGuard<'_, Agenda>, TriggerError> {
         let mut agenda = self.parts.agenda.lock().await;
         let version = self.parts.store.version().await?;
-        if !agenda.has_version(version) {
-            let stored = self.parts.store.list().await?;
-            agenda.load(version, stored.iter().filter_map(read).collect(), self.parts.clock.now());
+        if agenda.has_version(version) {
+            return Ok(agenda);
+        }
+        let stored = self.parts.store.list().await?;
+        agenda.load(version, stored.tasks.iter().filter_map(read).collect(), self.parts.clock.now());
+        agenda.requests = stored.requests.len();
+        if agenda.is_served()
+            && !stored.requests.is_empty()
+            && let Err(error) = self.take_requests(&mut agenda, stored.requests).await
+        {
+            agenda.forget_version();
+            return Err(error.into());
         }
         Ok(agenda)
     }
@@ -355,37 +348,6 @@ impl TriggerEngine {
         self.parts.bell.notify_one();
         Ok(())
     }
-
-    /// Changes the state of a task, stores it, and finds the time at which it is due.
-    async fn change(
-        &self,
-        id: &TaskId,
-        change: impl FnOnce(&mut TaskState) + Send,
-    ) -> Result<(), TriggerError> {
-        let mut agenda = self.agenda().await?;
-        let entry = agenda.entry(id).ok_or_else(|| TriggerError::Unknown(id.clone()))?;
-        let mut state = entry.state.clone();
-        change(&mut state);
-        self.parts.put(id, &state).await?;
-        agenda.change(id, |entry| entry.state = state);
-        self.parts.bell.notify_one();
-        Ok(())
-    }
-
-    async fn wait_for_run(&self, id: &TaskId, occurrence: Occurrence) -> Result<(), TriggerError> {
-        let mut count = 0;
-        self.change(id, |state| {
-            count = state.waiting.len();
-            if count < MOST_WAITING {
-                state.waiting.push(occurrence);
-            }
-        })
-        .await?;
-        match count {
-            MOST_WAITING.. => Err(TriggerError::TooManyEvents { task: id.clone(), count }),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Reads a task of the store. A task that cannot be read, for instance of a newer version, is left out with a warning.
@@ -403,11 +365,22 @@ fn read(stored: &StoredTask) -> Option<(TriggerTask, TaskState)> {
 impl Parts {
     async fn define(&self, task: &TriggerTask, state: &TaskState) -> Result<(), TaskStoreError> {
         let (definition, state) = (to_json(task)?, to_json(state)?);
-        self.store.change(TaskChange::Define(StoredTask::new(task.id.clone(), definition, state))).await
+        self.store.change(vec![TaskChange::Define(StoredTask::new(task.id.clone(), definition, state))]).await
     }
 
-    async fn put(&self, id: &TaskId, state: &TaskState) -> Result<(), TaskStoreError> {
-        self.store.change(TaskChange::SetState { id: id.clone(), state: to_json(state)? }).await
+    /// Stores states. If that fails, the next change of each task stores its state.
+    async fn put(&self, states: &[(TaskId, TaskState)]) {
+        if states.is_empty() {
+            return;
+        }
+        let changes = states.iter().map(|(id, state)| set_state(id, state)).collect::<Result<_, _>>();
+        let stored = match changes {
+            Ok(changes) => self.store.change(changes).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = stored {
+            tracing::error!(count = states.len(), "the states of tasks are not stored: {error}");
+        }
     }
 
     /// Checks a new task.
@@ -431,6 +404,10 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+fn set_state(id: &TaskId, state: &TaskState) -> Result<TaskChange, TaskStoreError> {
+    Ok(TaskChange::SetState { id: id.clone(), state: to_json(state)? })
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<Json, TaskStoreError> {

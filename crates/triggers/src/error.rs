@@ -1,6 +1,6 @@
 //! The error of the engine.
 
-use archon_types::{RunError, TaskId, TaskStoreError};
+use archon_types::{RunError, TaskId, TaskServiceError, TaskStoreError};
 
 use crate::schedule::ScheduleError;
 
@@ -47,6 +47,17 @@ pub enum TriggerError {
     /// The schedule of a new task has no time in the future.
     #[error("the schedule of task {0} has no time in the future: choose a later one")]
     NeverDue(TaskId),
+    /// The definition is not that of a task.
+    #[error("the definition of the task cannot be read: {0}")]
+    Definition(String),
+    /// Too many requests wait for the process that serves the tasks.
+    #[error(
+        "{count} requests wait for a process that serves the tasks, which is the limit: start one, then try again"
+    )]
+    TooManyRequests {
+        /// The number of requests that wait.
+        count: usize,
+    },
     /// Too many occurrences wait for the task.
     #[error("{count} occurrences wait for task {task}, which is the limit: try again after its run")]
     TooManyEvents {
@@ -55,4 +66,17 @@ pub enum TriggerError {
         /// The number of occurrences that wait.
         count: usize,
     },
+}
+
+impl From<TriggerError> for TaskServiceError {
+    fn from(error: TriggerError) -> Self {
+        let text = error.to_string();
+        match error {
+            TriggerError::Unknown(id) => Self::Unknown(id),
+            TriggerError::Exists(id) => Self::Exists(id),
+            TriggerError::Store(_) | TriggerError::Runs(_) => Self::Failed(text),
+            TriggerError::TooManyRequests { .. } | TriggerError::TooManyEvents { .. } => Self::Full(text),
+            _ => Self::Refused(text),
+        }
+    }
 }

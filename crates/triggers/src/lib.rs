@@ -41,6 +41,9 @@
 // | runs of code without a model | `code_model.rs` |
 // | which task is due, and its next step | `engine/agenda.rs` |
 // | starting, following and notifying | `engine.rs`, `engine/work.rs` |
+// | the questions of runs that wait | `engine/looks.rs` |
+// | events, and starts by a person, from any process | `engine/requests.rs` |
+// | the tasks of one tenant, for servers and commands | `engine/service.rs` |
 
 mod code_model;
 mod condition;
@@ -54,16 +57,14 @@ mod request;
 mod schedule;
 mod task;
 
+pub use archon_types::{TRIGGER_MESSAGE, TaskStatus};
 pub use code_model::{CODE_AGENT, CodeModel};
 pub use condition::TriggerCondition;
-pub use engine::{ListedTask, TriggerEngine, TriggerParts};
+pub use engine::{ListedTask, TenantTasks, TriggerEngine, TriggerParts};
 pub use error::TriggerError;
 pub use event::{EventFilter, EventPattern, TriggerEvent};
 pub use expression::{Expression, ExpressionError};
 pub use occurrence::Occurrence;
 pub use probe::Probe;
-pub use request::TRIGGER_MESSAGE;
 pub use schedule::{Cron, Schedule, ScheduleError};
-pub use task::{
-    ConditionState, MissedRuns, TaskLimits, TaskState, TaskStatus, Trigger, TriggerAction, TriggerTask,
-};
+pub use task::{ConditionState, MissedRuns, TaskLimits, TaskState, Trigger, TriggerAction, TriggerTask};

@@ -1,8 +1,8 @@
 //! The requests of a task's runs.
 
 use archon_types::{
-    AgentMessage, Content, ExtensionMessage, Json, Message, RunKind, Speaker, StartRun, Timestamp,
-    UserMessage,
+    AgentMessage, Content, ExtensionMessage, Json, Message, RunKind, Speaker, StartRun, TRIGGER_MESSAGE,
+    Timestamp, UserMessage,
 };
 use serde_json::json;
 
@@ -12,9 +12,6 @@ use crate::{
     occurrence::Occurrence,
     task::{Trigger, TriggerAction, TriggerTask},
 };
-
-/// The kind of the extension message that names the task in the log of a run.
-pub const TRIGGER_MESSAGE: &str = "trigger";
 
 impl TriggerTask {
     /// Returns the idempotency key of the run. The same occurrence of the same task has the same key in each process, so it

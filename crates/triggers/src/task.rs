@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use archon_types::{AgentId, ExecutionLimits, Json, RunId, TaskId, TenantId, Timestamp};
+use archon_types::{AgentId, ExecutionLimits, Json, RunId, TaskId, TaskStatus, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{condition::TriggerCondition, event::EventFilter, occurrence::Occurrence, schedule::Schedule};
@@ -29,7 +29,8 @@ use crate::{condition::TriggerCondition, event::EventFilter, occurrence::Occurre
 pub struct TriggerTask {
     /// The id, unique among the tasks of all tenants.
     pub id: TaskId,
-    /// The tenant on whose behalf the runs work.
+    /// The tenant on whose behalf the runs work; by default `local`.
+    #[serde(default = "local")]
     pub tenant: TenantId,
     /// The trigger of the runs.
     pub trigger: Trigger,
@@ -113,6 +114,13 @@ pub enum MissedRuns {
 pub struct TaskLimits {
     /// The number of runs after which the task is completed; `None` for no limit.
     pub runs: Option<u64>,
+    /// The money of all runs together in millionths of a currency unit, after which the task is disabled and a person is
+    /// notified; `None` for no limit. The last run may pass it: `each_run` limits that. It needs the price of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// The time at which the task is completed; `None` for no limit. A run that works then goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
     /// The limits of each run; `None` for those of the agent.
     pub each_run: Option<ExecutionLimits>,
     /// The number of failed runs one after the other after which the task is disabled and a person is notified; 0 for no
@@ -124,7 +132,7 @@ pub struct TaskLimits {
 
 impl Default for TaskLimits {
     fn default() -> Self {
-        Self { runs: None, each_run: None, failures: 5, backoff: 60 }
+        Self { runs: None, cost_micros: None, until: None, each_run: None, failures: 5, backoff: 60 }
     }
 }
 
@@ -132,6 +140,11 @@ impl Default for TaskLimits {
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 impl TaskLimits {
+    /// Returns true if the runs have cost as much as they may.
+    pub(crate) fn is_spent(&self, state: &TaskState) -> bool {
+        self.cost_micros.is_some_and(|most| state.spent_micros >= most)
+    }
+
     /// Returns the pause after this number of failed runs one after the other.
     pub(crate) fn pause(&self, failures: u32) -> Duration {
         let doubled = 2_u64.checked_pow(failures.saturating_sub(1)).unwrap_or(u64::MAX);
@@ -140,22 +153,6 @@ impl TaskLimits {
             _ => Duration::from_secs(self.backoff.saturating_mul(doubled)).min(LONGEST_PAUSE),
         }
     }
-}
-
-/// The status of a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum TaskStatus {
-    /// The task starts runs.
-    #[default]
-    Active,
-    /// A person paused the task. The engine never notes this status: it follows from the definition.
-    Paused,
-    /// The engine stopped the task, for the reason in [`TaskState::problem`].
-    Disabled,
-    /// The task has had its last run.
-    Completed,
 }
 
 /// The state of a task besides the journal: hints that save work, and counters. If a state is lost, or older than the
@@ -175,6 +172,8 @@ pub struct TaskState {
     pub handled: Timestamp,
     /// The number of runs that started.
     pub runs: u64,
+    /// The money of the runs that ended, in millionths of a currency unit.
+    pub spent_micros: u64,
     /// The number of failed runs since the last run that did not fail.
     pub failures: u32,
     /// No run starts before this time, because of failures.
@@ -209,7 +208,7 @@ impl TriggerTask {
     pub fn new(id: impl Into<TaskId>, trigger: impl Into<Trigger>, instruction: impl Into<String>) -> Self {
         Self {
             id: id.into(),
-            tenant: TenantId::new("local"),
+            tenant: local(),
             trigger: trigger.into(),
             action: TriggerAction::Agent { agent: None, instruction: instruction.into() },
             notify: Vec::new(),
@@ -255,6 +254,11 @@ impl TriggerTask {
         self.limits = limits;
         self
     }
+}
+
+/// The tenant of a program for one person.
+fn local() -> TenantId {
+    TenantId::new("local")
 }
 
 impl From<Schedule> for Trigger {

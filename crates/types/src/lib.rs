@@ -35,6 +35,7 @@
 //! | bus | [`Bus`], [`BusMessage`] | messages between agents |
 //! | notification | [`Notification`], [`NotificationChannel`] | a message to a person about a run or a task |
 //! | task store | [`TaskStore`], [`StoredTask`] | keeps tasks that start runs, at a time or for an event |
+//! | tasks | [`TaskService`], [`TaskHead`] | lists, creates, pauses and starts these tasks |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before a call takes effect |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
 //! | structured output | [`OutputCheck`], [`OutputChecker`], `json_in` | an answer that must match a JSON schema, and the check of the answer |
@@ -116,8 +117,8 @@ pub use log::{
     OpenRun, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PendingApproval, PoolFilter,
     PoolIndex, PromptSource, ReactState, Record, RecordBody, RunFilter, RunHead, RunPlace, RunStarted,
     RunStatus, RunWriter, Salvaged, SessionSnapshot, Sink, SnapshotMessage, SnapshotPlace, SnapshotResult,
-    SnapshotSpending, TurnTrigger, WorkspaceSnapshot, open_questions, pending_approvals, questions_below,
-    received_messages,
+    SnapshotSpending, TRIGGER_MESSAGE, TurnTrigger, WorkspaceSnapshot, open_questions, pending_approvals,
+    questions_below, received_messages,
 };
 pub use memory::{
     Candidate, Collection, Damaged, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
@@ -152,9 +153,10 @@ pub use runs::{
     NotificationChannel, NotificationKind, PermissionBound, Permit, Plan, PlanError, Planner,
     PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent, RunError, RunMemory,
     RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter, StartRun, StartRuns, Started,
-    StartedRun, StoredTask, TaskChange, TaskStore, TaskStoreError, Tool, ToolContext, ToolQuestions,
-    ToolSource, Toolbox, Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called,
-    is_log_lost, may_resume,
+    StartedRun, StoredTask, StoredTasks, TaskChange, TaskCommand, TaskHead, TaskHold, TaskService,
+    TaskServiceError, TaskStatus, TaskStore, TaskStoreError, Tool, ToolContext, ToolQuestions, ToolSource,
+    Toolbox, Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called, is_log_lost,
+    may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,

@@ -1,16 +1,21 @@
 //! The OpenAPI document says what the server does: real responses fit their schemas, and queries and bodies have exactly
 //! the declared fields.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use archon::{
     RunId,
-    server::{OPENAPI, RequestLog, ServerOptions, TokenLimits},
+    server::{
+        AccessToken, AllowedHosts, OPENAPI, RequestLog, Role, Scope, Server, ServerOptions, TokenLimits,
+    },
     types::{Json, StartRuns},
 };
 use serde_json::json;
 
-use crate::world::{Answer, Ask, Site, World};
+use crate::{
+    tasks::{Tasks, definition},
+    world::{Answer, Ask, Site, World},
+};
 
 /// A method in lower case, and a path of the document.
 type Place = (&'static str, &'static str);
@@ -48,37 +53,40 @@ fn json_places(document: &Json) -> BTreeSet<(String, String, String)> {
     all
 }
 
-/// A server with a log of requests, and a store with a memory if the program has memories.
+/// A server with a log of requests, tasks, and a store with a memory if the program has memories.
 async fn site(folder: &Path) -> Site {
     let log = RequestLog::open(folder.join("requests.jsonl")).unwrap();
     let options = ServerOptions::default().with_request_log(log);
     let limits = TokenLimits::default().with_requests_per_minute(100_000);
-    with_memory(World::new().site_with(options.clone(), limits), options).await
+    with_stores(World::new().site_with(options.clone(), limits), options).await
+}
+
+/// Puts a server before the same service, with tasks, and with a memory if the program has memories.
+async fn with_stores(site: Site, options: ServerOptions) -> Site {
+    let scope = Scope::new(Arc::new(site.runs.clone())).with_tasks(Arc::new(Tasks::default()));
+    let scope = with_memory(scope).await;
+    let limits = TokenLimits::default().with_requests_per_minute(100_000);
+    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).unwrap().with_limits(limits);
+    let (hosts, clock) = (AllowedHosts::new([crate::world::HOST]), Arc::new(site.clock.clone()));
+    site.with(&Server::new(hosts, [token], clock, options))
 }
 
 #[cfg(not(feature = "memory"))]
-async fn with_memory(site: Site, _: ServerOptions) -> Site {
-    site
+async fn with_memory(scope: Scope) -> Scope {
+    scope
 }
 
 #[cfg(feature = "memory")]
-async fn with_memory(site: Site, options: ServerOptions) -> Site {
-    use std::sync::Arc;
-
+async fn with_memory(scope: Scope) -> Scope {
     use archon::{
         memory::InMemoryStore,
-        server::{AccessToken, AllowedHosts, Role, Scope, Server},
         types::{MemoryChange, MemoryEntry, MemoryStore, Timestamp},
     };
 
     let store = InMemoryStore::new();
     let entry = MemoryEntry::new("a", "Anna likes tea", Timestamp::from_millis(1));
     store.apply(vec![MemoryChange::put(entry)]).await.unwrap();
-    let scope = Scope::new(Arc::new(site.runs.clone())).with_memories(Arc::new(store));
-    let limits = TokenLimits::default().with_requests_per_minute(100_000);
-    let token = AccessToken::new("admin", "admin-secret", Role::Admin, scope).unwrap().with_limits(limits);
-    let (hosts, clock) = (AllowedHosts::new([crate::world::HOST]), Arc::new(site.clock.clone()));
-    site.with(&Server::new(hosts, [token], clock, options))
+    scope.with_memories(Arc::new(store))
 }
 
 /// Returns a response of each place that declares one, after the writes that lead to it.
@@ -120,6 +128,18 @@ async fn responses(site: &Site) -> Vec<(Place, Answer)> {
         };
         all.push((("get", place), answer));
     }
+    all.push((("post", "/v1/tasks"), site.post("/v1/tasks", definition("mail")).await));
+    for command in ["run", "pause", "resume"] {
+        let place = match command {
+            "run" => "/v1/tasks/{task}/run",
+            "pause" => "/v1/tasks/{task}/pause",
+            _ => "/v1/tasks/{task}/resume",
+        };
+        all.push((("post", place), site.post(&format!("/v1/tasks/mail/{command}"), json!({})).await));
+    }
+    all.push((("get", "/v1/tasks"), site.get("/v1/tasks").await));
+    let delete = Ask::new("DELETE", "/v1/tasks/mail").with("content-type", "application/json");
+    all.push((("delete", "/v1/tasks/{task}"), site.send(delete).await));
     for path in
         [RUNS, "/v1/sessions", "/v1/memories", "/v1/usage", "/v1/agents", "/v1/me", "/v1/openapi.json"]
     {
@@ -238,6 +258,10 @@ async fn body_of_each_route_has_exactly_the_declared_fields() {
     let mut count = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let body = &item["post"]["requestBody"]["content"]["application/json"]["schema"];
+        // The service of tasks reads the definition of a task, and not the server.
+        if path == "/v1/tasks" {
+            continue;
+        }
         // An answer to a question is one of several objects.
         let Some(declared) = follow(&document, body)["properties"].as_object() else { continue };
         let refused = site.post(&fill(path, &run), json!({ "undeclared": 1 })).await;

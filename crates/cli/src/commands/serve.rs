@@ -8,6 +8,7 @@ mod listen;
 mod mcp;
 mod models;
 mod own_folder;
+mod tasks;
 mod tls;
 mod tokens;
 mod unfinished;
@@ -31,6 +32,7 @@ use serde_json::json;
 use self::{
     agents::Agents,
     listen::{Bound, Place},
+    tasks::Tasks,
     tokens::Tokens,
 };
 use super::{MemoryFlags, RecordedFlags};
@@ -100,7 +102,8 @@ impl ServeArgs {
         let memory = self.open_memory(&app, &settings, &tokens).await?;
         let agents = Agents::build(&app, &settings, memory.as_ref()).await?;
         let runs = agents.runs(&app)?;
-        let tokens = tokens.access(&app, &runs, memory.as_ref(), agents.described())?;
+        let tasks = Tasks::open(&app, &runs)?;
+        let tokens = tokens.access(&app, &runs, memory.as_ref(), &tasks, agents.described())?;
         let tls = tls::identity(&settings)?;
         let bound = place.bind().await?;
 
@@ -115,7 +118,7 @@ impl ServeArgs {
         greet(&app, &server, &bound, &settings, &tokens)?;
         let mut options = ServeOptions::default();
         (options.behind_proxy, options.tls) = (settings.behind_proxy, tls);
-        let served = work(app, runs, server, router, bound, options).await;
+        let served = work(app, (runs, tasks), server, router, bound, options).await;
         listener.abort();
         served.map(|()| Exit::Finished)
     }
@@ -211,7 +214,7 @@ fn greet(
 /// end of the program makes no tool of a run fail, and adds no record to a run.
 async fn work(
     app: App,
-    runs: Runs,
+    (runs, tasks): (Runs, Tasks),
     server: Server,
     router: Router,
     bound: Bound,
@@ -225,9 +228,11 @@ async fn work(
         )
     })?;
     let served = runtime.spawn(async move {
+        let tasks = tokio::spawn(tasks.serve(app.clone(), server.end().clone()));
         let looking = tokio::spawn(unfinished::keep_looking(app, runs));
         let served = bound.serve(router, &options, server.end()).await;
         looking.abort();
+        tasks.abort();
         served
     });
     let served = served.await;

@@ -107,6 +107,7 @@ pub(super) const FORBIDDEN: &[(&str, &str)] = &[
     ("local_servers", "a project may not choose the local servers"),
     ("keys", "a project may not change your keys"),
     ("serve", "a project may not choose who listens, and who may come in"),
+    ("channels", "a project may not choose who hears about your runs"),
     ("chat", "a project may not change how your terminal looks and sounds"),
 ];
 

@@ -190,3 +190,10 @@ async fn skills_without_the_feature_are_refused_with_its_name() {
     let refused = Place::new().archon("skills list", &[]).await;
     refused.check_refused(2, "`archon skills` is not in this build", "build with `--features skills`");
 }
+
+#[cfg(not(feature = "triggers"))]
+#[tokio::test]
+async fn triggers_without_the_feature_are_refused_with_its_name() {
+    let refused = Place::new().archon("triggers list", &[]).await;
+    refused.check_refused(2, "`archon triggers` is not in this build", "build with `--features triggers`");
+}

@@ -68,6 +68,8 @@ mod setup;
 #[cfg(feature = "skills")]
 mod skills;
 mod structured_output;
+#[cfg(all(unix, feature = "serve", feature = "triggers"))]
+mod tasks;
 mod teams;
 mod terminal;
 mod toolbox;

@@ -1,7 +1,7 @@
 //! `archon serve`: a server of the command, and clients that write their requests themselves.
 
 mod basics;
-mod client;
+pub(crate) mod client;
 mod kills;
 #[cfg(feature = "mcp-serve")]
 mod mcp;

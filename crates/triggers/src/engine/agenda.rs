@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{ContentHash, RunId, TaskId, Timestamp};
+use archon_types::{ContentHash, RunId, TaskHold, TaskId, TaskStatus, Timestamp, format_money};
 
 use super::ListedTask;
 use crate::{
     event::TriggerEvent,
     occurrence::Occurrence,
-    task::{MissedRuns, TaskState, TaskStatus, Trigger, TriggerTask},
+    task::{MissedRuns, TaskState, Trigger, TriggerTask},
 };
 
 /// The time after which an occurrence counts as missed.
@@ -22,9 +22,12 @@ const GRACE: Duration = Duration::from_secs(60);
 pub(super) struct Agenda {
     by_id: BTreeMap<TaskId, Entry>,
     due: BTreeSet<(Timestamp, TaskId)>,
-    is_loaded: bool,
-    /// The version of the store from which the definitions are.
-    version: u64,
+    /// The version of the store from which the definitions are; `None` if they must be read.
+    version: Option<u64>,
+    /// The right to serve the tasks. While the engine has it, its states are newer than those of the store.
+    hold: Option<TaskHold>,
+    /// The number of requests in the store.
+    pub(super) requests: usize,
 }
 
 /// A task with its state and its work.
@@ -52,7 +55,36 @@ pub(super) enum Step {
 impl Agenda {
     /// Returns true if the definitions are those of this version of the store.
     pub(super) fn has_version(&self, version: u64) -> bool {
-        self.is_loaded && self.version == version
+        self.version == Some(version)
+    }
+
+    /// Takes the right to serve the tasks, whose states are read anew.
+    pub(super) fn serve(&mut self, hold: TaskHold) {
+        *self = Self { hold: Some(hold), ..Self::default() };
+    }
+
+    /// Returns true if the engine has the right to serve the tasks.
+    pub(super) fn is_served(&self) -> bool {
+        self.hold.is_some()
+    }
+
+    /// Puts states in place of those of their tasks.
+    pub(super) fn put(&mut self, states: BTreeMap<TaskId, TaskState>) {
+        for (id, state) in states {
+            self.change(&id, |entry| entry.state = state);
+        }
+    }
+
+    /// Has the store read again if it has requests to tasks for which too much waited.
+    pub(super) fn retry_requests(&mut self) {
+        if self.is_served() && self.requests > 0 {
+            self.version = None;
+        }
+    }
+
+    /// Has the store read again.
+    pub(super) fn forget_version(&mut self) {
+        self.version = None;
     }
 
     pub(super) fn entry(&self, id: &TaskId) -> Option<&Entry> {
@@ -76,16 +108,24 @@ impl Agenda {
         }
     }
 
-    /// Takes the definitions of a version of the store. The states of tasks that are known stay.
+    /// Takes the definitions of a version of the store. The states of tasks that are known stay if the engine serves them.
     pub(super) fn load(&mut self, version: u64, tasks: Vec<(TriggerTask, TaskState)>, now: Timestamp) {
-        (self.is_loaded, self.version) = (true, version);
+        if !self.is_served() {
+            *self = Self::default();
+        }
+        self.version = Some(version);
         let stored: BTreeSet<&TaskId> = tasks.iter().map(|(task, _)| &task.id).collect();
         let gone: Vec<TaskId> = self.by_id.keys().filter(|id| !stored.contains(id)).cloned().collect();
         gone.iter().for_each(|id| self.remove(id));
         for (task, state) in tasks {
             match self.by_id.get(&task.id) {
                 Some(entry) if entry.task == task => {}
-                Some(_) => self.redefine(task, now),
+                Some(entry) if entry.task.created_at == task.created_at => self.redefine(task, now),
+                // A new task with the id of one that was deleted: the run of the other is not its own.
+                Some(_) => {
+                    self.remove(&task.id);
+                    self.insert(Entry::new(task, state), now);
+                }
                 None => self.insert(Entry::new(task, state), now),
             }
         }
@@ -104,6 +144,18 @@ impl Agenda {
         let changed = self.by_id.get_mut(id).map(change);
         self.plan(id);
         changed
+    }
+
+    /// Changes the entry of a task, unless another task has its id by now. Also returns the state that must be stored.
+    pub(super) fn change_own<T>(
+        &mut self,
+        task: &TriggerTask,
+        change: impl FnOnce(&mut Entry) -> T,
+    ) -> (Option<T>, Option<(TaskId, TaskState)>) {
+        if self.entry(&task.id).is_none_or(|entry| entry.task.created_at != task.created_at) {
+            return (None, None);
+        }
+        self.change(&task.id, |entry| (change(entry), (task.id.clone(), entry.state.clone()))).unzip()
     }
 
     /// Returns the task that is due first with its next step, and marks it as busy; otherwise the time at which a task is
@@ -173,26 +225,47 @@ impl Entry {
         if !self.is_active() || self.is_busy {
             return None;
         }
+        let limits = &self.task.limits;
         let at = match &self.task.trigger {
             _ if self.state.current.is_some() || !self.state.waiting.is_empty() || self.has_all_runs() => {
-                Timestamp::default()
+                Some(Timestamp::default())
             }
+            _ if limits.is_spent(&self.state) => Some(Timestamp::default()),
             // Without a further time the task is completed at once.
-            Trigger::Schedule(schedule) => schedule.next_after(self.state.handled).unwrap_or_default(),
-            Trigger::Event(_) => return None,
-            Trigger::Condition(_) => self.next_look,
+            Trigger::Schedule(schedule) => Some(schedule.next_after(self.state.handled).unwrap_or_default()),
+            Trigger::Event(_) => None,
+            Trigger::Condition(_) => Some(self.next_look),
         };
-        Some(at.max(self.state.not_before))
+        let at = at.map(|at| at.max(self.state.not_before));
+        at.into_iter().chain(limits.until).min()
     }
 
     fn has_all_runs(&self) -> bool {
         self.task.limits.runs.is_some_and(|most| self.state.runs >= most)
     }
 
+    /// Stops the task if it has reached one of its limits. Returns true if it did.
+    fn stop_at_limit(&mut self, now: Timestamp) -> bool {
+        if self.state.current.is_some() || !self.is_active() {
+            return false;
+        }
+        let limits = &self.task.limits;
+        if self.has_all_runs() || limits.until.is_some_and(|until| until <= now) {
+            self.state.status = TaskStatus::Completed;
+        } else if limits.is_spent(&self.state) {
+            self.state.status = TaskStatus::Disabled;
+            let spent = format_money(self.state.spent_micros);
+            self.state.problem =
+                Some(format!("its runs have cost {spent}, which is its limit: give it a larger one"));
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// Returns the next step of the task; `None` if nothing is to be done now.
     fn step(&mut self, now: Timestamp) -> Option<Step> {
-        if self.has_all_runs() && self.state.current.is_none() {
-            self.state.status = TaskStatus::Completed;
+        if self.stop_at_limit(now) {
             return Some(Step::Store);
         }
         if let Some(next) = self.state.current.as_ref().or(self.state.waiting.first()) {
@@ -248,6 +321,14 @@ impl Entry {
         true
     }
 
+    /// Notes the end of a run with the money that it cost.
+    pub(super) fn note_end(&mut self, cost_micros: u64, now: Timestamp) {
+        let state = &mut self.state;
+        state.spent_micros = state.spent_micros.saturating_add(cost_micros);
+        state.current = None;
+        self.stop_at_limit(now);
+    }
+
     /// Notes a run that has its answer; `problem` is that of a notification channel.
     pub(super) fn note_success(&mut self, problem: Option<String>) {
         let state = &mut self.state;
@@ -277,9 +358,13 @@ impl Entry {
         let (limits, state) = (&self.task.limits, &mut self.state);
         state.failures = state.failures.saturating_add(1);
         state.not_before = now + limits.pause(state.failures);
-        state.problem = Some(problem);
         if limits.failures > 0 && state.failures >= limits.failures && state.status == TaskStatus::Active {
             state.status = TaskStatus::Disabled;
+            let count = state.failures;
+            state.problem =
+                Some(format!("{count} runs failed one after the other, the last one so: {problem}"));
+        } else {
+            state.problem = Some(problem);
         }
     }
 }

@@ -1,28 +1,46 @@
 //! The work of the engine: it starts runs, follows them to their end, looks at conditions, and notifies people.
 
-use std::{collections::BTreeMap, future::Future, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
 use archon_types::{
-    FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, PendingApproval, Reply, RunError,
-    RunId, RunStatus, Timestamp,
+    BoxFuture, FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId,
+    RunRefused, RunStatus, TaskStatus, Timestamp,
 };
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 
 use super::{
     Parts, TriggerEngine,
     agenda::{Entry, Step},
+    looks::LOOK,
 };
 use crate::{
     condition::TriggerCondition,
     error::TriggerError,
     occurrence::Occurrence,
-    task::{TaskStatus, Trigger, TriggerTask},
+    task::{Trigger, TriggerTask},
 };
-
-/// The pause between two looks at a run that waits for a person.
-const LOOK: Duration = Duration::from_secs(10);
 
 /// The longest time for one look of a probe.
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
+
+/// The most tasks that are taken before their runs start.
+const BATCH: usize = 64;
+
+/// The most runs that start at once: a start waits for the disk.
+const AT_ONCE: usize = 8;
+
+/// An occurrence of a task, and its run.
+type StartOfRun = (TriggerTask, Occurrence, Result<RunId, RunError>);
+
+/// Tasks that are due.
+#[derive(Default)]
+struct Due {
+    starts: Vec<(TriggerTask, Occurrence)>,
+    /// True if more tasks may be due.
+    is_full: bool,
+    /// The time at which the next task is due.
+    next: Option<Timestamp>,
+}
 
 /// The end of a run, as the state of its task notes it.
 enum End {
@@ -38,91 +56,120 @@ impl TriggerEngine {
     /// Starts the runs of all tasks that are due, in the order in which they are due. Returns the time of the next.
     pub(super) async fn start_due(&self) -> Result<Option<Timestamp>, TriggerError> {
         loop {
-            let now = self.parts.clock.now();
-            let (task, step) = match self.agenda().await?.next_step(now) {
-                Ok(due) => due,
-                Err(next) => return Ok(next),
+            let due = self.take_due().await?;
+            if due.starts.is_empty() && !due.is_full {
+                return Ok(due.next);
+            }
+            self.start(due.starts).await;
+        }
+    }
+
+    /// Takes some of the tasks that are due, and stores the occurrences whose runs start. A process that is killed before
+    /// it notes the runs starts them again: the journal has those that have started.
+    async fn take_due(&self) -> Result<Due, TriggerError> {
+        let now = self.parts.clock.now();
+        let (mut due, mut states) = (Due::default(), Vec::new());
+        let mut agenda = self.agenda().await?;
+        while states.len() < BATCH {
+            let (task, step) = match agenda.next_step(now) {
+                Ok(step) => step,
+                Err(next) => {
+                    due.next = next;
+                    self.parts.put(&states).await;
+                    return Ok(due);
+                }
             };
             match step {
-                Step::Start(occurrence) => self.start(task, occurrence).await,
-                Step::Store => self.release(&task, |_| ()).await,
+                Step::Start(occurrence) => {
+                    let current = Some(occurrence.clone());
+                    states.extend(agenda.change_own(&task, |entry| entry.state.current = current).1);
+                    due.starts.push((task, occurrence));
+                }
+                Step::Store => states.extend(agenda.change_own(&task, |entry| entry.is_busy = false).1),
                 Step::Look => {
                     let engine = self.clone();
                     self.guard(task.clone(), async move { engine.look(&task).await });
                 }
             }
         }
+        due.is_full = true;
+        self.parts.put(&states).await;
+        Ok(due)
     }
 
-    /// Stores the occurrence, and starts its run. A process that is killed in between starts it again: the journal has the
-    /// run, if it has started.
-    async fn start(&self, task: TriggerTask, occurrence: Occurrence) {
-        self.update(&task, |entry| entry.state.current = Some(occurrence.clone())).await;
-        let started = match self.parts.runs.start(task.run_request(&occurrence)).await {
-            Ok(started) => Ok(started.run),
-            // The run of this occurrence has another text, because the task or the event was changed since.
-            Err(RunError::KeyUsed { run, .. }) => Ok(run),
-            Err(error) => Err(error),
-        };
-        let engine = self.clone();
-        match started {
-            Ok(run) => {
-                let is_new = self.update(&task, |entry| entry.note_start(&occurrence, run.clone())).await;
+    /// Starts the runs of occurrences, notes them, and follows them.
+    async fn start(&self, starts: Vec<(TriggerTask, Occurrence)>) {
+        let starting = starts.into_iter().map(|(task, occurrence)| self.parts.start(task, occurrence));
+        let started: Vec<_> = stream::iter(starting).buffered(AT_ONCE).collect().await;
+        let (mut follow, mut states) = (Vec::new(), Vec::new());
+        let mut agenda = self.parts.agenda.lock().await;
+        for (task, occurrence, run) in started {
+            if let Ok(run) = &run {
+                let (is_new, state) = agenda.change_own(&task, |entry| {
+                    let is_new = entry.note_start(&occurrence, run.clone());
+                    if !is_new {
+                        (entry.is_busy, entry.state.current) = (false, None);
+                    }
+                    is_new
+                });
+                states.extend(state);
                 if is_new == Some(false) {
-                    self.release(&task, |entry| entry.state.current = None).await;
-                    return;
+                    continue;
                 }
-                self.guard(task.clone(), async move { engine.follow(&task, &run).await });
             }
-            Err(error) => {
-                let end = End::Failure(with_advice(&error));
-                self.guard(task.clone(), async move { engine.end(&task, None, end).await });
+            follow.push((task, run));
+        }
+        self.parts.put(&states).await;
+        drop(agenda);
+        for (task, run) in follow {
+            let engine = self.clone();
+            match run {
+                Ok(run) => self.guard(task.clone(), async move { engine.follow(&task, &run).await }),
+                Err(error) => {
+                    let end = End::Failure(with_advice(&error));
+                    self.guard(task.clone(), async move { engine.end(&task, None, end, 0).await });
+                }
             }
         }
     }
 
-    /// Does work for a busy task in an async task of its own. If the work panics, the task counts as failed.
+    /// Does work for a busy task in an async task of its own. If the work panics, which the code of probes and channels
+    /// cannot cause, the task counts as failed.
     fn guard(&self, task: TriggerTask, work: impl Future<Output = ()> + Send + 'static) {
         let engine = self.clone();
         tokio::spawn(async move {
             if let Err(error) = tokio::spawn(work).await {
-                let problem = format!("the code of a probe or a channel panicked: {error}");
+                let problem = format!("the work of the engine panicked: {error}; report it");
                 let now = engine.parts.clock.now();
                 engine.release(&task, |entry| entry.note_failure(problem, now)).await;
             }
         });
     }
 
-    /// Follows a run until it ends. A run that waits for a person is looked at again from time to time.
+    /// Follows a run until it ends.
     async fn follow(&self, task: &TriggerTask, run: &RunId) {
-        let mut open: BTreeMap<String, PendingApproval> = BTreeMap::new();
-        let end = loop {
+        let mut questions = None;
+        let (cost, end) = loop {
             if let Err(error) = self.parts.resume_interrupted(run).await {
-                break End::Failure(with_advice(&error));
+                break (0, End::Failure(with_advice(&error)));
             }
             match self.parts.runs.reply(run).await {
-                Ok(Reply::Waiting(_)) => self.notify_questions(task, run, &mut open).await,
+                Ok(Reply::Waiting(_)) => {
+                    let questions = questions.get_or_insert_with(|| self.parts.looks.of_run());
+                    self.until_answered(task, run, questions).await;
+                }
                 Err(error) if self.parts.is_under_way(run).await => {
                     tracing::warn!(task = %task.id, %run, "the run is looked at again: {error}");
+                    self.parts.clock.sleep_until(self.parts.clock.now() + LOOK).await;
                 }
-                reply => break end_of(reply),
-            }
-            self.parts.clock.sleep_until(self.parts.clock.now() + LOOK).await;
-            self.notify_expired(task, run, &mut open).await;
-            match self.parts.runs.sweep().await {
-                Ok(resumed) => {
-                    for (run, error) in resumed.failures() {
-                        tracing::warn!(%run, "a run whose question expired does not go on: {error}");
-                    }
-                }
-                Err(error) => tracing::warn!("the questions that expired cannot be found: {error}"),
+                reply => break (cost_of(&reply), end_of(reply)),
             }
         };
-        self.end(task, Some(run), end).await;
+        self.end(task, Some(run), end, cost).await;
     }
 
     /// Notifies the person of the end of a run, and notes it. A process that is killed in between notifies again.
-    async fn end(&self, task: &TriggerTask, run: Option<&RunId>, end: End) {
+    async fn end(&self, task: &TriggerTask, run: Option<&RunId>, end: End, cost_micros: u64) {
         let (about, text) = match &end {
             End::Answer(text) => (NotificationKind::Result, text),
             End::Failure(text) => (NotificationKind::Failure, text),
@@ -133,7 +180,7 @@ impl TriggerEngine {
             _ => self.notify(task, run, about, text.clone()).await,
         };
         let now = self.parts.clock.now();
-        let mut is_disabled = false;
+        let mut disabled = None;
         self.release(task, |entry| {
             let was_active = entry.state.status == TaskStatus::Active;
             match end {
@@ -141,37 +188,26 @@ impl TriggerEngine {
                 End::Answer(_) => entry.note_success(problem),
                 End::Cancelled => {}
             }
-            is_disabled = was_active && entry.state.status == TaskStatus::Disabled;
             if run.is_some() {
-                entry.state.current = None;
+                entry.note_end(cost_micros, now);
+            }
+            if was_active && entry.state.status == TaskStatus::Disabled {
+                disabled.clone_from(&entry.state.problem);
             }
         })
         .await;
-        if is_disabled {
-            let text = format!(
-                "task {} failed {} times one after the other and is disabled; correct it, then resume it",
-                task.id, task.limits.failures
-            );
+        if let Some(reason) = disabled {
+            let text = format!("task {} is disabled: {reason}; correct it, then resume it", task.id);
             self.notify(task, run, NotificationKind::Disabled, text).await;
         }
     }
 
-    /// Changes the entry of a task, unless another task has its id by now, and stores the state. If that fails, the next
-    /// change stores it.
-    async fn update<T>(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) -> T + Send) -> Option<T> {
-        let mut agenda = match self.agenda().await {
-            Ok(agenda) => agenda,
-            Err(error) => {
-                tracing::error!(task = %task.id, "the tasks cannot be read: {error}");
-                return None;
-            }
-        };
-        agenda.entry(&task.id).filter(|entry| entry.task.created_at == task.created_at)?;
-        let (value, state) = agenda.change(&task.id, |entry| (change(entry), entry.state.clone()))?;
-        if let Err(error) = self.parts.put(&task.id, &state).await {
-            tracing::error!(task = %task.id, "the state of the task is not stored: {error}");
-        }
-        Some(value)
+    /// Changes the entry of a task, unless another task has its id by now, and stores the state.
+    async fn update(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) + Send) {
+        // Not with the definitions of now: a storage that cannot be read would leave the task busy.
+        let mut agenda = self.parts.agenda.lock().await;
+        let states: Vec<_> = agenda.change_own(task, change).1.into_iter().collect();
+        self.parts.put(&states).await;
     }
 
     /// Changes a task that was busy, and looks at it again.
@@ -199,50 +235,8 @@ impl TriggerEngine {
         .await;
     }
 
-    async fn notify_questions(
-        &self,
-        task: &TriggerTask,
-        run: &RunId,
-        open: &mut BTreeMap<String, PendingApproval>,
-    ) {
-        let questions = match self.parts.runs.questions(Some(&task.tenant)).await {
-            Ok(questions) => questions,
-            Err(error) => {
-                tracing::warn!(task = %task.id, "the questions of the run cannot be read: {error}");
-                return;
-            }
-        };
-        let of_run = questions.into_iter().filter(|question| question.run == *run);
-        let now_open: BTreeMap<String, PendingApproval> =
-            of_run.map(|question| (question.request.request_id.clone(), question)).collect();
-        for (id, question) in &now_open {
-            if !open.contains_key(id) {
-                let about = NotificationKind::Question(Box::new(question.clone()));
-                self.notify(task, Some(run), about, question.request.action_summary.clone()).await;
-            }
-        }
-        // Questions that were answered are gone.
-        *open = now_open;
-    }
-
-    async fn notify_expired(
-        &self,
-        task: &TriggerTask,
-        run: &RunId,
-        open: &mut BTreeMap<String, PendingApproval>,
-    ) {
-        let now = self.parts.clock.now_for_others();
-        let is_over = |question: &PendingApproval| question.request.expires_at.is_some_and(|at| at <= now);
-        let expired: Vec<_> = open.values().filter(|question| is_over(question)).cloned().collect();
-        for question in expired {
-            open.remove(&question.request.request_id);
-            let text = format!("no answer came in time to: {}", question.request.action_summary);
-            self.notify(task, Some(run), NotificationKind::Expired, text).await;
-        }
-    }
-
     /// Sends a notification to the channels of a task, and returns the problem of a channel that failed.
-    async fn notify(
+    pub(super) async fn notify(
         &self,
         task: &TriggerTask,
         run: Option<&RunId>,
@@ -251,7 +245,9 @@ impl TriggerEngine {
     ) -> Option<String> {
         let link = match &about {
             NotificationKind::Question(question) => {
-                self.parts.named.answer_link.as_ref().and_then(|link| link(question))
+                let link = self.parts.named.answer_link.as_ref();
+                let link = async { link.and_then(|link| link(question)) };
+                caught("the code of an answer link", link).await.unwrap_or_default()
             }
             _ => None,
         };
@@ -262,7 +258,10 @@ impl TriggerEngine {
         let mut failed = None;
         for name in &task.notify {
             let problem = match self.parts.named.channels.get(name) {
-                Some(channel) => channel.send(&notification).await.err(),
+                Some(channel) => caught("its code", async { channel.send(&notification).await })
+                    .await
+                    .and_then(|sent| sent)
+                    .err(),
                 None => Some("this program does not have it".to_owned()),
             };
             if let Some(problem) = problem {
@@ -275,13 +274,30 @@ impl TriggerEngine {
 }
 
 impl Parts {
+    /// Starts the run of an occurrence, or finds it.
+    fn start(&self, task: TriggerTask, occurrence: Occurrence) -> BoxFuture<'_, StartOfRun> {
+        Box::pin(async move {
+            let run = match self.runs.start(task.run_request(&occurrence)).await {
+                Ok(started) => Ok(started.run),
+                // The run of this occurrence has another text, because the task or the event was changed since.
+                Err(RunError::KeyUsed { run, .. }) => Ok(run),
+                Err(error) => Err(error),
+            };
+            (task, occurrence, run)
+        })
+    }
+
     /// Resumes a run whose process died. Another process may resume it at the same time.
     async fn resume_interrupted(&self, run: &RunId) -> Result<(), RunError> {
         if self.runs.get(run).await?.status != RunStatus::Interrupted {
             return Ok(());
         }
         match self.runs.resume(run, &MoreLimits::default()).await {
-            Err(RunError::Journal(JournalError::Locked { .. })) | Ok(_) => Ok(()),
+            // Another process, or another part of this one, resumed it.
+            Err(
+                RunError::Journal(JournalError::Locked { .. }) | RunError::Refused(RunRefused::Ended { .. }),
+            )
+            | Ok(_) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -297,13 +313,34 @@ impl Parts {
             .probes
             .get(name)
             .ok_or_else(|| format!("there is no probe {name:?} in this program"))?;
-        let mut reading = probe.read(&condition.arguments);
+        let mut reading =
+            std::pin::pin!(caught("its code", async { probe.read(&condition.arguments).await }));
         let deadline = self.clock.now() + PROBE_LIMIT;
         let data = self.clock.before(deadline, |task| reading.as_mut().poll(task)).await;
-        let data =
-            data.unwrap_or_else(|| Err(format!("it did not answer within {} s", PROBE_LIMIT.as_secs())));
+        let data = data.map_or_else(
+            || Err(format!("it did not answer within {} s", PROBE_LIMIT.as_secs())),
+            |data| data.and_then(|data| data),
+        );
         let data = data.map_err(|problem| format!("probe {name}: {problem}"))?;
         condition.expression.is_true_of([("data", &data)]).map_err(|error| error.to_string())
+    }
+}
+
+/// Does work of the program's own code. If it panics, the error says so.
+async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, String> {
+    // The state of the code is the program's: the engine shares none with it.
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .map_err(|_| format!("{what} panicked; see the log, and correct it"))
+}
+
+/// Returns the money that a run has cost, in millionths of a currency unit.
+fn cost_of(reply: &Result<Reply, RunError>) -> u64 {
+    match reply {
+        Ok(reply) => reply.outcome().spending().cost_micros,
+        Err(RunError::Failed { outcome }) => outcome.spending().cost_micros,
+        Err(_) => 0,
     }
 }
 

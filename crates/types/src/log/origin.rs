@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::{CallId, RunId};
 
+/// The kind of the extension message that names the task in the log of a run that nobody started. Its data has
+/// `task_id`, and `source` is `trigger`.
+pub const TRIGGER_MESSAGE: &str = "trigger";
+
 /// The origin of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

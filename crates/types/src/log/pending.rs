@@ -5,15 +5,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    messages::AgentMessage,
     tools::{Answer, ApprovalRequest},
-    values::{AgentId, CallId, RunId, SessionId, TenantId, Timestamp},
+    values::{AgentId, CallId, RunId, SessionId, TaskId, TenantId, Timestamp},
 };
 
 use super::{
     inbox::{Inbox, InboxRequest},
     journal::{Journal, read_if_exists},
     journal_error::JournalError,
-    origin::{Origin, TurnTrigger},
+    origin::{Origin, TRIGGER_MESSAGE, TurnTrigger},
     record::{Record, RecordBody},
 };
 
@@ -32,8 +33,12 @@ pub struct PendingApproval {
     pub tenant: TenantId,
     /// The agent of the run.
     pub agent: AgentId,
-    /// The source of the run: `agent` if the call of another agent started it, otherwise `user`.
+    /// The source of the run: `agent` if the call of another agent started it, `trigger` if a task started it, otherwise
+    /// `user`.
     pub source: String,
+    /// The task that started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
     /// The time at which the question was first asked.
     pub created_at: Timestamp,
     /// The question.
@@ -89,8 +94,10 @@ impl PendingApproval {
 /// of its child runs that the run has logged.
 pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
+    let task = task_of(records);
     let source = match (&started.origin, started.first_trigger) {
         (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => "agent",
+        _ if task.is_some() => "trigger",
         _ => "user",
     };
     let pending = |(call, created_at, request): Asked<'_>| PendingApproval {
@@ -100,10 +107,23 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
         tenant: started.tenant.clone(),
         agent: started.agent.clone(),
         source: source.to_owned(),
+        task: task.clone(),
         created_at,
         request: request.clone(),
     };
     find_open(records).into_iter().map(pending).collect()
+}
+
+/// Returns the task that started a run; `None` for the run of a person or of an agent.
+fn task_of(records: &[Arc<Record>]) -> Option<TaskId> {
+    records.iter().find_map(|record| match &record.body {
+        RecordBody::MessageAdded { message: AgentMessage::Extension(mark), .. }
+            if mark.kind == TRIGGER_MESSAGE =>
+        {
+            mark.data["task_id"].as_str().map(TaskId::new)
+        }
+        _ => None,
+    })
 }
 
 /// Returns the open questions that the log of a run has, each with the call that waits for the answer, oldest

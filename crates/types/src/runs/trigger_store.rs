@@ -1,5 +1,7 @@
 //! The storage of tasks that start runs without a person: at a time, for an event, or for a condition.
 
+use std::any::Any;
+
 use futures_core::future::BoxFuture;
 
 use crate::{Json, values::TaskId};
@@ -10,37 +12,39 @@ use crate::{Json, values::TaskId};
 /// The store need not prevent double runs: an occurrence of a task, such as a due time, starts only one run,
 /// because the journal has the idempotency key of the run.
 ///
+/// One process serves the tasks, and others leave it requests in the store, such as an event.
+///
 /// ```
 /// use std::sync::Arc;
 ///
-/// use archon_types::{BoxFuture, StoredTask, TaskChange, TaskStore, TaskStoreError};
+/// use archon_types::{BoxFuture, StoredTasks, TaskChange, TaskStore, TaskStoreError};
 ///
 /// /// A store that nobody can change.
 /// struct Fixed(Arc<dyn TaskStore>);
 ///
 /// impl TaskStore for Fixed {
-///     fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+///     fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
 ///         self.0.list()
 ///     }
 ///
-///     fn change(&self, _change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+///     fn change(&self, _changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>> {
 ///         let error = TaskStoreError::new("changed", "the tasks of this program are fixed");
 ///         Box::pin(std::future::ready(Err(error)))
 ///     }
 /// }
 /// ```
 pub trait TaskStore: Send + Sync {
-    /// Returns all tasks, in the order of their ids.
+    /// Returns all tasks, in the order of their ids, and the requests, the oldest first.
     ///
     /// # Errors
     /// The storage failed.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>>;
+    fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>>;
 
-    /// Makes a change.
+    /// Makes all of these changes, in their order; or none of them, if the storage fails.
     ///
     /// # Errors
     /// The storage failed.
-    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>>;
+    fn change(&self, changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>>;
 
     /// Returns a version number, which changes when another process changes the tasks. Default: 0, for a
     /// store that only one process uses.
@@ -49,6 +53,46 @@ pub trait TaskStore: Send + Sync {
     /// The storage failed.
     fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
         Box::pin(std::future::ready(Ok(0)))
+    }
+
+    /// Takes the right to serve the tasks, until the value is dropped or the process ends. Returns `None` if
+    /// another process has it. Default: always gives it, for a store that only one process uses.
+    ///
+    /// # Errors
+    /// The storage failed.
+    fn hold(&self) -> BoxFuture<'_, Result<Option<TaskHold>, TaskStoreError>> {
+        Box::pin(std::future::ready(Ok(Some(TaskHold::new(())))))
+    }
+}
+
+/// The right of one process to serve the tasks of a store. Dropping it gives the right back.
+pub struct TaskHold {
+    _lock: Box<dyn Any + Send + Sync>,
+}
+
+impl TaskHold {
+    /// Creates a right that lasts as long as a lock.
+    ///
+    /// ```
+    /// use archon_types::TaskHold;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// # let path = std::env::temp_dir().join(format!("archon_{}.lock", std::process::id()));
+    /// let file = std::fs::File::create(&path)?;
+    /// file.lock()?;
+    /// let hold = TaskHold::new(file);
+    /// drop(hold); // the lock of the file is free again
+    /// # std::fs::remove_file(&path)
+    /// # }
+    /// ```
+    pub fn new(lock: impl Any + Send + Sync) -> Self {
+        Self { _lock: Box::new(lock) }
+    }
+}
+
+impl std::fmt::Debug for TaskHold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskHold").finish_non_exhaustive()
     }
 }
 
@@ -68,6 +112,35 @@ pub enum TaskChange {
     },
     /// Deletes a task; does nothing if there is none.
     Delete(TaskId),
+    /// Adds a request for the process that serves the tasks.
+    Request(Json),
+    /// Deletes a request, which the process that serves the tasks has done; does nothing if there is none.
+    Forget(u64),
+}
+
+/// The content of a store of tasks.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StoredTasks {
+    /// The tasks, in the order of their ids.
+    pub tasks: Vec<StoredTask>,
+    /// The requests with their numbers, the oldest first. The store does not read them.
+    pub requests: Vec<(u64, Json)>,
+}
+
+impl StoredTasks {
+    /// Creates a content.
+    ///
+    /// ```
+    /// use archon_types::{StoredTask, StoredTasks};
+    /// use serde_json::json;
+    ///
+    /// let stored = StoredTasks::new(vec![StoredTask::new("mail", json!({}), json!({}))], Vec::new());
+    /// assert_eq!(stored.tasks.len(), 1);
+    /// ```
+    pub fn new(tasks: Vec<StoredTask>, requests: Vec<(u64, Json)>) -> Self {
+        Self { tasks, requests }
+    }
 }
 
 /// A task in a store. The store reads neither its definition nor its state.

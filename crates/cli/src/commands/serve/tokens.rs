@@ -14,6 +14,7 @@ use archon::{
     types::Secret,
 };
 
+use super::tasks::Tasks;
 use crate::{
     app::App,
     config::{RoleName, ServeSettings, TokenSettings},
@@ -91,14 +92,16 @@ impl Tokens {
         app: &App,
         runs: &Runs,
         memory: Option<&Memory>,
+        tasks: &Tasks,
         agents: &[(String, String)],
     ) -> Result<Vec<Access>, Failure> {
         let mut tokens = Vec::new();
         for (name, settings) in self.0 {
-            let mut scope = match settings.tenant {
-                Some(tenant) => Scope::new(Arc::new(runs.for_tenant(tenant))),
+            let scope = match &settings.tenant {
+                Some(tenant) => Scope::new(Arc::new(runs.for_tenant(tenant.clone()))),
                 None => Scope::new(Arc::new(runs.clone())),
             };
+            let mut scope = tasks.add_to(scope, settings.tenant.as_deref());
             for (agent, description) in agents {
                 scope = scope.with_description(agent.as_str(), description);
             }

@@ -1,0 +1,151 @@
+//! Tasks that several processes use: one serves them, and others change them and make requests.
+
+use archon::types::{TaskCommand, TaskService, TaskServiceError};
+
+use super::*;
+
+/// Returns the engine of another process, which does not serve.
+fn other(world: &World, process: &Process) -> TriggerEngine {
+    let (runs, store): (Arc<dyn RunService>, _) = (process.runs.clone(), Arc::new(world.store.clone()));
+    let channel = Arc::new(Sent(mpsc::unbounded_channel().0));
+    TriggerEngine::new(runs, store, Arc::new(world.clock.clone()), TriggerParts::new().channel(channel))
+}
+
+impl World {
+    /// Lets the engine that serves see what another process changed.
+    async fn reload(&self) {
+        self.clock.until_asleep(1).await;
+        self.store.version.fetch_add(1, Ordering::Relaxed);
+        self.clock.advance(Duration::from_secs(5));
+        tokio::task::yield_now().await;
+    }
+}
+
+// spec: TR-01
+#[tokio::test]
+async fn task_that_another_process_defines_pauses_and_deletes_is_taken_by_the_engine() {
+    let world = World::new();
+    let process = world.start().await;
+    let other = other(&world, &process);
+    let task = TriggerTask::new("mail", Schedule::cron("0 * * * *", "UTC").unwrap(), "read");
+    other.create_task(task).await.unwrap();
+    let known = async || process.engine.list_tasks(None).await.unwrap().len();
+    let reload = async |count: usize| {
+        while known().await != count {
+            world.reload().await;
+        }
+    };
+    reload(1).await;
+    other.pause_task(&"mail".into()).await.unwrap();
+    while process.task("mail").await.status() != TaskStatus::Paused {
+        world.reload().await;
+    }
+    other.delete_task(&"mail".into()).await.unwrap();
+    reload(0).await;
+}
+
+// spec: TR-01, TR-04, TR-08
+#[tokio::test]
+async fn event_and_start_of_another_process_are_taken_once_by_the_engine_that_serves() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let orders = TriggerTask::new("orders", EventFilter::new("shop.order.*"), "Thank.").notify("sms");
+    process.engine.create_task(orders).await.unwrap();
+    process.until_served().await;
+
+    let other = other(&world, &process);
+    let order = TriggerEvent::new("1", "shop", "order.created", json!({}));
+    assert_eq!(other.publish(&order).await.unwrap(), ["orders".into()]);
+    assert!(other.publish(&TriggerEvent::new("1", "shop", "refund", json!({}))).await.unwrap().is_empty());
+    assert_eq!(world.store.list().await.unwrap().requests.len(), 1);
+    other.run_task(&"orders".into(), "by hand").await.unwrap();
+    world.reload().await;
+    assert_ne!(process.next_notification().await.run, process.next_notification().await.run);
+    assert!(world.store.list().await.unwrap().requests.is_empty());
+    world.reload().await;
+    assert_eq!(process.task("orders").await.state.runs, 2);
+}
+
+// spec: TR-04, TR-12
+#[tokio::test]
+async fn events_of_another_process_beyond_the_most_that_wait_for_a_task_wait_in_the_store() {
+    let world = World::new();
+    let mut process = world.start().await;
+    for id in ["fast", "orders"] {
+        process
+            .engine
+            .create_task(TriggerTask::new(id, EventFilter::new("shop.*"), "Thank.").notify("sms"))
+            .await
+            .unwrap();
+    }
+    process.until_served().await;
+    let other = other(&world, &process);
+    for number in 0..120 {
+        let order = TriggerEvent::new(number.to_string(), "shop", "order", json!({}));
+        assert_eq!(other.publish(&order).await.unwrap().len(), 2);
+    }
+    world.store.version.fetch_add(1, Ordering::Relaxed);
+    world.clock.advance(Duration::from_secs(5));
+    let mut runs = 0;
+    while runs < 240 {
+        match process.sent.try_recv() {
+            Ok(sent) => runs += usize::from(sent.about == NotificationKind::Result),
+            Err(_) => {
+                world.clock.until_asleep(1).await;
+                world.clock.advance(Duration::from_secs(2));
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    assert!(world.store.list().await.unwrap().requests.is_empty());
+    assert_eq!(world.journal.list(&RunFilter::all()).await.unwrap().len(), 240);
+    for id in ["fast", "orders"] {
+        assert_eq!(process.task(id).await.state.runs, 120);
+    }
+}
+
+// spec: TR-11
+#[tokio::test]
+async fn engine_waits_while_another_process_serves_and_takes_over() {
+    let world = World::new();
+    world.store.is_served.store(true, Ordering::Relaxed);
+    let mut process = world.start().await;
+    process.engine.create_task(hourly("mail", "read")).await.unwrap();
+    world.clock.until_asleep(1).await;
+    world.clock.advance(Duration::from_secs(3600));
+    world.clock.until_asleep(1).await;
+    assert_eq!(process.task("mail").await.state.runs, 0);
+    world.store.is_served.store(false, Ordering::Relaxed);
+    world.clock.advance(Duration::from_secs(2));
+    assert_eq!(process.next_notification().await.about, NotificationKind::Result);
+}
+
+// spec: TR-01
+#[tokio::test]
+async fn service_of_a_tenant_has_the_tasks_of_this_tenant_only() {
+    let world = World::new();
+    let process = world.start().await;
+    process.engine.create_task(hourly("bens", "read").tenant("ben")).await.unwrap();
+    let anna = process.engine.for_tenant("anna");
+    let definition = json!({
+        "id": "annas", "tenant": "ben",
+        "trigger": { "schedule": { "cron": "0 8 * * *", "zone": "Asia/Shanghai" } },
+        "action": { "agent": { "instruction": "Summarize unread emails" } },
+    });
+    anna.carry_out(TaskCommand::Create(definition.clone())).await.unwrap();
+    let heads = anna.list().await.unwrap();
+    assert_eq!(
+        heads.iter().map(|head| (head.id.as_str(), head.tenant.as_str())).collect::<Vec<_>>(),
+        [("annas", "anna")]
+    );
+    assert_eq!(heads[0].next, Some(at("2026-02-01T00:00:00Z")));
+    let unknown = TaskServiceError::Unknown("bens".into());
+    for command in [TaskCommand::Pause("bens".into()), TaskCommand::Delete("bens".into())] {
+        assert_eq!(anna.carry_out(command).await, Err(unknown.clone()));
+    }
+    anna.carry_out(TaskCommand::Pause("annas".into())).await.unwrap();
+    assert_eq!(anna.list().await.unwrap()[0].status, TaskStatus::Paused);
+    let wrong = anna.carry_out(TaskCommand::Create(json!({ "id": "x" }))).await.unwrap_err();
+    assert!(wrong.to_string().contains("the definition of the task cannot be read"), "{wrong}");
+    assert_eq!(process.engine.list().await.unwrap().len(), 2);
+}

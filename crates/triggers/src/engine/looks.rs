@@ -1,0 +1,129 @@
+//! Looks at the questions of the runs that wait for people: one look for all of them, from time to time.
+
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+
+use archon_types::{NotificationKind, PendingApproval, RunId, Timestamp};
+use tokio::sync::{Notify, watch};
+
+use super::TriggerEngine;
+use crate::task::TriggerTask;
+
+/// The pause between two looks.
+pub(super) const LOOK: Duration = Duration::from_secs(10);
+
+/// The shortest pause between two looks, when runs begin to wait.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// The open questions at the last look, and the runs that wait for the next.
+#[derive(Default)]
+pub(super) struct Looks {
+    open: watch::Sender<Arc<BTreeMap<RunId, Vec<PendingApproval>>>>,
+    /// Rings when a run begins to wait.
+    bell: Notify,
+}
+
+/// The questions of one run that waits.
+pub(super) struct RunQuestions {
+    looks: watch::Receiver<Arc<BTreeMap<RunId, Vec<PendingApproval>>>>,
+    /// The questions that people know, by their ids; `None` for those that are over.
+    known: BTreeMap<String, Option<PendingApproval>>,
+    /// True if the run may have questions that nobody knows.
+    is_new: bool,
+}
+
+impl Looks {
+    pub(super) fn of_run(&self) -> RunQuestions {
+        RunQuestions { looks: self.open.subscribe(), known: BTreeMap::new(), is_new: true }
+    }
+}
+
+impl TriggerEngine {
+    /// Looks at the questions of all runs while one of the engine's runs waits.
+    pub(super) async fn keep_looking(&self) -> Infallible {
+        let (clock, looks) = (&self.parts.clock, &self.parts.looks);
+        let mut last = Timestamp::default();
+        loop {
+            if looks.open.receiver_count() == 0 {
+                looks.bell.notified().await;
+            } else {
+                tokio::select! {
+                    () = clock.sleep_until(last + LOOK) => {}
+                    () = looks.bell.notified() => {}
+                }
+            }
+            clock.sleep_until(last + SHORTEST).await;
+            last = clock.now();
+            self.look_at_questions().await;
+        }
+    }
+
+    /// Resumes the runs whose questions expired, and reads the open questions.
+    async fn look_at_questions(&self) {
+        match self.parts.runs.sweep().await {
+            Ok(resumed) => {
+                for (run, error) in resumed.failures() {
+                    tracing::warn!(%run, "a run whose question expired does not go on: {error}");
+                }
+            }
+            Err(error) => tracing::warn!("the questions that expired cannot be found: {error}"),
+        }
+        match self.parts.runs.questions(None).await {
+            Ok(questions) => {
+                let mut open: BTreeMap<RunId, Vec<PendingApproval>> = BTreeMap::new();
+                for question in questions {
+                    open.entry(question.run.clone()).or_default().push(question);
+                }
+                self.parts.looks.open.send_replace(Arc::new(open));
+            }
+            Err(error) => tracing::warn!("the questions of runs cannot be read: {error}"),
+        }
+    }
+
+    /// Notifies people of the questions of a run, until it has no open question.
+    pub(super) async fn until_answered(&self, task: &TriggerTask, run: &RunId, questions: &mut RunQuestions) {
+        // An earlier look may be older than the questions.
+        questions.looks.mark_unchanged();
+        if std::mem::take(&mut questions.is_new) {
+            self.parts.looks.bell.notify_one();
+        }
+        // The sender lives as long as the engine.
+        while questions.looks.changed().await.is_ok() {
+            let open = questions.looks.borrow_and_update().get(run).cloned().unwrap_or_default();
+            if open.is_empty() {
+                self.notify_over(task, run, questions, &open).await;
+                return;
+            }
+            questions.is_new = true;
+            for question in &open {
+                let id = &question.request.request_id;
+                if !questions.known.contains_key(id) {
+                    questions.known.insert(id.clone(), Some(question.clone()));
+                    let about = NotificationKind::Question(Box::new(question.clone()));
+                    self.notify(task, Some(run), about, question.request.action_summary.clone()).await;
+                }
+            }
+            self.notify_over(task, run, questions, &open).await;
+        }
+    }
+
+    /// Forgets the questions that are not open any more, and notifies people of those that expired.
+    async fn notify_over(
+        &self,
+        task: &TriggerTask,
+        run: &RunId,
+        questions: &mut RunQuestions,
+        open: &[PendingApproval],
+    ) {
+        let now = self.parts.clock.now_for_others();
+        for (id, known) in &mut questions.known {
+            if open.iter().any(|question| question.request.request_id == *id) {
+                continue;
+            }
+            let Some(over) = known.take() else { continue };
+            if over.request.expires_at.is_some_and(|at| at <= now) {
+                let text = format!("no answer came in time to: {}", over.request.action_summary);
+                self.notify(task, Some(run), NotificationKind::Expired, text).await;
+            }
+        }
+    }
+}

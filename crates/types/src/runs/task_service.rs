@@ -1,0 +1,161 @@
+//! The trait through which a server or a command shows and changes the tasks that start runs without a person.
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Json,
+    values::{RunId, TaskId, TenantId, Timestamp},
+};
+
+/// Shows and changes the tasks that start runs without a person: all of them, or those of one tenant.
+///
+/// ```
+/// use archon_types::{TaskCommand, TaskService, TaskServiceError, TaskStatus};
+///
+/// /// Resumes every task that was stopped.
+/// async fn resume_all(tasks: &dyn TaskService) -> Result<(), TaskServiceError> {
+///     for task in tasks.list().await? {
+///         if task.status == TaskStatus::Disabled {
+///             tasks.carry_out(TaskCommand::Resume(task.id)).await?;
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
+pub trait TaskService: Send + Sync {
+    /// Returns the tasks, in the order of their ids.
+    ///
+    /// # Errors
+    /// The storage failed.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<TaskHead>, TaskServiceError>>;
+
+    /// Carries out a command. It is stored when the function returns.
+    ///
+    /// # Errors
+    /// There is no such task, the definition cannot be used, or the storage failed.
+    fn carry_out(&self, command: TaskCommand) -> BoxFuture<'_, Result<(), TaskServiceError>>;
+}
+
+/// A command for a task.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TaskCommand {
+    /// Creates the task with this definition, as the crate `archon-triggers` writes it.
+    Create(Json),
+    /// Pauses the task: its run goes on, but no further run starts.
+    Pause(TaskId),
+    /// Resumes the task, which was paused or disabled.
+    Resume(TaskId),
+    /// Starts a run of the task now, besides its times and events.
+    Run {
+        /// The task.
+        task: TaskId,
+        /// The name of the start: a second start with the same name starts nothing.
+        name: String,
+    },
+    /// Deletes the task. Its run goes on.
+    Delete(TaskId),
+}
+
+/// A task in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TaskHead {
+    /// The id.
+    pub id: TaskId,
+    /// The tenant on whose behalf the runs work.
+    pub tenant: TenantId,
+    /// The status.
+    pub status: TaskStatus,
+    /// The next time of the schedule, or of the look at the condition; `None` while a run works or is about to start.
+    pub next: Option<Timestamp>,
+    /// The last failure: of a run, a probe or a notification channel.
+    pub problem: Option<String>,
+    /// The number of runs that started.
+    pub runs: u64,
+    /// The number of failed runs since the last run that did not fail.
+    pub failures: u32,
+    /// The money of the runs that ended, in millionths of a currency unit.
+    pub spent_micros: u64,
+    /// True while a run of the task starts, works or waits.
+    pub is_busy: bool,
+    /// The last runs, the newest last.
+    pub last_runs: Vec<RunId>,
+    /// The definition, as the crate `archon-triggers` writes it.
+    pub definition: Json,
+}
+
+/// The status of a task that starts runs without a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskStatus {
+    /// The task starts runs.
+    #[default]
+    Active,
+    /// A person paused the task.
+    Paused,
+    /// The engine stopped the task, for the reason in its problem.
+    Disabled,
+    /// The task has had its last run.
+    Completed,
+}
+
+/// A command for a task failed, or the tasks cannot be listed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskServiceError {
+    /// No task has this id.
+    #[error("there is no task {0}: list the tasks")]
+    Unknown(TaskId),
+    /// A task with this id exists.
+    #[error("there is a task {0} already: give the new one another id, or delete the other")]
+    Exists(TaskId),
+    /// The definition, or the command, cannot be used. The text says what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// Too many starts or events wait. The text says of which task.
+    #[error("{0}")]
+    Full(String),
+    /// The storage or the run service failed. The text says what to do.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl TaskHead {
+    /// Creates the head of an active task without runs.
+    pub fn new(id: impl Into<TaskId>, tenant: impl Into<TenantId>, definition: Json) -> Self {
+        Self {
+            id: id.into(),
+            tenant: tenant.into(),
+            status: TaskStatus::Active,
+            next: None,
+            problem: None,
+            runs: 0,
+            failures: 0,
+            spent_micros: 0,
+            is_busy: false,
+            last_runs: Vec::new(),
+            definition,
+        }
+    }
+}
+
+impl TaskStatus {
+    /// Returns the name, as in JSON: `active`, `paused`, `disabled` or `completed`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Disabled => "disabled",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+impl std::fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
