@@ -35,6 +35,8 @@ const LISTED: &[Listed] = &[
     error("## `TriggerError`", "crates/triggers/src/error.rs", "TriggerError"),
     error("## `ScheduleError`", "crates/triggers/src/schedule.rs", "ScheduleError"),
     error("## `ExpressionError`", "crates/triggers/src/expression.rs", "ExpressionError"),
+    error("## `AnswerError`", "crates/answers/src/error.rs", "AnswerError"),
+    error("## `DeliveryError`", "crates/notify/src/delivery.rs", "DeliveryError"),
     error("## `ServeError` of `archon-server`", "crates/server/src/serve.rs", "ServeError"),
     event("## The run begins and ends", "crates/types/src/log/record.rs", "RecordBody"),
     event("## Plans: `plan`", "crates/types/src/plans/plan_record.rs", "PlanRecord"),

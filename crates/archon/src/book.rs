@@ -57,6 +57,11 @@ pages! {
     HowToHooks: "docs/book/how-to/hooks.md",
 }
 
+#[cfg(all(feature = "answers-mail", feature = "notify-mail", feature = "server", feature = "triggers"))]
+pages! {
+    HowToAnswers: "docs/book/how-to/answers.md",
+}
+
 #[cfg(all(feature = "triggers", feature = "notify-mail"))]
 pages! {
     HowToTriggers: "docs/book/how-to/triggers.md",

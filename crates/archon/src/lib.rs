@@ -51,6 +51,7 @@
 //! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
 //! | offer agents as models to OpenAI clients | `openai_serve::ModelServer`, with the feature `openai-serve` |
 //! | start runs by schedule, event and condition | `triggers::TriggerEngine`, with the feature `triggers` |
+//! | let people answer by a link or by mail | `answers::Answers`, with the features `answers` and `answers-mail` |
 //! | tell people about such runs: web hooks, Slack, Telegram, mail | `notify::WebhookChannel` and others, with the features `notify` and `notify-mail` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
@@ -225,6 +226,9 @@ pub mod prelude {
     };
 }
 
+/// Answers to questions of runs from outside of the program: by a link, and by a reply to a mail.
+#[cfg(feature = "answers")]
+pub use archon_answers as answers;
 /// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
