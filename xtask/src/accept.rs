@@ -23,7 +23,7 @@ const ALL: &str = "all";
 /// All tests of the workspace in one build, in place of the tests of each suite: most of the time of `all` would
 /// be builds of the same crates with other features. The bus needs a server of its own, and the engine from
 /// source a compiler: their suites' lines stay.
-const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
+const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents/answers-mail,archon-agents/event-sources-imap,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
 
 /// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
@@ -113,7 +113,9 @@ const SUITES: &[Suite] = &[
         commands: &[
             // Three years of 100 schedules in five zones, against a walk over all minutes.
             "test --profile accept -p archon-triggers -p archon-notify --features archon-notify/mail -- --nocapture",
+            "test --profile accept -p archon-answers -p archon-event-sources --all-features",
             "test --profile accept -p archon-agents --features triggers --test triggers",
+            "test --profile accept -p archon-agents --features answers-mail,event-sources-imap,notify-mail,orchestrator,server --test from_outside --test mail_assistant",
         ],
         with_model: &[],
     },
