@@ -23,7 +23,7 @@ const ALL: &str = "all";
 /// All tests of the workspace in one build, in place of the tests of each suite: most of the time of `all` would
 /// be builds of the same crates with other features. The bus needs a server of its own, and the engine from
 /// source a compiler: their suites' lines stay.
-const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents/oauth,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
+const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents/oauth,archon-agents/answers-mail,archon-agents/event-sources-imap,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
 
 /// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
@@ -118,6 +118,8 @@ const SUITES: &[Suite] = &[
             // 1,000 kills at random points, and an event of another process with each.
             "test --profile accept -p archon-tests -- kill_triggers --nocapture",
             "bench --profile measure -p archon-agents --features sqlite,triggers --bench tasks",
+            "test --profile accept -p archon-answers -p archon-event-sources --all-features",
+            "test --profile accept -p archon-agents --features answers-mail,event-sources-imap,notify-mail,orchestrator,server --test from_outside --test mail_assistant",
         ],
         with_model: &[],
     },

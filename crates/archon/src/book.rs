@@ -58,6 +58,13 @@ pages! {
     HowToHooks: "docs/book/how-to/hooks.md",
 }
 
+#[cfg(all(feature = "answers-mail", feature = "event-sources-imap", feature = "notify-mail", feature = "server"))]
+pages! {
+    HowToAnswers: "docs/book/how-to/answers.md",
+    HowToEventSources: "docs/book/how-to/event-sources.md",
+    HowToMailAssistant: "docs/book/how-to/mail-assistant.md",
+}
+
 #[cfg(all(feature = "triggers", feature = "notify-mail", feature = "oauth"))]
 pages! {
     HowToTriggers: "docs/book/how-to/triggers.md",

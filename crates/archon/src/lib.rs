@@ -51,6 +51,8 @@
 //! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
 //! | offer agents as models to OpenAI clients | `openai_serve::ModelServer`, with the feature `openai-serve` |
 //! | start runs by schedule, event and condition | `triggers::TriggerEngine`, with the feature `triggers` |
+//! | start such runs by web hooks, files and messages | `event_sources::WebhookDoor` and others, with the feature `event-sources` |
+//! | let people answer by a link or by mail | `answers::Answers`, with the features `answers` and `answers-mail` |
 //! | tell people about such runs: web hooks, Slack, Telegram, mail | `notify::WebhookChannel` and others, with the features `notify` and `notify-mail` |
 //! | let people sign in at services of your tools | `oauth::OAuth`, with the feature `oauth` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
@@ -226,9 +228,15 @@ pub mod prelude {
     };
 }
 
+/// Answers to questions of runs from outside of the program: by a link, and by a reply to a mail.
+#[cfg(feature = "answers")]
+pub use archon_answers as answers;
 /// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
+/// Sources of events that start runs of tasks: web hooks, files and messages of a bus.
+#[cfg(feature = "event-sources")]
+pub use archon_event_sources as event_sources;
 /// Commands and HTTP endpoints on events of runs, which may deny a call or ask about it.
 #[cfg(feature = "hooks")]
 pub use archon_hooks as hooks;

@@ -64,9 +64,67 @@ impl SmtpOptions {
     }
 }
 
+/// Sends plain text mail, for instance for a tool with which an agent answers mail. Let such a tool ask a person before each call.
+///
+/// ```
+/// use archon_notify::{ChannelError, MailSender, SmtpOptions};
+///
+/// async fn thank(server: &SmtpOptions) -> Result<(), Box<dyn std::error::Error>> {
+///     let sender = MailSender::new(server, "Anna <anna@example.com>")?;
+///     Ok(sender.send("ben@example.com", "Thank you", "The invoice has come.").await?)
+/// }
+/// ```
+pub struct MailSender {
+    transport: AsyncSmtpTransport<Tokio1Executor>,
+    from: Mailbox,
+}
+
+impl MailSender {
+    /// Creates a sender with an address, such as `Anna <anna@example.com>`.
+    ///
+    /// # Errors
+    /// As [`EmailChannel::new`].
+    pub fn new(options: &SmtpOptions, from: &str) -> Result<Self, ChannelError> {
+        let mut builder = server(options)?.port(options.port).timeout(Some(LIMIT));
+        if let Some((name, password)) = &options.account {
+            builder = builder.credentials(Credentials::new(name.clone(), password.expose().clone()));
+        }
+        Ok(Self { transport: builder.build(), from: mailbox(from)? })
+    }
+
+    /// Sends a mail.
+    ///
+    /// # Errors
+    /// The address cannot be read, or the server did not take the mail. The text says what to do.
+    pub async fn send(&self, to: &str, subject: &str, text: &str) -> Result<(), String> {
+        let to = mailbox(to).map_err(|error| error.to_string())?;
+        self.send_as(&to, None, subject, text.to_owned()).await
+    }
+
+    async fn send_as(
+        &self,
+        to: &Mailbox,
+        id: Option<String>,
+        subject: &str,
+        text: String,
+    ) -> Result<(), String> {
+        let mail = Message::builder()
+            .from(self.from.clone())
+            .to(to.clone())
+            .subject(subject)
+            .message_id(id)
+            .header(ContentType::TEXT_PLAIN)
+            .body(text)
+            .map_err(|error| format!("the mail cannot be written: {error}"))?;
+        let sent = self.transport.send(mail).await;
+        sent.map(drop).map_err(|error| format!("the mail server did not take the mail: {error}"))
+    }
+}
+
 /// Sends notifications as plain text mail to one person. Its name is `email`, unless [`with_name`](Self::with_name) sets another.
 ///
-/// The `Message-ID` of a question is `<question.ID@archon>`, so a reply names the question in `In-Reply-To`.
+/// The `Message-ID` of a question is `<question.ID@archon>`, so a reply names the question in `In-Reply-To`. With a
+/// [token for replies](archon_types::Notification::reply_token), that takes the place of the id.
 ///
 /// TLS comes with the feature `mail`; the feature `tls` is not needed.
 ///
@@ -85,8 +143,7 @@ impl SmtpOptions {
 /// ```
 pub struct EmailChannel {
     name: String,
-    transport: AsyncSmtpTransport<Tokio1Executor>,
-    from: Mailbox,
+    sender: MailSender,
     to: Mailbox,
 }
 
@@ -97,12 +154,7 @@ impl EmailChannel {
     /// [`ChannelError::Mailbox`] for an address that cannot be read, and [`ChannelError::Address`] or
     /// [`ChannelError::Client`] for a server that cannot be used.
     pub fn new(options: &SmtpOptions, from: &str, to: &str) -> Result<Self, ChannelError> {
-        let mut builder = server(options)?.port(options.port).timeout(Some(LIMIT));
-        if let Some((name, password)) = &options.account {
-            builder = builder.credentials(Credentials::new(name.clone(), password.expose().clone()));
-        }
-        let (from, to) = (mailbox(from)?, mailbox(to)?);
-        Ok(Self { name: NAME.to_owned(), transport: builder.build(), from, to })
+        Ok(Self { name: NAME.to_owned(), sender: MailSender::new(options, from)?, to: mailbox(to)? })
     }
 
     /// Sets the name, for a program with several such channels.
@@ -110,21 +162,6 @@ impl EmailChannel {
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
-    }
-
-    fn message(&self, notification: &Notification) -> Result<Message, String> {
-        let id = match &notification.about {
-            NotificationKind::Question(question) => format!("question.{}", question.request.request_id),
-            _ => format!("note.{}", notification.id()),
-        };
-        Message::builder()
-            .from(self.from.clone())
-            .to(self.to.clone())
-            .subject(text::subject(notification))
-            .message_id(Some(format!("<{id}@archon>")))
-            .header(ContentType::TEXT_PLAIN)
-            .body(text::body(notification))
-            .map_err(|error| format!("the mail cannot be written: {error}"))
     }
 }
 
@@ -160,9 +197,16 @@ impl NotificationChannel for EmailChannel {
     }
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
+        let id = match &notification.about {
+            NotificationKind::Question(question) => {
+                let id = notification.reply_token.as_ref().unwrap_or(&question.request.request_id);
+                format!("question.{id}")
+            }
+            _ => format!("note.{}", notification.id()),
+        };
+        let (subject, text) = (text::subject(notification), text::body(notification));
         Box::pin(async move {
-            let sent = self.transport.send(self.message(notification)?).await;
-            sent.map(drop).map_err(|error| format!("the mail server did not take the mail: {error}"))
+            self.sender.send_as(&self.to, Some(format!("<{id}@archon>")), &subject, text).await
         })
     }
 }

@@ -13,6 +13,9 @@
 //! An https address needs the cargo feature `tls`: without it only services on this machine can be used, and the creation of
 //! another channel fails with a [`ChannelError`]. Mail has TLS of its own.
 //!
+//! An [`Outbox`] around them keeps notifications until their time: quiet hours, digests, and escalation to the next person
+//! ([`DeliveryRules`]).
+//!
 //! *Invariants*
 //!
 //! - A text of a model or of an event is data: its lines are behind `> `, and no channel lets it format a message or mention
@@ -20,6 +23,7 @@
 //! - No error and no log has an address, because addresses hold keys.
 //! - A request over HTTP that fails for a moment is tried again, with the same id, after the pause that the service asks for, at
 //!   most a minute. Mail is sent once.
+//! - What an outbox has sent it does not send again, also after a restart.
 //!
 //! # Example
 //!
@@ -47,14 +51,17 @@
 // | requests, and when they are tried again | `post.rs` |
 // | the text of a notification | `text.rs` |
 // | a channel that cannot be created | `error.rs` |
+// | quiet hours, digests, escalation; what waits and what was sent | `delivery.rs`; `outbox.rs`, `outbox/entry.rs` |
 // | the channels | `console.rs`, `webhook.rs`, `slack.rs`, `telegram.rs`, `email.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod console;
+mod delivery;
 #[cfg(feature = "mail")]
 mod email;
 mod error;
+mod outbox;
 mod post;
 mod slack;
 mod telegram;
@@ -62,10 +69,12 @@ mod text;
 mod webhook;
 
 pub use console::ConsoleChannel;
+pub use delivery::{DeliveryError, DeliveryRules, DigestTimes, QuietHours};
 #[cfg(feature = "mail")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mail")))]
-pub use email::{EmailChannel, SmtpOptions};
+pub use email::{EmailChannel, MailSender, SmtpOptions};
 pub use error::ChannelError;
+pub use outbox::{Outbox, QueuedChannel, QueuedNotification};
 pub use slack::SlackChannel;
 pub use telegram::TelegramChannel;
 pub use webhook::{WebhookChannel, WebhookOptions};

@@ -29,6 +29,11 @@ pub(crate) fn body(notification: &Notification) -> String {
     if let NotificationKind::Question(question) = &notification.about {
         let until = question.request.expires_at.map(|at| format!(", open until {at}")).unwrap_or_default();
         lines.push(format!("Question {}{until}", question.request.request_id));
+        if notification.reply_token.is_some() {
+            let takes_yes = question.request.options.iter().any(|option| option == "approve");
+            let words = if takes_yes { "only yes or no" } else { "your answer" };
+            lines.push(format!("To answer by a reply, write {words} above the quoted text."));
+        }
     }
     if let Some(link) = &notification.link {
         lines.push(format!("Answer here: {link}"));

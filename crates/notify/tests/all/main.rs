@@ -11,6 +11,7 @@ use serde_json::json;
 
 #[cfg(feature = "mail")]
 mod mail;
+mod outbox;
 
 fn mail_result(text: &str) -> Notification {
     Notification::new("anna", NotificationKind::Result, text).task("mail".into()).run(Some("run_1".into()))

@@ -1,7 +1,7 @@
 //! Notifications for people about runs that work without them, and the channels that send them.
 
 use futures_core::future::BoxFuture;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     log::PendingApproval,
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A message to a person about a run or a task of the person's tenant.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {
     /// The tenant.
@@ -24,10 +24,14 @@ pub struct Notification {
     pub text: String,
     /// The address at which the person can answer the question.
     pub link: Option<String>,
+    /// The token that a reply must have to count as an answer, for a channel to which a person can reply. A channel does not
+    /// show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_token: Option<String>,
 }
 
 /// The subject of a notification.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NotificationKind {
@@ -46,7 +50,8 @@ pub enum NotificationKind {
 impl Notification {
     /// Creates a notification.
     pub fn new(tenant: impl Into<TenantId>, about: NotificationKind, text: impl Into<String>) -> Self {
-        Self { tenant: tenant.into(), task: None, run: None, about, text: text.into(), link: None }
+        let (tenant, text) = (tenant.into(), text.into());
+        Self { tenant, task: None, run: None, about, text, link: None, reply_token: None }
     }
 
     /// Returns the id of the notification. A notification that is sent again, for instance after a crash, has

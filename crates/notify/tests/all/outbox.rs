@@ -1,0 +1,322 @@
+//! The outbox, by a virtual clock.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use archon_notify::{DeliveryRules, DigestTimes, Outbox, QuietHours};
+use archon_testkit::VirtualClock;
+use archon_types::{
+    AgentMessage, Answer, AnswerRuns, BoxFuture, CancellationToken, Clock, Notification, NotificationChannel,
+    NotificationKind, PendingApproval, ResumedRuns, RunError, RunId, StoredTask, TaskChange, TaskStore,
+    TaskStoreError, TenantId, Timestamp,
+};
+use serde_json::json;
+
+#[derive(Default)]
+struct Store(Mutex<BTreeMap<String, StoredTask>>);
+
+impl TaskStore for Store {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+        let all = self.0.lock().unwrap().values().cloned().collect();
+        Box::pin(std::future::ready(Ok(all)))
+    }
+
+    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        let mut all = self.0.lock().unwrap();
+        match change {
+            TaskChange::Define(task) => drop(all.insert(task.id.as_str().to_owned(), task)),
+            TaskChange::SetState { id, state } => all.get_mut(id.as_str()).unwrap().state = state,
+            TaskChange::Delete(id) => drop(all.remove(id.as_str())),
+            _ => {}
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The open questions of a service.
+#[derive(Default)]
+struct Questions(Mutex<Vec<PendingApproval>>);
+
+impl AnswerRuns for Questions {
+    fn steer<'a>(&'a self, _: &'a RunId, _: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
+        unreachable!("an outbox steers nothing")
+    }
+
+    fn follow_up<'a>(&'a self, _: &'a RunId, _: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
+        unreachable!("an outbox sends no message to a run")
+    }
+
+    fn cancel<'a>(&'a self, _: &'a RunId, _: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
+        unreachable!("an outbox cancels nothing")
+    }
+
+    fn questions<'a>(
+        &'a self,
+        _: Option<&'a TenantId>,
+    ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>> {
+        Box::pin(async { Ok(self.0.lock().unwrap().clone()) })
+    }
+
+    fn answer<'a>(&'a self, _: &'a str, _: Answer) -> BoxFuture<'a, Result<bool, RunError>> {
+        unreachable!("an outbox answers nothing")
+    }
+
+    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<ResumedRuns, RunError>> {
+        unreachable!("an outbox sweeps nothing")
+    }
+}
+
+/// A channel that notes the time and the text of what it sends, and fails as often as the test says.
+#[derive(Clone)]
+struct Sent {
+    name: &'static str,
+    clock: VirtualClock,
+    all: Arc<Mutex<Vec<(String, String)>>>,
+    failures: Arc<Mutex<u32>>,
+}
+
+impl NotificationChannel for Sent {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
+        let mut failures = self.failures.lock().unwrap();
+        let result = match *failures {
+            0 => {
+                let at = format!("{}", self.clock.now());
+                self.all.lock().unwrap().push((at, notification.text.clone()));
+                Ok(())
+            }
+            _ => {
+                *failures -= 1;
+                Err("the service is closed".to_owned())
+            }
+        };
+        Box::pin(std::future::ready(result))
+    }
+}
+
+/// What survives a process.
+struct World {
+    store: Arc<Store>,
+    questions: Arc<Questions>,
+    clock: VirtualClock,
+    anna: Sent,
+    ben: Sent,
+}
+
+/// A process that serves the outbox.
+struct Process {
+    outbox: Outbox,
+    stop: CancellationToken,
+    serving: tokio::task::JoinHandle<Result<(), TaskStoreError>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = VirtualClock::starting_at(at("2026-03-27T12:00:00Z"));
+        let sent = |name| Sent { name, clock: clock.clone(), all: Arc::default(), failures: Arc::default() };
+        let (anna, ben) = (sent("anna"), sent("ben"));
+        Self { store: Arc::default(), questions: Arc::default(), clock, anna, ben }
+    }
+
+    fn start(&self, rules: DeliveryRules) -> Process {
+        let clock = Arc::new(self.clock.clone());
+        let outbox = Outbox::new(self.store.clone(), self.questions.clone(), clock)
+            .with_channel(Arc::new(self.anna.clone()), rules)
+            .with_channel(Arc::new(self.ben.clone()), DeliveryRules::new());
+        let (serving, stop) = (outbox.clone(), CancellationToken::new());
+        let until = stop.clone();
+        Process { outbox, stop, serving: tokio::spawn(async move { serving.serve(until).await }) }
+    }
+
+    /// A question that expires after a time.
+    fn ask(&self, id: &str, after: Duration) -> Notification {
+        let question = json!({
+            "run": format!("run_{id}"), "call": { "command": 3, "index": 0 }, "session": "session_1", "tenant": "anna",
+            "agent": "desk", "source": "user", "created_at": self.clock.now(), "request_id": id, "agent_name": "desk",
+            "action_summary": id, "details": {}, "options": ["approve", "cancel"], "allow_modification": false,
+            "expires_at": self.clock.now() + after,
+        });
+        let question: PendingApproval = serde_json::from_value(question).unwrap();
+        self.questions.0.lock().unwrap().push(question.clone());
+        let run = question.run.clone();
+        Notification::new("anna", NotificationKind::Question(Box::new(question)), id).run(Some(run))
+    }
+
+    /// Lets time pass, a minute at a time, until each channel has done what is due.
+    async fn pass(&self, minutes: u64) {
+        for _ in 0..minutes {
+            settle().await;
+            self.clock.advance(Duration::from_secs(60));
+        }
+        settle().await;
+    }
+}
+
+/// Lets all tasks of the test do what they can do without a clock.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Process {
+    async fn notify(&self, notification: &Notification) {
+        self.outbox.queued("anna").unwrap().send(notification).await.unwrap();
+    }
+
+    async fn kill(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap().unwrap();
+    }
+}
+
+impl Sent {
+    /// Returns what was sent since the last call, as `HH:MM TEXT`, in UTC.
+    fn take(&self) -> Vec<String> {
+        let all = std::mem::take(&mut *self.all.lock().unwrap());
+        all.into_iter().map(|(at, text)| format!("{} {text}", &at[11..16])).collect()
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn result(number: u32) -> Notification {
+    let run = RunId::new(format!("run_{number}"));
+    Notification::new("anna", NotificationKind::Result, format!("result {number}"))
+        .task("mail".into())
+        .run(Some(run))
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+// spec: TR-09
+#[tokio::test]
+async fn notification_in_quiet_hours_waits_for_their_end_unless_its_question_expires_before() {
+    let world = World::new();
+    let night = QuietHours::new("14:00", "16:00", "Europe/Berlin").unwrap();
+    let process = world.start(DeliveryRules::new().quiet(night));
+    process.notify(&result(1)).await;
+    world.pass(90).await;
+    assert_eq!(world.anna.take(), ["12:00 result 1"]);
+    process.notify(&result(2)).await;
+    process.notify(&world.ask("soon", HOUR / 2)).await;
+    process.notify(&world.ask("later", HOUR * 5)).await;
+    world.pass(120).await;
+    assert_eq!(world.anna.take(), ["13:30 soon", "15:00 result 2", "15:00 later"]);
+}
+
+// spec: TR-09
+#[tokio::test]
+async fn results_are_collected_into_one_notification_and_failures_are_not() {
+    let world = World::new();
+    let digest = DigestTimes::new(&["15:00"], "Europe/Berlin").unwrap();
+    let process = world.start(DeliveryRules::new().digest(digest));
+    process.notify(&result(1)).await;
+    world.pass(30).await;
+    process.notify(&result(2)).await;
+    process.notify(&Notification::new("anna", NotificationKind::Failure, "no key")).await;
+    let of_ben = Notification::new("ben", NotificationKind::Result, "of another tenant");
+    process.notify(&of_ben).await;
+    world.pass(120).await;
+    let digest = "14:00 mail done\nresult 1\n\nmail done\nresult 2";
+    assert_eq!(world.anna.take(), ["12:30 no key", digest, "14:00 of another tenant"]);
+    process.notify(&result(3)).await;
+    world.pass(24 * 60).await;
+    assert_eq!(world.anna.take(), ["14:00 result 3"]);
+}
+
+// spec: TR-09, ER-16
+#[tokio::test]
+async fn question_that_nobody_answers_goes_to_the_next_person_once() {
+    let world = World::new();
+    let process = world.start(DeliveryRules::new().escalate(HOUR / 6, "ben"));
+    process.notify(&world.ask("refund", HOUR)).await;
+    process.notify(&world.ask("answered", HOUR)).await;
+    world.pass(5).await;
+    world.questions.0.lock().unwrap().retain(|open| open.request.request_id != "answered");
+    world.pass(120).await;
+    assert_eq!(world.anna.take(), ["12:00 refund", "12:00 answered"]);
+    assert_eq!(world.ben.take(), ["12:10 refund"]);
+}
+
+#[tokio::test]
+async fn question_that_was_answered_or_expired_before_its_time_is_not_sent() {
+    let world = World::new();
+    let night = QuietHours::new("13:00", "16:00", "Europe/Berlin").unwrap();
+    let process = world.start(DeliveryRules::new().quiet(night));
+    process.notify(&world.ask("answered", HOUR * 9)).await;
+    *world.anna.failures.lock().unwrap() = 99;
+    process.notify(&world.ask("expired", HOUR / 60)).await;
+    world.pass(5).await;
+    *world.anna.failures.lock().unwrap() = 0;
+    world.questions.0.lock().unwrap().retain(|open| open.request.request_id != "answered");
+    world.pass(180).await;
+    assert_eq!(world.anna.take(), [""; 0]);
+}
+
+// spec: TR-09, TR-11
+#[tokio::test]
+async fn restart_sends_what_waits_and_nothing_that_was_sent() {
+    let world = World::new();
+    let rules = || {
+        let night = QuietHours::new("14:00", "16:00", "Europe/Berlin").unwrap();
+        DeliveryRules::new().quiet(night).escalate(HOUR * 3 / 2, "ben")
+    };
+    let process = world.start(rules());
+    process.notify(&result(1)).await;
+    let question = world.ask("refund", HOUR * 9);
+    process.notify(&question).await;
+    world.pass(60).await;
+    process.notify(&result(2)).await;
+    world.pass(1).await;
+    assert_eq!(world.anna.take(), ["12:00 result 1", "12:00 refund"]);
+    process.kill().await;
+
+    let process = world.start(rules());
+    // The engine notifies again, since it does not know what its last process did.
+    process.notify(&question).await;
+    process.notify(&result(1)).await;
+    world.pass(120).await;
+    assert_eq!(
+        (world.anna.take(), world.ben.take()),
+        (vec!["15:00 result 2".to_owned()], vec!["13:30 refund".to_owned()])
+    );
+    // After a week the outbox has forgotten all of them.
+    world.clock.advance(HOUR * 24 * 8);
+    settle().await;
+    assert_eq!(process.outbox.list().await.unwrap(), []);
+    assert!(world.store.0.lock().unwrap().is_empty());
+}
+
+// spec: TR-09
+#[tokio::test]
+async fn channel_that_fails_is_tried_again_with_longer_pauses_and_given_up_after_a_day() {
+    let world = World::new();
+    *world.anna.failures.lock().unwrap() = 3;
+    let process = world.start(DeliveryRules::new());
+    process.notify(&result(1)).await;
+    world.pass(2).await;
+    let problem = process.outbox.list().await.unwrap()[0].problem.clone();
+    assert_eq!(problem.as_deref(), Some("the service is closed"));
+    world.pass(5).await;
+    // After 30, 60 and 120 seconds.
+    assert_eq!(world.anna.take(), ["12:04 result 1"]);
+    assert_eq!(process.outbox.list().await.unwrap()[0].problem, None);
+
+    *world.anna.failures.lock().unwrap() = u32::MAX;
+    process.notify(&result(2)).await;
+    world.pass(25 * 60).await;
+    *world.anna.failures.lock().unwrap() = 0;
+    world.pass(120).await;
+    assert_eq!(world.anna.take(), [""; 0]);
+    assert!(process.outbox.list().await.unwrap()[1].sent_at.is_none());
+    assert!(process.outbox.queued("nobody").is_none());
+}
