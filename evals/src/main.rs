@@ -52,12 +52,14 @@ async fn main() -> Result<()> {
     for set in &sets {
         results.push(Results::of(set, &embedder, wanted.sqlite).await?);
     }
-    table::told(&results);
+    table::shares(&results);
     table::found(&results);
     table::by_kind(&results);
     let foreign = foreign(&sets, &embedder).await?;
     table::foreign(&foreign);
     if wanted.ablations {
+        // Weights are chosen on these conversations alone.
+        sets.iter_mut().for_each(|set| set.conversations.truncate(set.development));
         table::ablations_heading(&results);
         for setting in Setting::ablations() {
             let mut rows = Vec::new();
@@ -129,7 +131,7 @@ async fn foreign(sets: &[Set], embedder: &Arc<dyn Embedder>) -> Result<[Vec<usiz
         let kept = Kept::new(conversation, &setting, embedder, None).await?;
         for set in others {
             for question in spread(&set.conversations) {
-                told.push(kept.told(question).await.memories);
+                told.push(kept.prompt_for(question).await.memories);
             }
         }
     }

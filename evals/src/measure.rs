@@ -114,14 +114,14 @@ impl<'a> Kept<'a> {
             answers.push(Answer {
                 kind: question.kind.clone(),
                 recall: [5, 10].map(|count| question.share_of(ids.iter().take(count).copied())),
-                told: self.told(question).await,
+                told: self.prompt_for(question).await,
             });
         }
         Ok(answers)
     }
 
     /// Recalls memories for a prompt, as an agent does.
-    pub(crate) async fn told(&self, question: &Question) -> Told {
+    pub(crate) async fn prompt_for(&self, question: &Question) -> Told {
         // An agent asks with this budget, of which `Recall` spends 0.3 on memories.
         let told = self.memory.recall().context(&question.text, ROOM * 10 / 3, &TokenEstimate).await;
         let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

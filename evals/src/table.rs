@@ -29,7 +29,7 @@ fn mean<T>(answers: &[Vec<T>], value: impl Fn(&T) -> f64) -> f64 {
 }
 
 /// The first table: the share of the evidence that is told within 1,000 tokens.
-pub(crate) fn told(all: &[Results]) {
+pub(crate) fn shares(all: &[Results]) {
     println!("Told within 1,000 tokens: the share of the evidence, the mean over the questions.\n");
     let names = Baseline::ALL.map(Baseline::name).join(" | ");
     println!(
