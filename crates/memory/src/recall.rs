@@ -216,12 +216,15 @@ impl Recall {
         (context.long_term, context.memories) = lines.oldest_first();
     }
 
-    /// Records the use of the memories in the prompt, at most once an hour for each memory. Failures are
-    /// ignored.
+    /// Records the use of the most relevant memories in the prompt, at most once an hour for each memory: others only
+    /// fill the budget. Failures are ignored.
     async fn note_use(&self, memories: &[Recalled]) {
-        let now = self.memory.now();
+        let (now, least) = (self.memory.now(), self.memory.options().threshold);
         let due = |memory: &&Recalled| memory.entry.used.is_none_or(|used| now.since(used) >= NOTED_AGAIN);
-        let ids: Vec<&str> = memories.iter().filter(due).map(|memory| memory.entry.id.as_str()).collect();
+        let mut best: Vec<&Recalled> = memories.iter().filter(|memory| memory.score >= least).collect();
+        best.sort_by(|a, b| b.score.total_cmp(&a.score));
+        best.truncate(NOTED);
+        let ids: Vec<&str> = best.into_iter().filter(due).map(|memory| memory.entry.id.as_str()).collect();
         if ids.is_empty() {
             return;
         }
@@ -283,6 +286,9 @@ impl Recall {
 
 /// The minimum time between two recorded uses of the same memory.
 const NOTED_AGAIN: Duration = Duration::from_secs(3_600);
+
+/// The maximum number of memories of a prompt whose use is recorded: each is a write.
+const NOTED: usize = 3;
 
 /// The maximum number of turns of the history that are read.
 const RECENT: usize = 500;

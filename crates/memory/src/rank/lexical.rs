@@ -23,6 +23,10 @@ const B: f32 = 0.75;
 /// The number of texts that is assumed if there are fewer: in a few texts no word would be rare.
 const LEAST_TEXTS: f32 = 100.0;
 
+/// The number of texts that a word counts as having if none has it: often another word was said for it, so it weighs
+/// less than the rarest.
+const ABSENT: f32 = 3.0;
+
 /// The number of occurrences of a question's terms in each text.
 pub(super) struct Counts<'a> {
     asked: &'a [(String, f32)],
@@ -62,8 +66,7 @@ impl<'a> Counts<'a> {
         let mut attainable = 0.0;
         for (number, (_, weight)) in self.asked.iter().enumerate() {
             let with = self.texts.iter().filter(|(counts, _)| counts[number] > 0.0).count();
-            // A word that nobody said counts like one that was said once.
-            let rarity = weight * idf(all, with.max(1) as f32);
+            let rarity = weight * idf(all, if with == 0 { ABSENT } else { with as f32 });
             attainable += rarity;
             for (at, (counts, length)) in self.texts.iter().enumerate() {
                 covered[at] += rarity * saturated(counts[number], length / average);

@@ -37,7 +37,7 @@ pub(super) fn recency(now: Timestamp, at: Timestamp) -> f32 {
 }
 
 /// Returns the relevance of a memory to a question, from 0 to 1: the greater one of its cosine and of the share of the
-/// question's words that it has. Both are below 0.33 for most memories that have nothing to do with a question.
+/// question's words that it has. Both are below 0.36 for most memories that have nothing to do with a question.
 pub(super) fn relevance(share: f32, cosine: Option<f32>) -> f32 {
     let cosine = cosine.filter(|cosine| cosine.is_finite()).unwrap_or(0.0);
     share.max(cosine).clamp(0.0, 1.0)

@@ -556,7 +556,8 @@ async fn recall_updates_the_last_use_of_entries_rarely() {
         assert!(context.long_term.contains("7431"), "{context:?}");
         let entries = archon_testkit::all_entries(&**memory.store(), Default::default()).await;
         let of = |id: &str| entries.iter().find(|entry| entry.id == id).and_then(|entry| entry.used);
-        assert_eq!(entries.iter().filter(|entry| entry.used.is_some()).count(), context.memories.len());
+        // The other one only fills the budget.
+        assert!(entries.iter().all(|entry| entry.used.is_none() || entry.id == id), "{entries:?}");
         of(&id)
     };
     let first = archon_types::Clock::now(&clock);
