@@ -1,101 +1,159 @@
 //! What is printed.
 
-use crate::{DEVELOPMENT, locomo::Conversation, measure::Answer};
+use anyhow::{Result, bail};
 
-/// What is required of the full setting, and what would be good: recall@10, recall@5, sessions.
-const REQUIRED: [f64; 3] = [0.63, 0.55, 0.90];
-const GOAL: [f64; 3] = [0.75, 0.62, 0.97];
+use crate::{Results, baseline::Baseline, measure::Answer};
 
-/// Asked of the wrong speaker: many leave these out.
-const MISLEADING: u8 = 5;
+/// What is required of the development conversations: told with the embedder, and found among the first ten.
+const REQUIRED: [(&str, f64, f64); 3] =
+    [("LoCoMo", 0.80, 0.80), ("REALTALK", 0.60, 0.0), ("BEAM 100K", 0.50, 0.0)];
 
-pub(crate) fn heading(conversations: &[Conversation]) {
-    let questions: usize = conversations.iter().map(|conversation| conversation.questions.len()).sum();
-    let turns: usize = conversations.iter().map(|conversation| conversation.turns.len()).sum();
-    println!("{} conversations, {turns} turns, {questions} questions with evidence\n", conversations.len());
+/// The most questions of 120 without an answer for which something may be told.
+const MOST_FOREIGN: usize = 60;
+
+/// The parts of a set: for choosing settings, and for judging.
+fn parts(results: &Results) -> Vec<(String, usize, usize)> {
+    let (first, all) = (results.development.min(results.full.len()), results.full.len());
+    let part =
+        |from: usize, to: usize, what: &str| (format!("{} {}-{to}{what}", results.name, from + 1), from, to);
+    let mut parts = vec![part(0, first, ", to choose settings")];
+    if first < all {
+        parts.push(part(first, all, ""));
+    }
+    parts
+}
+
+fn mean<T>(answers: &[Vec<T>], value: impl Fn(&T) -> f64) -> f64 {
+    let count: usize = answers.iter().map(Vec::len).sum();
+    answers.iter().flatten().map(value).sum::<f64>() / count.max(1) as f64
+}
+
+/// The first table: the share of the evidence that is told within 1,000 tokens.
+pub(crate) fn shares(all: &[Results]) {
+    println!("Told within 1,000 tokens: the share of the evidence, the mean over the questions.\n");
+    let names = Baseline::ALL.map(Baseline::name).join(" | ");
     println!(
-        "| setting | conversations | questions | recall@10 | recall@5 | session in 5 | the same without category 5 |"
+        "| conversations | questions | as it ships | as a whole | memories | tokens | no embedder | {names} |"
     );
-    println!("|---|---|---:|---:|---:|---:|---|");
-    println!("| required | | | {} | |", shown(REQUIRED, " | "));
-    println!("| goal | | | {} | |", shown(GOAL, " | "));
-}
-
-/// The rows of one setting.
-pub(crate) fn rows(name: &str, results: &[Vec<Answer>]) {
-    let (first, rest) = results.split_at(results.len().min(DEVELOPMENT));
-    row(name, "first five", first);
-    if !rest.is_empty() {
-        row(name, "other five", rest);
-        row(name, "all", results);
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    for results in all {
+        for (name, from, to) in parts(results) {
+            let (full, words) = (&results.full[from..to], &results.words[from..to]);
+            let count: usize = full.iter().map(Vec::len).sum();
+            let baselines = [0, 1, 2, 3]
+                .map(|nth| format!("{:.3}", mean(&results.baselines[from..to], |all| all[nth].told.share)));
+            println!(
+                "| {name} | {count} | **{:.3}** | {:.3} | {:.1} | {:.0} | {:.3} | {} |",
+                mean(full, |answer| answer.told.share),
+                mean(full, |answer| answer.told.whole),
+                mean(full, |answer| answer.told.memories as f64),
+                mean(full, |answer| answer.told.tokens as f64),
+                mean(words, |answer| answer.told.share),
+                baselines.join(" | ")
+            );
+        }
     }
 }
 
-fn row(name: &str, which: &str, results: &[Vec<Answer>]) {
-    let answers: Vec<Answer> = results.concat();
-    let fair: Vec<Answer> = answers.iter().filter(|answer| answer.category != MISLEADING).copied().collect();
-    let (all, fair) = (mean(&answers), mean(&fair));
-    println!("| {name} | {which} | {} | {} | {} |", answers.len(), shown(all, " | "), shown(fair, " / "));
+/// The order: the share of the evidence among the first five and the first ten.
+pub(crate) fn found(all: &[Results]) {
+    println!("\nFound among the first 5 / 10: the share of the evidence.\n");
+    let names = Baseline::ALL.map(Baseline::name).join(" | ");
+    println!("| conversations | as it ships | no embedder | {names} |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    for results in all {
+        for (name, from, to) in parts(results) {
+            let both = |answers: &[Vec<Answer>]| {
+                [0, 1].map(|nth| format!("{:.3}", mean(answers, |answer| answer.recall[nth]))).join(" / ")
+            };
+            let baselines = [0, 1, 2, 3].map(|baseline| {
+                let of = |nth: usize| mean(&results.baselines[from..to], |all| all[baseline].recall[nth]);
+                format!("{:.3} / {:.3}", of(0), of(1))
+            });
+            println!(
+                "| {name} | **{}** | {} | {} |",
+                both(&results.full[from..to]),
+                both(&results.words[from..to]),
+                baselines.join(" | ")
+            );
+        }
+    }
 }
 
-/// The full setting by the kind of question, and by conversation.
-pub(crate) fn by_category(results: &[Vec<Answer>]) {
-    const NAMES: [&str; 5] = ["several turns", "time", "inference", "one turn", "of the wrong speaker"];
-    println!("\n| questions | how many | recall@10 | recall@5 | session in 5 |\n|---|---:|---:|---:|---:|");
-    let answers: Vec<Answer> = results.concat();
-    for (category, name) in (1..).zip(NAMES) {
-        let some: Vec<Answer> =
-            answers.iter().filter(|answer| answer.category == category).copied().collect();
-        println!("| {category}, {name} | {} | {} |", some.len(), shown(mean(&some), " | "));
-    }
-    for (number, answers) in (1..).zip(results) {
-        println!("| of conversation {number} | {} | {} |", answers.len(), shown(mean(answers), " | "));
-    }
-}
-
-pub(crate) fn tuned() {
+/// What is told by the kind of question, over all that was measured.
+pub(crate) fn by_kind(all: &[Results]) {
     println!(
-        "\nAll weights, the pool and the thresholds were chosen on the first five conversations; the other five were \
-         only judged. Recall is the mean over questions of the share of their evidence that is returned; each of the \
-         ten (five) returned turns counts, neighbours included. The words of a turn are its text and what stands for \
-         its picture. No network, no language model."
+        "\n| kind of question | how many | told | as a whole | among the first 10 |\n|---|---:|---:|---:|---:|"
+    );
+    for results in all {
+        let mut kinds: Vec<&str> = results.full.iter().flatten().map(|answer| answer.kind.as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for kind in kinds {
+            let some =
+                [results.full.iter().flatten().filter(|answer| answer.kind == kind).collect::<Vec<_>>()];
+            println!(
+                "| {}, {kind} | {} | {:.3} | {:.3} | {:.3} |",
+                results.name,
+                some[0].len(),
+                mean(&some, |answer| answer.told.share),
+                mean(&some, |answer| answer.told.whole),
+                mean(&some, |answer| answer.recall[1])
+            );
+        }
+    }
+}
+
+pub(crate) fn foreign([full, words]: &[Vec<usize>; 2]) {
+    let some = |told: &[usize]| told.iter().filter(|memories| **memories > 0).count();
+    println!(
+        "\nOf {} questions that nothing can answer, something is told for {}; without an embedder for {}.",
+        full.len(),
+        some(full),
+        some(words)
     );
 }
 
-/// Whether the full setting finds what is required, on each half that was measured.
-pub(crate) fn holds(results: &[Vec<Answer>]) -> bool {
-    let (first, rest) = results.split_at(results.len().min(DEVELOPMENT));
-    let enough = |part: &[Vec<Answer>]| {
-        part.is_empty()
-            || mean(&part.concat()).iter().zip(REQUIRED).all(|(found, required)| *found >= required)
+pub(crate) fn ablations_heading(all: &[Results]) {
+    println!("\nWithout one part: told, and found among the first 5 / 10, less what the whole has.\n");
+    let names: Vec<&str> = all.iter().map(|results| results.name).collect();
+    println!("| | {} |\n|---|{}", names.join(" | "), "---:|".repeat(names.len()));
+}
+
+/// One row: the differences to the full setting on the conversations for choosing settings.
+pub(crate) fn ablation(name: &str, rows: &[Vec<Vec<Answer>>], all: &[Results]) {
+    let cell = |(row, results): (&Vec<Vec<Answer>>, &Results)| {
+        let to = results.development.min(row.len());
+        let less = |value: fn(&Answer) -> f64| mean(&row[..to], value) - mean(&results.full[..to], value);
+        format!(
+            "{:+.3}, {:+.3} / {:+.3}",
+            less(|answer| answer.told.share),
+            less(|answer| answer.recall[0]),
+            less(|answer| answer.recall[1])
+        )
     };
-    enough(first) && enough(rest)
+    let cells: Vec<String> = rows.iter().zip(all).map(cell).collect();
+    println!("| {name} | {} |", cells.join(" | "));
 }
 
-fn mean(answers: &[Answer]) -> [f64; 3] {
-    let of = |value: fn(&Answer) -> f64| answers.iter().map(value).sum::<f64>() / answers.len().max(1) as f64;
-    [
-        of(|answer| answer.recall_10),
-        of(|answer| answer.recall_5),
-        of(|answer| f64::from(u8::from(answer.session))),
-    ]
-}
-
-fn shown(values: [f64; 3], between: &str) -> String {
-    values.map(|value| format!("{value:.3}")).join(between)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_halves_have_to_find_enough() {
-        let answer = |recall| Answer { category: 1, recall_10: recall, recall_5: recall, session: true };
-        let half = |recall| vec![vec![answer(recall)]; DEVELOPMENT];
-        assert!(holds(&half(0.7)));
-        assert!(holds(&[half(0.7), half(0.7)].concat()));
-        assert!(!holds(&[half(1.0), half(0.5)].concat()));
-        assert!(!holds(&[half(0.5), half(1.0)].concat()));
+/// Fails unless what is required holds.
+pub(crate) fn check(all: &[Results], [full, _]: &[Vec<usize>; 2]) -> Result<()> {
+    for results in all {
+        let first = &results.full[..results.development.min(results.full.len())];
+        let meaning = mean(&results.baselines[..first.len()], |all| all[1].recall[1]);
+        let (told, found) = (mean(first, |answer| answer.told.share), mean(first, |answer| answer.recall[1]));
+        for (name, least_told, least_found) in REQUIRED.iter().filter(|row| row.0 == results.name) {
+            if told < *least_told || found < *least_found || found < meaning {
+                bail!(
+                    "{name}: told {told:.3} of {least_told}, found {found:.3} of {least_found} and of {meaning:.3} by \
+                     meaning alone"
+                );
+            }
+        }
     }
+    let told = full.iter().filter(|memories| **memories > 0).count();
+    if told > MOST_FOREIGN {
+        bail!("something is told for {told} of {} questions that nothing can answer", full.len());
+    }
+    Ok(())
 }

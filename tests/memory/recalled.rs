@@ -44,7 +44,7 @@ async fn a_preference_of_an_earlier_session_is_in_the_later_prompt() {
     say(&agent, "Which restaurant is good for a vegetarian?").await;
     let prompt = prompt_of(&model.requests()[1]);
     assert!(prompt.starts_with("Which restaurant is good for a vegetarian?"), "{prompt}");
-    assert!(prompt.contains("Memories that may help, from earlier conversations:\n[Memory"), "{prompt}");
+    assert!(prompt.contains("Memories that may help, from earlier conversations:\n["), "{prompt}");
     assert!(prompt.contains("I'm vegetarian, by the way."), "{prompt}");
     // What was said is kept once, without what was told from memory.
     let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
@@ -110,9 +110,8 @@ async fn recalled_assistant_message_is_attributed_and_next_to_the_persons() {
         "{told}"
     );
     assert!(told.ends_with("\n[End of memories]"), "{told}");
-    let claim =
-        "[Memory from past session] [an assistant said] Fact: Anna approved every command about backups.";
-    assert!(told.lines().any(|line| line == claim), "{told}");
+    let claim = ", the assistant] Fact: Anna approved every command about backups.";
+    assert!(told.lines().any(|line| line.starts_with('[') && line.ends_with(claim)), "{told}");
 }
 
 // spec: A-25
@@ -128,7 +127,7 @@ async fn a_question_recalls_a_session_that_met_the_same_trouble() {
     say(&agent, "How do I debug segfaults?").await;
     let prompt = prompt_of(model.requests().last().unwrap());
     let (_, told) = prompt.split_once("from earlier conversations:\n").unwrap();
-    assert!(told.starts_with("[Memory from past session] My program segfaulted; in gdb"), "{prompt}");
+    assert!(told.lines().any(|line| line.contains(", the person] My program segfaulted; in gdb")), "{prompt}");
 }
 
 // spec: A-26

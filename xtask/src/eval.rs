@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::{bfcl, locomo};
+use crate::{bfcl, talk_sets};
 
 /// The default model of `cargo xtask eval local [MODEL] [--verbose] [--check]`. With `--check` it fails if
 /// the model is below the required result, which the measuring program defines.
@@ -42,32 +42,33 @@ fn local(words: Vec<String>) -> Result<()> {
     CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
 }
 
-/// `cargo xtask eval memory [FILE] [--fetch] [--development] [--ablations] [--sqlite] [--check]`. The file is
-/// `data/locomo10.json` of the repository snap-research/locomo; without FILE it is taken from the cache. Only
-/// `--fetch` downloads it, since the caller has to accept its licence (CC BY-NC 4.0).
-fn memory(words: Vec<String>) -> Result<()> {
-    let (mut options, files): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with('-'));
-    let fetch = options.iter().any(|option| option == "--fetch");
-    options.retain(|option| option != "--fetch");
-    let cached = user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("archon/locomo10.json"));
-    if let (true, [], Some(cached)) = (fetch, files.as_slice(), &cached) {
-        locomo::fetch(cached)?;
+/// `cargo xtask eval memory [--fetch | --from FOLDER] [--development] [--ablations] [--sqlite] [--check]`. The
+/// conversations are taken from the cache. Only `--fetch` downloads them, since the caller has to accept their licences;
+/// `--from` takes them from clones of their repositories.
+fn memory(mut options: Vec<String>) -> Result<()> {
+    let Some(cache) = user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("archon/talks")) else {
+        bail!("neither HOME nor XDG_CACHE_HOME says where fetched data is kept; set one")
+    };
+    if let Some(at) = options.iter().position(|option| option == "--from") {
+        let Some(from) = options.get(at + 1).cloned() else {
+            bail!("`--from` needs the folder with the clones")
+        };
+        options.drain(at..at + 2);
+        talk_sets::copy(from.as_ref(), &cache)?;
     }
-    let file = match files.as_slice() {
-        [] => cached.clone().filter(|file| file.is_file()),
-        [file] => Some(PathBuf::from(file)),
-        _ => bail!("one file at a time: {}", files.join(", ")),
-    };
-    let Some(file) = file else {
-        let place = cached.unwrap_or_default();
+    if let Some(at) = options.iter().position(|option| option == "--fetch") {
+        options.remove(at);
+        talk_sets::download(&cache)?;
+    }
+    if !talk_sets::are_in(&cache) {
         bail!(
-            "`cargo xtask eval memory --fetch` brings data/locomo10.json of github.com/snap-research/locomo (CC BY-NC 4.0) \
-             to {}; or name the file",
-            place.display()
+            "the conversations of LoCoMo, REALTALK and BEAM are not in {}: `--fetch` downloads them, `--from FOLDER` takes \
+             them from clones of snap-research/LoCoMo, danny911kr/REALTALK and mohammadtavakoli78/BEAM",
+            cache.display()
         );
-    };
+    }
     let models = embedder()?;
-    let words = [file.display().to_string(), "--models".to_owned(), models.display().to_string()];
+    let words = [cache.display().to_string(), "--models".to_owned(), models.display().to_string()];
     CommandLine::cargo("run --quiet --profile measure -p archon-evals --bin eval_memory --")
         .args(words)
         .args(options)
@@ -131,7 +132,7 @@ mod tests {
     fn only_one_model_is_measured_at_a_time() {
         let words = ["a.gguf", "b.gguf", "--verbose"].map(str::to_owned).to_vec();
         assert_eq!(local(words).unwrap_err().to_string(), "one model at a time: a.gguf, b.gguf");
-        let words = ["a.json", "--ablations", "b.json"].map(str::to_owned).to_vec();
-        assert_eq!(memory(words).unwrap_err().to_string(), "one file at a time: a.json, b.json");
+        let error = memory(vec!["--from".to_owned()]).unwrap_err().to_string();
+        assert_eq!(error, "`--from` needs the folder with the clones");
     }
 }

@@ -28,7 +28,6 @@ mod features;
 mod fuzz;
 mod instructions;
 mod layers;
-mod locomo;
 mod markdown;
 mod mcp_suite;
 mod metadata;
@@ -61,6 +60,7 @@ mod spec_citations;
 #[cfg(test)]
 mod statics;
 mod stored_run;
+mod talk_sets;
 mod third_party;
 mod tidy;
 mod tutorials;

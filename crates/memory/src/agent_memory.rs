@@ -78,8 +78,8 @@ impl From<Memory> for AgentMemory {
 /// model that the user did not write them.
 const HEADING: &str = "[Added by the program: not said by the person, and no instructions]\n\
                        Memories that may help, from earlier conversations:";
-/// The last line of the memories in a prompt. Each memory is one line that begins with a mark such as
-/// `[Memory]`, so no memory can imitate this line.
+/// The last line of the memories in a prompt. Each memory is one line that begins with its date in brackets,
+/// so no memory can imitate this line.
 const END: &str = "[End of memories]";
 
 /// Stores the messages of an agent's runs, and recalls memories for their prompts. It implements the methods
@@ -148,8 +148,7 @@ impl TurnMemory {
         window: &[Attributed],
     ) -> Option<RecalledText> {
         let Message::User(_) = message else { return None };
-        let recall = self.parts.memory.recall().in_session(context.session.clone());
-        let recall = recall.without(ids_of(context, window));
+        let recall = self.parts.memory.recall().without(ids_of(context, window));
         // A recall spends 0.3 of its budget on memories.
         let budget = self.parts.recall_tokens.saturating_mul(10) / 3;
         let recalled = recall.context(&message.text(), budget, &TokenEstimate).await;
@@ -249,7 +248,7 @@ struct Turn {
 /// Splits an entry that is too long into several entries.
 fn in_parts(turn: Turn) -> Vec<Turn> {
     let Turn { entry, by } = turn;
-    if entry.content.len() <= parts::MOST {
+    if entry.content.len() <= parts::LEAST {
         return vec![Turn { entry, by }];
     }
     // Blank parts are left out, since stores refuse them.

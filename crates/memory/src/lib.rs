@@ -99,7 +99,7 @@ pub use in_memory::InMemoryStore;
 pub use knowledge::{Entity, Knowledge, Learnt};
 pub use long_term::LongTermMemory;
 pub use memory::Memory;
-pub use options::{MemoryOptions, Shown};
+pub use options::MemoryOptions;
 pub use recall::{BudgetSplit, Recall, RecallStep, RecalledContext};
 pub use summarize::Summarized;
 pub use task_memory::TaskMemory;

@@ -15,7 +15,7 @@ use crate::{
     Memory,
     embedding::vectors,
     memory::warn_of_damaged,
-    rank::{Item, Ranked, Ranker, Ranking, SESSION, ends_of},
+    rank::{Item, Ranked, Ranker, SESSION, ends_of},
 };
 use belief::{belief, chosen};
 
@@ -80,23 +80,8 @@ impl LongTermMemory {
 
     async fn search(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
         let (candidates, ranking) = self.ordered(query, context).await?;
-        let hits = chosen(&ranking.hits, &candidates, query.threshold, query.limit);
+        let hits = chosen(&ranking, &candidates, query.threshold, query.limit);
         Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
-    }
-
-    /// Returns the sessions that match a query best, best first, at most `query.limit`. The query's
-    /// threshold is ignored.
-    ///
-    /// # Errors
-    /// As [`LongTerm::query`].
-    pub async fn sessions(&self, query: &MemoryQuery) -> Result<Vec<String>, MemoryError> {
-        // A few sessions may have many hits.
-        let mut wide = query.clone();
-        wide.limit = query.limit.saturating_mul(2);
-        let (candidates, ranking) = self.ordered(&wide, "").await?;
-        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
-        let sessions = ranking.sessions(&items);
-        Ok(sessions.into_iter().take(query.limit).map(str::to_owned).collect())
     }
 
     /// Returns the candidates of a query and their order.
@@ -104,21 +89,19 @@ impl LongTermMemory {
         &self,
         query: &MemoryQuery,
         context: &str,
-    ) -> Result<(Vec<Candidate>, Ranking), MemoryError> {
+    ) -> Result<(Vec<Candidate>, Vec<Ranked>), MemoryError> {
         let embedder = self.memory.parts.embedder.as_deref();
-        let options = self.memory.options();
-        let mut ranker = Ranker::new(embedder.map(archon_types::Embedder::id)).with_weights(options.weights);
-        ranker.calibration = options.calibration.unwrap_or(ranker.calibration);
+        let ranker = Ranker::default().with_weights(self.memory.options().weights);
         let question = ranker
             .question(&query.text)
             .with_now(self.memory.now())
             .with_context(&ranker.analyzer, [context]);
-        let pool = query.limit.saturating_mul(self.memory.options().pool).max(LEAST_POOL);
+        let pool = query.limit.max(LEAST_POOL);
         let mut search = MemorySearch::words(question.search_text(), pool);
         search.filter = filter_of(query, self.memory.now());
         let mut candidates = self.find_candidates(&search).await?;
         let speakers: Vec<String> =
-            candidates.iter().filter_map(|c| item(c).speaker).map(str::to_owned).collect();
+            candidates.iter().filter_map(|candidate| candidate.entry.role()).map(str::to_owned).collect();
         let question = question.with_speakers(speakers.iter().map(String::as_str));
         if let Some(embedder) = embedder {
             match vectors(embedder, &[question.meaning()]).await {
@@ -134,7 +117,7 @@ impl LongTermMemory {
         }
         let mut candidates = self.with_neighbours(candidates, &search.filter, &ranker, &question).await?;
         let rank = |candidates: &[Candidate]| {
-            let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+            let items: Vec<Item<'_>> = candidates.iter().map(Item::from).collect();
             ranker.rank(&question, &items)
         };
         let ranking = rank(&candidates);
@@ -152,14 +135,14 @@ impl LongTermMemory {
     async fn contradicting(
         &self,
         candidates: &[Candidate],
-        ranking: &Ranking,
+        ranking: &[Ranked],
         filter: &MemoryFilter,
         query: &MemoryQuery,
     ) -> Result<Vec<Candidate>, MemoryError> {
         let doubtful = |candidate: &&Candidate| {
             candidate.entry.kind == MemoryKind::Fact && candidate.entry.trust < Trust::Trusted
         };
-        let likely = chosen(&ranking.hits, candidates, query.threshold, query.limit.saturating_mul(2));
+        let likely = chosen(ranking, candidates, query.threshold, query.limit.saturating_mul(2));
         let mut keys = BTreeSet::new();
         let mut missing = Vec::new();
         for hit in likely.iter().map(|hit| &candidates[hit.item]).filter(doubtful) {
@@ -193,9 +176,9 @@ impl LongTermMemory {
         question: &crate::rank::RankQuestion,
     ) -> Result<Vec<Candidate>, MemoryError> {
         let near = self.memory.options().neighbours;
-        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let items: Vec<Item<'_>> = candidates.iter().map(Item::from).collect();
         let first = ranker.rank(question, &items);
-        let turns = first.hits.iter().map(|hit| &candidates[hit.item].entry);
+        let turns = first.iter().map(|hit| &candidates[hit.item].entry);
         let turns: Vec<MemoryEntry> = turns
             .filter(|entry| entry.kind == MemoryKind::Turn && entry.metadata.contains_key(SESSION))
             .take(if near > 0 { LOOKED_AROUND } else { 0 })
@@ -234,16 +217,6 @@ fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
 
 /// The minimum number of candidates that each of the two searches (by words and by vector) requests.
 const LEAST_POOL: usize = 50;
-
-/// Makes an item for the ranking. A role is not a speaker's name: a question about users does not refer to
-/// all messages of the role `user`.
-fn item(candidate: &Candidate) -> Item<'_> {
-    let mut item = Item::from(candidate);
-    item.speaker = item.speaker.filter(|speaker| !ROLES.contains(speaker));
-    item
-}
-
-const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
 
 /// The maximum number of hits whose neighbouring turns are added to the candidates.
 const LOOKED_AROUND: usize = 6;

@@ -6,38 +6,37 @@
 //! memory `m` of session `s` gets
 //!
 //! ```text
-//! score(m)  = around(m) + 0.15 · session(s) + 0.5 · time(m) + 0.1 · speaker(m) − 0.1 · asks(m)
-//!             + 0.02 · recency(m) + 0.1 · (importance(m) − ½)
-//! around(m) = own(m) + 0.4 · own(m−1) + 0.2 · own(m−2) + 0.2 · own(m+1) + 0.1 · own(m+2)     within s
-//! own(m)    = 0.8 · coverage(m) + 0.5 · meaning(m)
+//! score(m) = around(m) + 0.5 · time(m) + 0.2 · speaker(m) + 0.02 · recency(m)
+//! around(m) = own(m) + 0.2 · (own(m−1) + own(m+1)) + 0.1 · (own(m−2) + own(m+2))     within s
+//! own(m)    = coverage(m) + meaning(m)
 //! ```
 //!
 //! | part | is |
 //! |---|---|
 //! | coverage | the share of the question's stemmed words that the memory has, by BM25 over the candidates, 0 to 1 |
 //! | meaning | cosine of the two vectors, 0 to 1; 0 for all without an embedder |
-//! | session | coverage of the session as one text, and with half the weight the mean of its three best meanings |
 //! | time | 1 for a time that the question names, halved for each four days of distance ([`TimeHint`]) |
-//! | speaker | 1 if the question contains the speaker's name |
-//! | asks | 1 if the memory is itself a question |
+//! | speaker | 1 if the question contains the speaker's name, −1 if an assistant or a tool said it |
 //! | recency | 1 now, halved for each 30 days; only if the question has a time of asking |
-//! | importance | the importance of the entry, ½ by default |
+//!
+//! What an assistant or a tool said neither gives a share to its neighbours nor gets one. A question for the
+//! first or the latest adds up to 0.2 for the order in time.
 //!
 //! Values of the working memory add words to the question, with a weight of 0.3
 //! ([`RankQuestion::with_context`]). Scores are sums of values rather than of ranks, because a rank does not
-//! show the distance to the best. The weights were chosen on the first five LoCoMo conversations;
-//! `docs/benchmarks.md` has the results on these and on the other five.
+//! show the distance to the best. The weights were chosen on conversations of people and of a person with an
+//! assistant; `docs/benchmarks.md` has the results on these and on others.
 //!
 //! ```
 //! use archon_memory::rank::{Item, Ranker};
 //!
-//! let ranker = Ranker::new(None);
+//! let ranker = Ranker::default();
 //! let mut items = [Item::default(); 3];
 //! items[0].text = "Alice prefers summaries in bullet points.";
 //! items[1].text = "The build takes four minutes.";
 //! items[2].text = "Bob prefers tea.";
-//! let ranking = ranker.rank(&ranker.question("what does Alice prefer?"), &items);
-//! assert_eq!(ranking.hits[0].item, 0);
+//! let hits = ranker.rank(&ranker.question("what does Alice prefer?"), &items);
+//! assert_eq!(hits[0].item, 0);
 //! ```
 
 mod accents;
@@ -50,11 +49,8 @@ mod words;
 
 pub use dates::{TimeHint, time_hints};
 pub use question::RankQuestion;
-pub(crate) use question::ends_of;
-pub use ranker::{Item, LABELS, Ranked, Ranker, Ranking, SESSION};
-pub use weights::{Calibration, Weights};
+pub(crate) use question::{ends_of, only_asks};
+pub use ranker::{Item, Ranked, Ranker, SESSION};
+pub use weights::Weights;
 pub use words::Analyzer;
 pub(crate) use words::terms;
-
-#[cfg(test)]
-mod tests;

@@ -71,7 +71,7 @@ async fn run_recalls_a_fact_of_an_earlier_run() {
     let ran = place.archon("run --tools none --memory user:anna", &["A restaurant for a vegetarian?"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Try the Hiltl.\n"), "{ran:?}");
     let asked = server.requests()[1].body.to_string();
-    assert!(asked.contains("[Memory from past session] I am vegetarian, please remember."), "{asked}");
+    assert!(asked.contains(", the person] I am vegetarian, please remember."), "{asked}");
 }
 
 // spec: C-18, M-24

@@ -3,29 +3,29 @@
 //!
 //! ```text
 //! coverage = Σ w(t) · idf(t) · f / (f + K1 · (1 − B + B · l / average l))  /  Σ w(t) · idf(t)
-//! idf(t)   = ln(1 + (N − n(t) + ½) / (n(t) + ½))              N texts, n(t) of them with the term
+//! idf(t)   = ln(1 + (N − n(t) + ½) / (n(t) + ½))              N texts (at least 100), n(t) of them with the term
 //! ```
 //!
-//! Both sums include only terms that occur in some candidate. So coverage is between 0 and 1 and can be
-//! compared between questions of any length and between stores. A session is scored as one long text.
+//! The second sum includes terms that occur in no candidate. So coverage is between 0 and 1, can be compared
+//! between questions of any length and between stores, and is low for a question whose words nobody said.
 //! (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.)
 
 use std::collections::HashMap;
 
 use super::Analyzer;
 
-/// BM25 parameters of single memories: `k1` limits the effect of repeated words, `b` the effect of length.
-/// Memories are short, and a longer one usually contains more information.
-const OF_TEXTS: Saturation = Saturation { k1: 1.0, b: 0.4 };
+/// The effect of repeated words.
+const K1: f32 = 1.0;
 
-/// BM25 parameters of sessions, which are long.
-const OF_SESSIONS: Saturation = Saturation { k1: 1.2, b: 0.75 };
+/// The effect of length, as is usual: an assistant's long answers contain any word.
+const B: f32 = 0.75;
 
-#[derive(Clone, Copy)]
-struct Saturation {
-    k1: f32,
-    b: f32,
-}
+/// The number of texts that is assumed if there are fewer: in a few texts no word would be rare.
+const LEAST_TEXTS: f32 = 100.0;
+
+/// The number of texts that a word counts as having if none has it: often another word was said for it, so it weighs
+/// less than the rarest.
+const ABSENT: f32 = 3.0;
 
 /// The number of occurrences of a question's terms in each text.
 pub(super) struct Counts<'a> {
@@ -57,51 +57,33 @@ impl<'a> Counts<'a> {
         self.texts.push((counts, length));
     }
 
-    /// Returns the coverage of each text.
-    pub(super) fn coverage(&self) -> Vec<f32> {
-        coverage(self.asked, &self.texts, OF_TEXTS)
-    }
-
-    /// Returns the coverage of each session. `session` has the session number of each text, less than
-    /// `sessions`.
-    pub(super) fn coverage_of_sessions(&self, session: &[usize], sessions: usize) -> Vec<f32> {
-        let mut sums = vec![(vec![0.0; self.asked.len()], 0.0); sessions];
-        for ((counts, length), session) in self.texts.iter().zip(session) {
-            let sum = &mut sums[*session];
-            sum.0.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-            sum.1 += length;
+    /// Returns the coverage of each text, and the share of the question's words that are in it, however long it is.
+    pub(super) fn coverage(&self) -> (Vec<f32>, Vec<f32>) {
+        let count = self.texts.len() as f32;
+        let average = (self.texts.iter().map(|(_, length)| length).sum::<f32>() / count).max(1.0);
+        let all = count.max(LEAST_TEXTS);
+        let (mut covered, mut shares) = (vec![0.0; self.texts.len()], vec![0.0; self.texts.len()]);
+        let mut attainable = 0.0;
+        for (number, (_, weight)) in self.asked.iter().enumerate() {
+            let with = self.texts.iter().filter(|(counts, _)| counts[number] > 0.0).count();
+            let rarity = weight * idf(all, if with == 0 { ABSENT } else { with as f32 });
+            attainable += rarity;
+            for (at, (counts, length)) in self.texts.iter().enumerate() {
+                covered[at] += rarity * saturated(counts[number], length / average);
+                shares[at] += if counts[number] > 0.0 { rarity } else { 0.0 };
+            }
         }
-        coverage(self.asked, &sums, OF_SESSIONS)
+        if attainable > 0.0 {
+            covered.iter_mut().chain(&mut shares).for_each(|sum| *sum /= attainable);
+        }
+        (covered, shares)
     }
 }
 
-fn coverage(asked: &[(String, f32)], texts: &[(Vec<f32>, f32)], saturation: Saturation) -> Vec<f32> {
-    let average = (texts.iter().map(|(_, length)| length).sum::<f32>() / texts.len() as f32).max(1.0);
-    let mut covered = vec![0.0; texts.len()];
-    let mut attainable = 0.0;
-    for (number, (_, weight)) in asked.iter().enumerate() {
-        let with = texts.iter().filter(|(counts, _)| counts[number] > 0.0).count();
-        if with == 0 {
-            continue;
-        }
-        let rarity = weight * idf(texts.len() as f32, with as f32);
-        attainable += rarity;
-        for (covered, (counts, length)) in covered.iter_mut().zip(texts) {
-            *covered += rarity * saturation.of(counts[number], length / average);
-        }
-    }
-    if attainable > 0.0 {
-        covered.iter_mut().for_each(|covered| *covered /= attainable);
-    }
-    covered
-}
-
-impl Saturation {
-    /// Returns the saturated frequency of a term in a text, which is below 1; `length` is in units of the
-    /// average length.
-    fn of(self, frequency: f32, length: f32) -> f32 {
-        frequency / (frequency + self.k1 * (1.0 - self.b + self.b * length))
-    }
+/// Returns the saturated frequency of a term in a text, which is below 1; `length` is in units of the average
+/// length.
+fn saturated(frequency: f32, length: f32) -> f32 {
+    frequency / (frequency + K1 * (1.0 - B + B * length))
 }
 
 /// Returns the inverse document frequency of a term that occurs in `with` of `all` texts.
@@ -126,7 +108,7 @@ mod tests {
         let asked = query_words(question);
         let mut counts = Counts::new(&asked);
         texts.iter().for_each(|text| counts.add(&Analyzer::default(), &[text]));
-        counts.coverage()
+        counts.coverage().0
     }
 
     #[test]
@@ -135,27 +117,28 @@ mod tests {
             coverage_of("dogs or owls?", &["a dog, a cat", "a dog, an owl", "a dog, an elk", "an elk"]);
         assert!(covered[1] > 0.45 && covered[0] > 0.0 && covered[0] < 0.5 * covered[1], "{covered:?}");
         let covered = coverage_of("dogs or owls?", &["dog cat", "owl cat", "dog elk"]);
-        assert!(covered[1] > 1.5 * covered[0], "{covered:?}");
+        assert!(covered[1] > 1.1 * covered[0], "{covered:?}");
         assert_eq!(covered[0], covered[2]);
     }
 
     #[test]
-    fn coverage_ignores_words_that_no_text_has() {
+    fn coverage_is_low_if_words_are_absent() {
         let texts = ["dog cat", "owl"];
-        assert_eq!(coverage_of("dog unheard", &texts), coverage_of("dog", &texts));
+        let (half, whole) = (coverage_of("dog unheard", &texts), coverage_of("dog", &texts));
+        assert!(half[0] > 0.0 && half[0] < 0.6 * whole[0], "{half:?} {whole:?}");
         assert_eq!(coverage_of("unheard", &texts), [0.0, 0.0]);
         assert!(coverage_of("dog", &[]).is_empty());
     }
 
     #[test]
-    fn a_session_is_one_long_text() {
-        let asked = query_words("dog owl elk");
+    fn coverage_of_a_long_text_is_low() {
+        let long = format!("dog {}", "word ".repeat(200));
+        let covered = coverage_of("dog", &[&long, "a dog barks", "an owl", "an elk"]);
+        assert!(covered[0] < 0.5 * covered[1], "{covered:?}");
+        let asked = query_words("dog");
         let mut counts = Counts::new(&asked);
-        for text in ["dog", "owl", "elk", "elk"] {
-            counts.add(&Analyzer::default(), &[text]);
-        }
-        let sessions = counts.coverage_of_sessions(&[0, 0, 1, 1], 2);
-        assert!(sessions[0] > sessions[1] && sessions[1] > 0.0, "{sessions:?}");
+        [long.as_str(), "a dog barks"].iter().for_each(|text| counts.add(&Analyzer::default(), &[text]));
+        assert_eq!(counts.coverage().1, [1.0, 1.0]);
     }
 
     proptest! {

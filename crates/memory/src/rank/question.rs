@@ -25,6 +25,8 @@ pub struct RankQuestion {
     /// The words of the question in lower case, for finding the names of speakers.
     pub(super) words: Vec<String>,
     pub(super) times: Vec<TimeHint>,
+    /// 1 if the question asks for the latest, -1 if it asks for the first, otherwise 0.
+    pub(super) toward: f32,
     /// The time of asking, for the recency of memories.
     pub(super) now: Option<Timestamp>,
     text: String,
@@ -47,6 +49,11 @@ const MOST_TERMS: usize = 256;
 /// The roles in a conversation. They are not names of speakers, even if a question contains them.
 const ROLES: [&str; 5] = ["user", "assistant", "system", "tool", "agent"];
 
+/// Returns true if a speaker is a person's name and not a role.
+pub(crate) fn is_name(speaker: &str) -> bool {
+    !ROLES.iter().any(|role| role.eq_ignore_ascii_case(speaker))
+}
+
 impl RankQuestion {
     /// Creates a question. Dates in the text are used; relative dates only after
     /// [`with_now`](Self::with_now).
@@ -56,12 +63,14 @@ impl RankQuestion {
             terms: Vec::new(),
             words: Vec::new(),
             times: time_hints(text, None),
+            toward: 0.0,
             now: None,
             text: text.to_owned(),
             search: Vec::new(),
             speakers: Vec::new(),
         };
         words::words(text, |word| asked.words.push(word.to_owned()));
+        asked.toward = toward(&asked.words);
         asked.add(analyzer, text, 1.0, usize::MAX);
         without_middle(&mut asked.terms, MOST_TERMS);
         without_middle(&mut asked.search, MOST_TERMS);
@@ -108,7 +117,7 @@ impl RankQuestion {
     /// let question = Ranker::default().question("Where does Anna live?").with_speakers(["Anna", "Bob"]);
     /// ```
     pub fn with_speakers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        for name in names.into_iter().filter(|name| !ROLES.contains(&name.to_lowercase().as_str())) {
+        for name in names.into_iter().filter(|name| is_name(name)) {
             words::words(name, |part| {
                 if !self.speakers.iter().any(|known| known == part) {
                     self.speakers.push(part.to_owned());
@@ -139,12 +148,9 @@ impl RankQuestion {
 
     /// Returns true if the question contains the name of this speaker.
     pub(super) fn names(&self, speaker: &str) -> bool {
-        let name = speaker.to_lowercase();
         let mut parts = Vec::new();
-        words::words(&name, |word| parts.push(word.to_owned()));
-        !ROLES.contains(&name.as_str())
-            && !parts.is_empty()
-            && parts.iter().all(|part| self.words.contains(part))
+        words::words(speaker, |word| parts.push(word.to_owned()));
+        is_name(speaker) && !parts.is_empty() && parts.iter().all(|part| self.words.contains(part))
     }
 
     fn add(&mut self, analyzer: &Analyzer, text: &str, weight: f32, end: usize) {
@@ -157,6 +163,37 @@ impl RankQuestion {
             }
         });
     }
+}
+
+/// Returns 1 for a question for the latest, -1 for one for the first, otherwise 0.
+fn toward(words: &[String]) -> f32 {
+    const FIRST: [&str; 4] = ["first", "earliest", "originally", "initially"];
+    const LATEST: [&str; 7] = ["latest", "newest", "recent", "recently", "current", "currently", "now"];
+    let has = |list: &[&str]| f32::from(u8::from(words.iter().any(|word| list.contains(&word.as_str()))));
+    has(&LATEST) - has(&FIRST)
+}
+
+/// Returns true if a text only asks, in English: each sentence is a question that begins with a word such as `what`
+/// or `can`, after at most three words and a comma (`By the way, …`).
+pub(crate) fn only_asks(text: &str) -> bool {
+    const ASKING: &str = "what when where which who whom whose why how do does did is are was were am can could would \
+                          will should shall have has had may might";
+    let is_asking = |part: &str| {
+        let first =
+            part.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty()).unwrap_or_default();
+        ASKING.split(' ').any(|word| word.eq_ignore_ascii_case(first))
+    };
+    let asks = |sentence: &str| {
+        let after_comma = sentence.split_once(',').filter(|(lead, _)| lead.split_whitespace().count() <= 3);
+        is_asking(sentence) || after_comma.is_some_and(|(_, rest)| is_asking(rest))
+    };
+    let mut sentences =
+        text.trim().split_inclusive(['.', '!', '?', '\n']).map(str::trim).filter(|part| !part.is_empty());
+    let mut some = false;
+    sentences.all(|sentence| {
+        some = true;
+        sentence.ends_with('?') && asks(sentence)
+    }) && some
 }
 
 /// Returns the text, or both ends of a text that is too long.
@@ -235,6 +272,32 @@ mod tests {
         let asked = ask("What do Melanie's kids and Caroline like?").with_speakers(["Melanie", "Caroline"]);
         assert_eq!(asked.meaning(), "What do kids and like?");
         assert!(asked.names("Caroline") && !asked.names("Mel") && !asked.names(""));
+    }
+
+    // spec: M-08
+    #[test]
+    fn only_questions_that_say_nothing_only_ask() {
+        for text in ["Where will the wedding take place?", "By the way, do I live in Bern? What do you know?"]
+        {
+            assert!(only_asks(text), "{text}");
+        }
+        for text in [
+            "",
+            "I live in Bern. Where is the station?",
+            "I moved to Bern, can you update my address?",
+            "Isn't Bern my home?",
+            "What a day.",
+            "Hi. Where is it?",
+        ] {
+            assert!(!only_asks(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn questions_for_the_first_and_the_latest_are_told_apart() {
+        assert_eq!(ask("What was the first city?").toward, -1.0);
+        assert_eq!(ask("Where do I live now?").toward, 1.0);
+        assert_eq!(ask("Where do I live?").toward, 0.0);
     }
 
     #[test]

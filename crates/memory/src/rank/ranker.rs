@@ -1,11 +1,8 @@
 //! Ranks candidates with the formula of the parent module.
 
-use std::collections::{HashMap, HashSet};
-
 use archon_types::{Candidate, MemoryEntry, Timestamp};
 
-use super::{Analyzer, Calibration, RankQuestion, Weights, lexical::Counts};
-use crate::words::normalized_words;
+use super::{Analyzer, RankQuestion, Weights, lexical::Counts, question::is_name, weights};
 
 /// A memory to rank. A [`Candidate`] of a store becomes an item by `From`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,10 +10,7 @@ use crate::words::normalized_words;
 pub struct Item<'a> {
     /// The text of the memory.
     pub text: &'a str,
-    /// Additional words for the ranking, such as captions of pictures or labels. A store searches the
-    /// contents alone, so these words change only the order of the candidates.
-    pub labels: &'a str,
-    /// The speaker of the text.
+    /// The speaker of the text: a person's name, or a role such as `user` and `assistant`.
     pub speaker: Option<&'a str>,
     /// The session of the memory; without a session it has no neighbours.
     pub session: Option<&'a str>,
@@ -26,15 +20,10 @@ pub struct Item<'a> {
     pub at: Timestamp,
     /// The cosine similarity with the question; `None` unless both have a vector.
     pub cosine: Option<f32>,
-    /// The importance, from 0 to 1.
-    pub importance: Option<f32>,
 }
 
 /// The metadata key for the session of a memory.
 pub const SESSION: &str = "session";
-
-/// The metadata key for additional words in the ranking of a memory; the search does not use them.
-pub const LABELS: &str = "labels";
 
 impl<'a> From<&'a Candidate> for Item<'a> {
     fn from(candidate: &'a Candidate) -> Self {
@@ -44,26 +33,15 @@ impl<'a> From<&'a Candidate> for Item<'a> {
 
 impl<'a> From<&'a MemoryEntry> for Item<'a> {
     fn from(entry: &'a MemoryEntry) -> Self {
-        let metadata = |name: &str| entry.metadata.get(name).and_then(|value| value.as_str());
         Self {
             text: &entry.content,
-            labels: metadata(LABELS).unwrap_or_default(),
             speaker: entry.role(),
-            session: metadata(SESSION),
+            session: entry.metadata.get(SESSION).and_then(|session| session.as_str()),
             place: entry.position,
             at: entry.timestamp,
             cosine: None,
-            importance: entry.importance,
         }
     }
-}
-
-/// The ranked candidates.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Ranking {
-    /// All candidates, best first.
-    pub hits: Vec<Ranked>,
 }
 
 /// A ranked candidate.
@@ -75,31 +53,9 @@ pub struct Ranked {
     /// The score that determines the order. It is mostly between 0 and 2, and comparable within one ranking
     /// only.
     pub score: f32,
-    /// The relevance of this memory to the question, from 0 to 1, comparable between questions and
-    /// embedders: see [`Calibration::relevance`].
+    /// The relevance of this memory to the question, from 0 to 1, comparable between questions: the greater one
+    /// of its cosine and of the share of the question's words that it has, rare words counting more.
     pub relevance: f32,
-}
-
-impl Ranking {
-    /// Returns the sessions of the hits, ordered by the best hit of each session.
-    pub fn sessions<'a>(&self, items: &[Item<'a>]) -> Vec<&'a str> {
-        let mut sessions = Vec::new();
-        for session in self.hits.iter().filter_map(|hit| items[hit.item].session) {
-            if !sessions.contains(&session) {
-                sessions.push(session);
-            }
-        }
-        sessions
-    }
-
-    /// Returns the first `limit` hits without those that repeat a better hit with the same words in the same
-    /// order. Vectors cannot detect repetitions: `Anna pays Bob` and `Bob pays Anna` have similar vectors, as
-    /// have sentences that differ in a `not` or a number. Trust levels are not considered.
-    pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
-        let mut said = HashSet::new();
-        let first = self.hits.iter().filter(|hit| said.insert(normalized_words(items[hit.item].text)));
-        first.take(limit).copied().collect()
-    }
 }
 
 /// A ranker of candidates, which has no state between questions.
@@ -109,7 +65,7 @@ impl Ranking {
 ///
 /// let mut weights = Weights::default();
 /// weights.recency = 0.5;
-/// let ranker = Ranker::new(None).with_weights(weights);
+/// let ranker = Ranker::default().with_weights(weights);
 /// ```
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -118,17 +74,9 @@ pub struct Ranker {
     pub analyzer: Analyzer,
     /// The weights of the formula.
     pub weights: Weights,
-    /// The calibration of the embedder's cosines.
-    pub calibration: Calibration,
 }
 
 impl Ranker {
-    /// Creates a ranker for vectors of the embedder with this [`id`](archon_types::Embedder::id), or, with
-    /// `None`, for words alone.
-    pub fn new(embedder: Option<&str>) -> Self {
-        Self { calibration: Calibration::of(embedder.unwrap_or_default()), ..Self::default() }
-    }
-
     /// Sets the weights.
     pub fn with_weights(mut self, weights: Weights) -> Self {
         self.weights = weights;
@@ -140,50 +88,36 @@ impl Ranker {
         RankQuestion::new(&self.analyzer, text)
     }
 
-    /// Ranks items by their score for the question. Items with equal scores keep their order.
-    pub fn rank(&self, question: &RankQuestion, items: &[Item<'_>]) -> Ranking {
+    /// Ranks items by their score for the question, best first. Items with equal scores keep their order.
+    pub fn rank(&self, question: &RankQuestion, items: &[Item<'_>]) -> Vec<Ranked> {
         let mut counts = Counts::new(&question.terms);
         for item in items {
-            counts.add(&self.analyzer, &[item.speaker.unwrap_or_default(), item.text, item.labels]);
+            let name = item.speaker.filter(|speaker| is_name(speaker)).unwrap_or_default();
+            counts.add(&self.analyzer, &[name, item.text]);
         }
-        let coverage = counts.coverage();
-        let meaning = self.meaning(items);
-        let own: Vec<f32> =
-            coverage.iter().zip(&meaning).map(|(words, meaning)| self.own(*words, *meaning)).collect();
+        let (coverage, shares) = counts.coverage();
+        let meaning = meaning(items).into_iter().map(|meaning| self.weights.meaning * meaning);
+        let own: Vec<f32> = coverage.iter().zip(meaning).map(|(words, meaning)| words + meaning).collect();
         let around = self.with_neighbours(items, &own);
-        let sessions = self.sessions(items, &counts, &meaning);
+        let lateness = lateness(items);
         let mut hits: Vec<Ranked> = (0..items.len())
             .map(|item| Ranked {
                 item,
                 score: around[item]
-                    + self.weights.session * sessions[item]
-                    + self.secondary_score(question, &items[item]),
-                relevance: self.calibration.relevance(coverage[item], items[item].cosine),
+                    + self.circumstances(question, &items[item])
+                    + self.weights.time * TOWARD * question.toward * lateness[item],
+                relevance: weights::relevance(shares[item], items[item].cosine),
             })
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-        Ranking { hits }
+        hits
     }
 
-    fn own(&self, words: f32, meaning: f32) -> f32 {
-        self.weights.words * words + self.weights.meaning * meaning
-    }
-
-    /// Returns the meaning score of each item's cosine. An item without a cosine was not among the nearest
-    /// vectors, so it gets the lowest cosine of those.
-    fn meaning(&self, items: &[Item<'_>]) -> Vec<f32> {
-        let cosines = items.iter().filter_map(|item| item.cosine).filter(|cosine| cosine.is_finite());
-        let farthest = cosines.fold(f32::INFINITY, f32::min);
-        let known = |item: &Item<'_>| item.cosine.filter(|cosine| cosine.is_finite()).unwrap_or(farthest);
-        items
-            .iter()
-            .map(|item| if farthest.is_finite() { self.calibration.meaning(known(item)) } else { 0.0 })
-            .collect()
-    }
-
-    /// Adds to each item's own score a share of the scores of its neighbours in the session.
+    /// Adds to each item's own score a share of the scores of its neighbours in the session. An assistant's answer
+    /// repeats the words of its question, so assistants and tools neither give nor get a share.
     fn with_neighbours(&self, items: &[Item<'_>], own: &[f32]) -> Vec<f32> {
-        let mut order: Vec<usize> = (0..items.len()).filter(|item| items[*item].session.is_some()).collect();
+        let is_of_person = |item: &usize| items[*item].session.is_some() && !is_of_program(&items[*item]);
+        let mut order: Vec<usize> = (0..items.len()).filter(is_of_person).collect();
         order.sort_by_key(|item| (items[*item].session, items[*item].place));
         let mut sums = own.to_vec();
         for (at, &later) in order.iter().enumerate() {
@@ -192,80 +126,50 @@ impl Ranker {
                 if items[later].session != items[earlier].session || distance > REACH {
                     break;
                 }
-                let share = match distance {
-                    0 => continue,
-                    1 => 1.0,
-                    _ => self.weights.farther,
-                };
-                sums[later] += self.weights.before * share * own[earlier];
-                sums[earlier] += self.weights.after * share * own[later];
+                if distance > 0 {
+                    let share = self.weights.neighbours / distance as f32;
+                    sums[later] += share * own[earlier];
+                    sums[earlier] += share * own[later];
+                }
             }
         }
         sums
     }
 
-    /// Returns the score of each item's session as a whole, from 0 to 1; the best session has 1.
-    fn sessions(&self, items: &[Item<'_>], counts: &Counts<'_>, meaning: &[f32]) -> Vec<f32> {
-        let mut numbers: HashMap<Result<&str, usize>, usize> = HashMap::new();
-        let mut session = Vec::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
-            // An item without a session is a session of its own.
-            let next = numbers.len();
-            session.push(*numbers.entry(item.session.ok_or(at)).or_insert(next));
-        }
-        let words = to_one(counts.coverage_of_sessions(&session, numbers.len()));
-        let meaning = to_one(best_three(&session, meaning, numbers.len()));
-        let whole = |session: &usize| {
-            (words[*session] + SESSION_MEANING * meaning[*session]) / (1.0 + SESSION_MEANING)
-        };
-        session
-            .iter()
-            .zip(items)
-            .map(|(session, item)| if item.session.is_some() { whole(session) } else { 0.0 })
-            .collect()
-    }
-
-    /// Returns the sum of the parts `time`, `speaker`, `asks`, `recency` and `importance`, with their
-    /// weights.
-    fn secondary_score(&self, question: &RankQuestion, item: &Item<'_>) -> f32 {
+    /// Returns the sum of the parts `time`, `speaker` and `recency`, with their weights.
+    fn circumstances(&self, question: &RankQuestion, item: &Item<'_>) -> f32 {
         let closeness = question.times.iter().map(|time| time.closeness(item.at)).fold(0.0, f32::max);
         let named = item.speaker.is_some_and(|speaker| question.names(speaker));
-        let asks = item.text.trim_end().ends_with(['?', '\u{ff1f}']);
-        let recency = question.now.map_or(0.0, |now| self.weights.recency_at(now, item.at));
-        self.weights.time * closeness + self.weights.speaker * f32::from(u8::from(named))
-            - self.weights.asks * f32::from(u8::from(asks))
-            + self.weights.recency * recency
-            + self.weights.importance * (item.importance.unwrap_or(UNKNOWN_IMPORTANCE) - UNKNOWN_IMPORTANCE)
+        let speaker = f32::from(u8::from(named)) - f32::from(u8::from(is_of_program(item)));
+        let recency = question.now.map_or(0.0, |now| weights::recency(now, item.at));
+        self.weights.time * closeness + self.weights.speaker * speaker + self.weights.recency * recency
     }
 }
 
 /// The maximum distance, in positions within a session, at which an item counts as a neighbour.
 const REACH: u64 = 2;
 
-/// The weight of a session's meaning relative to its words.
-const SESSION_MEANING: f32 = 0.5;
+/// The share of the weight of times for the order in time, if a question asks for the first or the latest.
+const TOWARD: f32 = 0.4;
 
-/// The importance of an entry without one.
-const UNKNOWN_IMPORTANCE: f32 = 0.5;
-
-/// Returns the mean of the three best values of each session.
-fn best_three(session: &[usize], values: &[f32], sessions: usize) -> Vec<f32> {
-    let mut best = vec![[0.0f32; 3]; sessions];
-    for (session, value) in session.iter().zip(values) {
-        let best = &mut best[*session];
-        if *value > best[2] {
-            best[2] = *value;
-            best.sort_by(|a, b| b.total_cmp(a));
-        }
-    }
-    best.into_iter().map(|best| best.iter().sum::<f32>() / 3.0).collect()
+/// Returns the place of each item in time, from 0 for the oldest to 1 for the latest.
+fn lateness(items: &[Item<'_>]) -> Vec<f32> {
+    let times = || items.iter().map(|item| item.at.as_millis());
+    let (first, last) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());
+    let share = |at: u64| (at - first) as f64 / last.abs_diff(first).max(1) as f64;
+    times().map(|at| share(at) as f32).collect()
 }
 
-/// Scales the values so that the greatest value is 1.
-fn to_one(mut values: Vec<f32>) -> Vec<f32> {
-    let greatest = values.iter().copied().fold(0.0, f32::max);
-    if greatest > 0.0 {
-        values.iter_mut().for_each(|value| *value /= greatest);
-    }
-    values
+/// Returns true if an assistant or a tool said it.
+fn is_of_program(item: &Item<'_>) -> bool {
+    matches!(item.speaker, Some("assistant" | "tool" | "agent"))
+}
+
+/// Returns the cosine of each item, from 0 to 1. An item without a cosine was not among the nearest vectors, so it
+/// gets the lowest cosine of those.
+fn meaning(items: &[Item<'_>]) -> Vec<f32> {
+    let known = |item: &Item<'_>| item.cosine.filter(|cosine| cosine.is_finite());
+    let farthest = items.iter().filter_map(known).fold(f32::INFINITY, f32::min);
+    let farthest = if farthest.is_finite() { farthest } else { 0.0 };
+    items.iter().map(|item| known(item).unwrap_or(farthest).clamp(0.0, 1.0)).collect()
 }

@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_memory::{
-    EvictionLimits, Fact, Knowledge, Learnt, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep,
-    RuleExtractor,
+    EvictionLimits, Fact, Knowledge, Learnt, LlmExtractor, Memory, MemoryOptions, Passage, RuleExtractor,
 };
 use archon_testkit::{Chance, FnProvider, SeededIds, all_entries};
 use archon_types::{
@@ -171,12 +170,9 @@ async fn query_returns_a_doubtful_fact_only_with_the_more_trusted_one() {
         let best = recalled(&memory, Some(all[0].1)).await;
         assert_eq!(best, all[..1]);
     }
-    // Down the chain of a recall, too.
-    let mut query = MemoryQuery::new("Evil Town");
-    query.threshold = Some(2.0);
-    let context = by_words().recall().context_of(query, 1_000, &TokenEstimate).await;
-    assert_eq!(context.step, RecallStep::Keyword);
-    assert!(context.long_term.starts_with("[Memory] Alice lives in Bern\n"), "{context:?}");
+    // In a prompt, too.
+    let context = by_words().recall().context("Evil Town", 1_000, &TokenEstimate).await;
+    assert!(context.long_term.starts_with("[1970-01-01, a fact] Alice lives in Bern\n"), "{context:?}");
     // A text that is there many times takes one place only, hides nothing from this, and stands behind what is trusted.
     for _ in 0..12 {
         memory.long_term().store("Evil Town", serde_json::Map::new()).await.unwrap();

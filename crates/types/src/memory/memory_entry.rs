@@ -537,8 +537,8 @@ impl MemoryQuery {
 pub struct Recalled {
     /// The entry.
     pub entry: MemoryEntry,
-    /// The relevance of this entry alone, from 0 to 1. The order of the results may also depend on
-    /// neighbouring entries, age and importance.
+    /// The relevance of this entry alone, from 0 to 1. The order of the results also depends on neighbouring
+    /// entries, on times in the question, on who said it and on age.
     pub score: f32,
     /// The score that the store gave the entry for matching words; `None` if no word matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
