@@ -162,4 +162,5 @@ fn scaled(value: f32, relevant: f32) -> f32 {
 }
 
 /// The measured embedders, by the prefix of their ids.
-const CALIBRATIONS: &[(&str, Calibration)] = &[("all-minilm-l6-v2", MINILM)];
+const CALIBRATIONS: &[(&str, Calibration)] =
+    &[("all-minilm-l6-v2", MINILM), ("wordllama-256", Calibration { floor: 0.0, relevant: 0.27 })];
