@@ -90,7 +90,11 @@ impl Memory {
         let (old, mut excess): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_old);
         excess.sort_by_key(worth);
         excess.truncate(excess.len().saturating_sub(limits.entries.unwrap_or(usize::MAX)));
-        Ok(EvictionCounts { aged: self.forget_each(old).await?, evicted: self.forget_each(excess).await? })
+        let (aged, evicted) = (self.forget_each(old).await?, self.forget_each(excess).await?);
+        if aged + evicted > 0 {
+            self.erase_deleted().await;
+        }
+        Ok(EvictionCounts { aged, evicted })
     }
 
     /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and
@@ -200,6 +204,16 @@ impl Memory {
                 None => return Ok(count),
             }
         }
+    }
+
+    /// Returns true if an entry has no vector of the memory's embedder, which
+    /// [`embed_missing`](Self::embed_missing) would embed.
+    ///
+    /// # Errors
+    /// Errors of the store, and [`MemoryError::Unsupported`] without an embedder.
+    pub async fn lacks_vectors(&self) -> Result<bool, MemoryError> {
+        let listing = Listing::new(self.lacking()?.1, MemoryOrder::First, 1);
+        Ok(!self.parts.store.list(&listing).await?.entries.is_empty())
     }
 
     fn lacking(&self) -> Result<(&Arc<dyn Embedder>, MemoryFilter), MemoryError> {

@@ -4,9 +4,11 @@
 
 mod at_once;
 mod compression;
+mod hash_embedder;
 mod knowledge;
 mod nested;
 mod recall;
+mod rules;
 mod store;
 mod summarize;
 mod support;
