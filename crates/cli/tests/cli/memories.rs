@@ -391,7 +391,7 @@ async fn run_goes_on_without_a_memory_that_cannot_be_used() {
     place.archon("memory import --memory user:anna", &[file.path().to_str().unwrap()]).await;
     let err = run(&[]).await;
     assert!(err.contains("the newest memory is of 2999-01-01") && err.contains("set the clock"), "{err}");
-    std::fs::write(place.data().join("memory.db"), "no database").unwrap();
+    std::fs::write(place.data().join("memory.db"), "no database".repeat(1_000)).unwrap();
     let err = run(&[]).await;
     assert!(err.contains("memory.db") && err.contains("the run goes on without memories"), "{err}");
 }

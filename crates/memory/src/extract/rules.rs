@@ -85,7 +85,7 @@ impl RuleExtractor {
         let mut facts = Vec::new();
         for clause in said.split_inclusive(|word| word.ends_with(',')) {
             let openers = opening(clause);
-            let is_aside = is_any(clause[0], LEADS) && !clause.contains(&"I");
+            let is_aside = facts.is_empty() && is_any(clause[0], LEADS) && !clause.contains(&"I");
             if openers == clause.len() || is_aside {
                 continue;
             }
