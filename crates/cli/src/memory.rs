@@ -6,7 +6,7 @@ use archon::{
     RandomIds, SystemClock,
     memory::{HashEmbedder, Memory},
     store::SqliteMemory,
-    types::{Clock as _, Collection, Embedder, Listing, MemoryFilter, MemoryOrder},
+    types::{Clock as _, Collection, Embedder, Listing, MemoryFilter, MemoryKind, MemoryOrder},
 };
 
 use crate::{app::App, config::EmbedderChoice, failure::Failure};
@@ -47,21 +47,20 @@ pub(crate) async fn open_for_run(app: &App, collection: &Collection) -> Option<M
     Some(memory)
 }
 
-/// Notes memories that are found less well than they could be: those without a vector, and those of the future.
+/// Notes memories that are found less well than they could be: those of the future, and those without a vector.
 async fn note_problems(app: &App, memory: &Memory) {
-    let first = |mut filter: MemoryFilter, order| {
-        filter.collection = Some(memory.store().scope().clone()).filter(|scope| !scope.is_root());
-        Listing::new(filter, order, 1)
+    let first = async |filter, order| {
+        let page = memory.store().list(&Listing::new(filter, order, 1)).await.ok();
+        page.and_then(|mut page| page.entries.pop())
     };
-    let page = async |filter, order| memory.store().list(&first(filter, order)).await.ok()?.entries.pop();
-    let now = SystemClock.now();
-    if let Some(newest) = page(MemoryFilter::all(), MemoryOrder::Latest).await
-        && newest.timestamp > now
-    {
-        let newest = newest.timestamp;
+    let (newest, now) = (first(MemoryFilter::all(), MemoryOrder::Latest).await, SystemClock.now());
+    if let Some(newest) = newest.map(|entry| entry.timestamp).filter(|newest| *newest > now) {
         app.output.warn(format!("the newest memory is of {newest}, but the clock says {now}: set the clock, or facts that were learnt later do not hold yet"));
     }
-    if memory.embedder().is_some() && memory.lacks_vectors().await.unwrap_or(false) {
+    let mut lacking = MemoryFilter::default();
+    lacking.kinds = vec![MemoryKind::Note, MemoryKind::Turn, MemoryKind::Fact];
+    lacking.not_embedded_by = memory.embedder().map(|embedder| embedder.id().to_owned());
+    if lacking.not_embedded_by.is_some() && first(lacking, MemoryOrder::First).await.is_some() {
         app.output.note_once(
             "some memories have no vector of this embedder and are found by their words only: `archon memory embed`",
         );

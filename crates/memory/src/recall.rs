@@ -214,7 +214,7 @@ impl Recall {
             let (memories, step) = self.find(&query, words).await;
             context.step = step;
             let remaining = room.all.saturating_sub(turns.tokens_from(held));
-            let outdated = self.outdated(&memories).await;
+            let outdated = self.memory.knowledge().outdated(&memories).await;
             lines = self.lines(&memories, &outdated, room.memories.min(remaining), counter);
             let first = turns.first_within(room.all - tokens_of(&lines));
             // A found turn that is too long for a line took a memory's place, too.
@@ -305,15 +305,6 @@ impl Recall {
             }
         }
         (Vec::new(), RecallStep::None)
-    }
-
-    /// Returns the positions of the memories that state a fact which has ended.
-    async fn outdated(&self, memories: &[Recalled]) -> Vec<u64> {
-        let entries = memories.iter().map(|memory| &memory.entry);
-        self.memory.knowledge().outdated(entries).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "it is not known which memories no longer hold");
-            Vec::new()
-        })
     }
 
     async fn values(&self) -> Vec<TaskValue> {

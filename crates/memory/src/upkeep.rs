@@ -206,16 +206,6 @@ impl Memory {
         }
     }
 
-    /// Returns true if an entry has no vector of the memory's embedder, which
-    /// [`embed_missing`](Self::embed_missing) would embed.
-    ///
-    /// # Errors
-    /// Errors of the store, and [`MemoryError::Unsupported`] without an embedder.
-    pub async fn lacks_vectors(&self) -> Result<bool, MemoryError> {
-        let listing = Listing::new(self.lacking()?.1, MemoryOrder::First, 1);
-        Ok(!self.parts.store.list(&listing).await?.entries.is_empty())
-    }
-
     fn lacking(&self) -> Result<(&Arc<dyn Embedder>, MemoryFilter), MemoryError> {
         let Some(embedder) = &self.parts.embedder else {
             return Err(MemoryError::Unsupported { what: "vectors without an embedder" });

@@ -360,13 +360,14 @@ async fn run_with_a_table_of_words_is_told_a_fact_in_other_words() {
     assert!(asked.contains(said), "{asked}");
     // Vectors of another size are left out, with a warning, and words are left to find by.
     write_table(&place, &["peanuts food eat nuts", "throat swell dangerous"]);
-    let ran = place.archon("run --tools none --memory user:anna", &["Do peanuts grow in Bern?"]).await;
+    let ran =
+        place.archon("run --tools none --memory user:anna", &["Do peanuts make my throat swell?"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("2 dimensions"), "{ran:?}");
     assert!(server.requests()[2].body.to_string().contains(said), "found by a word");
     // A table that cannot be read costs a warning.
     std::fs::write(place.data().join("models").join("wordllama-256.safetensors"), "x").unwrap();
-    let ran = place.archon("run --tools none --memory user:anna", &["And which throat?"]).await;
+    let ran = place.archon("run --tools none --memory user:anna", &["What makes my throat swell?"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("wordllama-256.safetensors is not a file of wordllama-256"), "{ran:?}");
     assert!(server.requests()[3].body.to_string().contains(said), "found by a word");
@@ -392,6 +393,8 @@ async fn run_goes_on_without_a_memory_that_cannot_be_used() {
     let err = run(&[]).await;
     assert!(err.contains("the newest memory is of 2999-01-01") && err.contains("set the clock"), "{err}");
     std::fs::write(place.data().join("memory.db"), "no database".repeat(1_000)).unwrap();
+    // The log alone would be enough to read everything.
+    let _ = std::fs::remove_file(place.data().join("memory.db-wal"));
     let err = run(&[]).await;
     assert!(err.contains("memory.db") && err.contains("the run goes on without memories"), "{err}");
 }

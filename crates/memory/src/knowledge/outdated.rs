@@ -1,9 +1,9 @@
 //! Turns that state a fact which has ended. A turn has the keys and objects of the facts that were learnt from it, so
 //! that a prompt can say which of its statements no longer hold.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use archon_types::{MemoryEntry, MemoryError};
+use archon_types::{MemoryEntry, Recalled};
 use serde_json::json;
 
 use super::{Knowledge, timeline};
@@ -28,33 +28,28 @@ fn facts_of(turn: &MemoryEntry) -> Vec<(String, String)> {
 }
 
 impl Knowledge {
-    /// Returns the positions of those entries that state a fact which has ended, and which no other statement
-    /// upholds.
-    ///
-    /// # Errors
-    /// Errors of the store.
-    pub(crate) async fn outdated<'a>(
-        &self,
-        entries: impl Iterator<Item = &'a MemoryEntry>,
-    ) -> Result<Vec<u64>, MemoryError> {
+    /// Returns the positions of the memories that state a fact which has ended and which no other statement upholds.
+    /// A fact that cannot be read counts as one that holds.
+    pub(crate) async fn outdated(&self, memories: &[Recalled]) -> Vec<u64> {
         let now = self.memory.now();
         let (mut lines, mut outdated) = (BTreeMap::new(), Vec::new());
-        for entry in entries {
+        for entry in memories.iter().map(|memory| &memory.entry) {
             for (key, object) in facts_of(entry) {
                 let line = (entry.collection.clone(), key);
                 if !lines.contains_key(&line) {
-                    let (facts, _) = self.timeline(&line.1, &line.0).await?;
-                    let mut holds = HashMap::<_, bool>::new();
-                    for fact in &facts {
-                        *holds.entry(object_of(fact)).or_default() |= timeline::holds(fact, now);
-                    }
-                    lines.insert(line.clone(), holds);
+                    let facts = self.timeline(&line.1, &line.0).await;
+                    let facts = facts.inspect_err(
+                        |error| tracing::warn!(%error, "it is not known which memories no longer hold"),
+                    );
+                    lines.insert(line.clone(), facts.map(|(facts, _)| facts).unwrap_or_default());
                 }
-                if lines[&line].get(&Some(object)) == Some(&false) {
+                let mut facts =
+                    lines[&line].iter().filter(|fact| object_of(fact).as_ref() == Some(&object)).peekable();
+                if facts.peek().is_some() && !facts.any(|fact| timeline::holds(fact, now)) {
                     outdated.push(entry.position);
                 }
             }
         }
-        Ok(outdated)
+        outdated
     }
 }
