@@ -127,7 +127,10 @@ async fn a_question_recalls_a_session_that_met_the_same_trouble() {
     say(&agent, "How do I debug segfaults?").await;
     let prompt = prompt_of(model.requests().last().unwrap());
     let (_, told) = prompt.split_once("from earlier conversations:\n").unwrap();
-    assert!(told.lines().any(|line| line.contains(", the person] My program segfaulted; in gdb")), "{prompt}");
+    assert!(
+        told.lines().any(|line| line.contains(", the person] My program segfaulted; in gdb")),
+        "{prompt}"
+    );
 }
 
 // spec: A-26

@@ -58,7 +58,12 @@ pages! {
     HowToHooks: "docs/book/how-to/hooks.md",
 }
 
-#[cfg(all(feature = "answers-mail", feature = "event-sources-imap", feature = "notify-mail", feature = "server"))]
+#[cfg(all(
+    feature = "answers-mail",
+    feature = "event-sources-imap",
+    feature = "notify-mail",
+    feature = "server"
+))]
 pages! {
     HowToAnswers: "docs/book/how-to/answers.md",
     HowToEventSources: "docs/book/how-to/event-sources.md",

@@ -194,6 +194,13 @@ impl App {
         }
     }
 
+    /// Prints a line of JSON for programs; for people nothing.
+    pub(crate) fn report_json(&self, item: &serde_json::Value) {
+        if self.json {
+            self.output.json(&item.to_string());
+        }
+    }
+
     /// Writes a note for people; with `--json` nothing.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.json {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use archon::{
     AgentMemory, Archon, ArchonBuilder, ProjectFile, SubAgentTool,
-    memory::{HashEmbedder, Memory, RuleExtractor},
+    memory::{Memory, RuleExtractor},
     react_loop::Fallback,
     tools::{Ask, EngineOptions},
     types::{AskLater, ExecutionLimits, MemoryConfig, RequestOptions, RunConfig, Tool},
@@ -370,21 +370,18 @@ pub(crate) async fn with_surroundings(
         builder = builder.project_file(ProjectFile::first_of(&config.project_files));
     }
     let memory = match &config.memory {
-        Some(memory) => Some(recorded_memory(app, memory).await?),
+        Some(memory) => recorded_memory(app, memory).await,
         None => None,
     };
     Ok(with_memory(builder, memory))
 }
 
 /// Opens the memory that a log names, with the embedder that made its vectors.
-async fn recorded_memory(app: &App, config: &MemoryConfig) -> Result<Memory, Failure> {
+async fn recorded_memory(app: &App, config: &MemoryConfig) -> Option<Memory> {
     let mut app = app.clone();
-    app.config.settings.embedder = Some(match config.embedder.as_deref() {
-        None => EmbedderChoice::None,
-        Some(HashEmbedder::ID) => EmbedderChoice::Hash,
-        Some(_) => EmbedderChoice::Local,
-    });
-    memory::open(&app, &config.collection).await
+    let choice = config.embedder.as_deref().map_or(EmbedderChoice::None, memory::choice_of);
+    app.config.settings.embedder = Some(choice);
+    memory::open_for_run(&app, &config.collection).await
 }
 
 /// Sets the workspace to the folder in which the run began, even if the run is resumed in another folder.

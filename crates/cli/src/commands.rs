@@ -393,7 +393,7 @@ impl WorkFlags {
             Some(session) => last_config(app, session).await,
             None => None,
         };
-        let memory = self.memory.open(app).await?;
+        let memory = self.memory.open(app).await;
         self.output.apply(assemble::chosen(app, memory, last.as_ref()).await?)
     }
 }
@@ -459,7 +459,7 @@ impl AllowFlags {
 /// Flags for finding memories.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct EmbedderFlags {
-    /// The embedder, with which memories are also found by meaning [default: none]
+    /// The embedder, with which memories are also found by meaning [default: auto]
     #[arg(long, value_enum)]
     pub(crate) embedder: Option<EmbedderChoice>,
 }
@@ -540,10 +540,10 @@ pub(crate) struct MemoryFlags {
 }
 
 impl MemoryFlags {
-    /// Opens the memory of the flags; `None` if the flags set no collection.
-    async fn open(&self, app: &App) -> Result<Option<Memory>, Failure> {
-        let Some(collection) = &self.memory else { return Ok(None) };
-        crate::memory::open(app, collection).await.map(Some)
+    /// Opens the memory of the flags; `None` if the flags set no collection, or if the memory cannot be opened.
+    async fn open(&self, app: &App) -> Option<Memory> {
+        let Some(collection) = &self.memory else { return None };
+        crate::memory::open_for_run(app, collection).await
     }
 }
 

@@ -172,9 +172,10 @@ settings! {
     project_file: PathBuf,
     /// Permission rules: calls that are allowed, asked about or denied. Layers add to each other.
     permissions: PermissionRules,
-    /// The embedder, which makes vectors of memories, so that they are also found by meaning: `none`, `hash`
-    /// (by spelling) or `local` (all-MiniLM-L6-v2, in this program); by default `none`. With `local`, deferred tools
-    /// are also found by meaning.
+    /// The embedder, which makes vectors of memories, so that they are also found by meaning: `local`
+    /// (all-MiniLM-L6-v2, in this program), `table` (WordLlama's table of words), `hash` (by spelling) or `none`; by
+    /// default `auto`, the first of `local` and `table` whose files were fetched with `archon model pull`. With `local`,
+    /// deferred tools are also found by meaning.
     embedder: EmbedderChoice,
     /// The number of threads that compute for a model in this program; by default one: two are quicker on
     /// idle cores and much slower on busy ones.

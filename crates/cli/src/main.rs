@@ -66,6 +66,7 @@ mod text;
 mod tool_embedder;
 mod tool_workspace;
 mod toolset;
+mod traces;
 #[cfg(feature = "setup")]
 mod trial;
 #[cfg(all(unix, feature = "undo"))]

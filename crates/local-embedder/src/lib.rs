@@ -2,8 +2,12 @@
 //!
 //! Use this crate alone to embed texts without a service.
 //!
-//! The model is all-MiniLM-L6-v2: 22 million parameters, vectors of 384 numbers, English. Its two files are not part
-//! of this crate; `archon model pull all-minilm-l6-v2` fetches them, and [`MiniLm::in_folder`] reads them.
+//! | embedder | is | files |
+//! |---|---|---|
+//! | [`MiniLm`] | all-MiniLM-L6-v2: 22 million parameters, vectors of 384 numbers, English | 91 MB: `archon model pull all-minilm-l6-v2` |
+//! | [`WordTable`] | WordLlama's table of word pieces: vectors of 256 numbers, mostly English, some microseconds for a sentence | 18 MB: `archon model pull wordllama-256` |
+//!
+//! The files are not part of this crate.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,16 +20,18 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A text is cut into word pieces, of which the first 256 are used. Six layers of attention make a vector of
+//! MiniLM cuts a text into word pieces, of which it uses the first 256. Six layers of attention make a vector of
 //! each piece; the text's vector is their mean, scaled to length 1. (Wang and others, "MiniLM", 2020; Reimers
 //! and Gurevych, "Sentence-BERT", 2019.)
 
 mod bert;
 mod error;
 mod mini_lm;
+mod word_table;
 
 pub use error::LocalEmbedderError;
 pub use mini_lm::{MINI_LM, MiniLm};
+pub use word_table::{WORD_TABLE, WordTable};
 
 #[cfg(test)]
 mod tests;

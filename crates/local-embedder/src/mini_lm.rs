@@ -1,10 +1,6 @@
 //! The model all-MiniLM-L6-v2 as an [`Embedder`].
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use archon_types::{BoxFuture, Embedder, MemoryError};
 use candle_core::{DType, Device};
@@ -13,7 +9,7 @@ use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::{
     bert::{Bert, Sizes, rows},
-    error::LocalEmbedderError,
+    error::{LocalEmbedderError, first_line, read},
 };
 
 /// The name of the model, which is also its [`Embedder::id`].
@@ -79,10 +75,12 @@ impl MiniLm {
     pub(crate) fn load(weights: &Path, tokenizer: &Path, sizes: Sizes) -> Result<Self, LocalEmbedderError> {
         let tokenizer = read_tokenizer(tokenizer, sizes)?;
         let other = |e: candle_core::Error| LocalEmbedderError::Content {
+            model: MINI_LM,
             path: weights.to_owned(),
             problem: first_line(&e.to_string()),
         };
-        let builder = VarBuilder::from_buffered_safetensors(read(weights)?, DType::F32, &Device::Cpu);
+        let builder =
+            VarBuilder::from_buffered_safetensors(read(MINI_LM, weights)?, DType::F32, &Device::Cpu);
         let bert = builder.and_then(|weights| Bert::load(&weights, sizes)).map_err(other)?;
         Ok(Self { model: Arc::new(Model { bert, tokenizer, hidden: sizes.hidden }) })
     }
@@ -144,8 +142,10 @@ impl Model {
 }
 
 fn read_tokenizer(path: &Path, sizes: Sizes) -> Result<Tokenizer, LocalEmbedderError> {
-    let other = |problem: String| LocalEmbedderError::Content { path: path.to_owned(), problem };
-    let mut tokenizer = Tokenizer::from_bytes(read(path)?).map_err(|e| other(first_line(&e.to_string())))?;
+    let other =
+        |problem: String| LocalEmbedderError::Content { model: MINI_LM, path: path.to_owned(), problem };
+    let mut tokenizer =
+        Tokenizer::from_bytes(read(MINI_LM, path)?).map_err(|e| other(first_line(&e.to_string())))?;
     let words = tokenizer.get_vocab_size(true);
     if words > sizes.vocabulary {
         return Err(other(format!(
@@ -159,14 +159,6 @@ fn read_tokenizer(path: &Path, sizes: Sizes) -> Result<Tokenizer, LocalEmbedderE
     Ok(tokenizer)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, LocalEmbedderError> {
-    fs::read(path).map_err(|source| LocalEmbedderError::Read { path: PathBuf::from(path), source })
-}
-
 fn failed(problem: String) -> MemoryError {
     MemoryError::Embedding { embedder: MINI_LM.to_owned(), problem }
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
 }

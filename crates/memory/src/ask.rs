@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{MemoryError, MemoryQuery, Provider, Recalled};
 
-use crate::{Memory, model::Model};
+use crate::{Memory, marks::marked_line, model::Model};
 
 /// The answer to a question, with the memories that the model was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub(crate) fn escaped(text: &str) -> String {
     text.replace('<', "&lt;")
 }
 
-/// Formats a memory as one line, so that its text cannot look like the end of the list.
+/// Formats a memory as one line, so that its text cannot look like the end of the list or like a mark.
 pub(crate) fn one_line(text: &str) -> String {
-    escaped(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    marked_line("", &escaped(text))
 }

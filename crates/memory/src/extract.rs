@@ -1,6 +1,7 @@
 //! Extracts facts from texts.
 
 mod llm;
+mod relations;
 mod rules;
 
 use archon_types::{BoxFuture, MemoryError, RunId, Timestamp, Trust};
@@ -37,7 +38,8 @@ pub trait KnowledgeExtractor: Send + Sync {
     /// on one store need different ids.
     fn id(&self) -> &str;
 
-    /// Returns the facts in a passage. Their trust level is at most that of the passage.
+    /// Returns the facts in a passage, and what it says to hold no longer ([`Fact::no_longer`]). Their trust level
+    /// is at most that of the passage.
     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>>;
 }
 

@@ -32,6 +32,10 @@ pub struct Fact {
     pub until: Option<Timestamp>,
     /// The number of objects that the relation can have at the same time.
     pub objects: Objects,
+    /// True if the statement says that the fact no longer holds. Such a fact holds at no time; it ends the fact with
+    /// its object. Without an object it ends every fact of its subject and relation.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
     /// Topics for grouping facts.
     pub topics: Vec<String>,
     /// The times at which the fact was stated again after it began: the latest 256, in order. If another fact
@@ -78,6 +82,26 @@ impl Fact {
         self
     }
 
+    /// Turns the fact into the statement that it no longer holds.
+    ///
+    /// ```
+    /// use archon_memory::Fact;
+    ///
+    /// let moved_away = Fact::new("Anna", "lives in", "Bern").no_longer();
+    /// assert!(moved_away.ends);
+    /// ```
+    pub fn no_longer(mut self) -> Self {
+        self.ends = true;
+        self
+    }
+
+    /// Returns true if the fact has all its parts. Only an end of the one fact of a relation needs no object.
+    pub(crate) fn is_whole(&self) -> bool {
+        let needs_object = !self.ends || self.objects == Objects::Many;
+        let parts = [&self.subject, &self.relation, &self.object].map(|part| part.trim().is_empty());
+        !parts[0] && !parts[1] && !(parts[2] && needs_object)
+    }
+
     /// Lets the relation have any number of objects at the same time.
     pub fn one_of_many(mut self) -> Self {
         self.objects = Objects::Many;
@@ -103,23 +127,29 @@ impl Fact {
     pub(crate) fn content_id(&self, now: Timestamp) -> Option<String> {
         let source = self.sources.first()?;
         let since = self.since.unwrap_or(now);
-        let content = json!([source, self.key(), normal(&self.object), since, self.until, self.trust]);
+        let content =
+            json!([source, self.key(), normal(&self.object), since, self.until, self.ends, self.trust]);
         Some(hashed_id("fact", &content))
     }
 
     pub(crate) fn entry(&self, id: String, now: Timestamp) -> Result<MemoryEntry, MemoryError> {
         let parts = [&self.subject, &self.relation, &self.object].map(|part| part.trim());
-        if let Some(empty) = parts.iter().position(|part| part.is_empty()) {
+        if let (false, Some(empty)) = (self.is_whole(), parts.iter().position(|part| part.is_empty())) {
             let problem = format!("the fact has no {}", ["subject", "relation", "object"][empty]);
             return Err(MemoryError::Invalid { id, problem });
         }
-        let text = parts.join(" ");
+        let [subject, relation, object] = parts;
+        let text = match self.ends {
+            true => format!("{subject} no longer {relation} {object}").trim_end().to_owned(),
+            false => parts.join(" "),
+        };
         let mut entry = MemoryEntry::new(id.clone(), text, now);
         (entry.kind, entry.trust, entry.run) = (MemoryKind::Fact, self.trust, self.run.clone());
         (entry.key, entry.valid_from) = (Some(self.key()), Some(self.since.unwrap_or(now)));
-        entry.valid_to = self.until;
+        entry.valid_to = if self.ends { entry.valid_from } else { self.until };
         let problem = |e: serde_json::Error| MemoryError::Invalid { id, problem: e.to_string() };
-        entry.metadata.insert(FACT.to_owned(), serde_json::to_value(self).map_err(problem)?);
+        let fact = Self { until: entry.valid_to, ..self.clone() };
+        entry.metadata.insert(FACT.to_owned(), serde_json::to_value(fact).map_err(problem)?);
         Ok(entry)
     }
 
@@ -176,6 +206,13 @@ pub(crate) fn normal(name: &str) -> String {
 /// Returns the normalized object of an entry; `None` if the entry is not a fact.
 pub(crate) fn object_of(entry: &MemoryEntry) -> Option<String> {
     entry.metadata.get(FACT)?.get("object").and_then(Json::as_str).map(normal)
+}
+
+/// Returns the normalized object of the facts that an entry ends, which is empty if it ends all facts of its
+/// timeline; `None` if the entry states a fact.
+pub(crate) fn ended_object(entry: &MemoryEntry) -> Option<String> {
+    let ends = entry.metadata.get(FACT)?.get("ends").and_then(Json::as_bool) == Some(true);
+    object_of(entry).filter(|_| ends)
 }
 
 /// Returns true if an entry is a fact that was stated again after it began.

@@ -5,6 +5,7 @@
 //! higher trust level begins; a fact with a lower trust level ends nothing. At a given time, the fact with
 //! the highest trust level counts, and among several of these the one that began last.
 
+mod outdated;
 mod sources;
 mod timeline;
 mod unread;
@@ -42,6 +43,8 @@ struct Lines {
 /// `expected` are still unchanged.
 struct Compared {
     learnt: Vec<Learnt>,
+    /// The key and the object of each fact that is stated.
+    stated: Vec<(String, String)>,
     entries: Vec<MemoryEntry>,
     expected: Vec<MemoryChange>,
 }
@@ -104,7 +107,7 @@ impl Knowledge {
         let _one_at_a_time = self.memory.parts.facts.lock().await;
         let mut tries = Tries::default();
         loop {
-            let Compared { learnt, entries, expected } =
+            let Compared { learnt, entries, expected, .. } =
                 self.compared(&facts, self.memory.store().scope()).await?;
             if self.memory.attempt(entries, expected, &mut tries).await?.is_some() {
                 return Ok(learnt);
@@ -115,16 +118,19 @@ impl Knowledge {
     /// Compares facts with the stored ones of one collection.
     async fn compared(&self, facts: &[Fact], of: &Collection) -> Result<Compared, MemoryError> {
         let now = self.memory.now();
-        let (mut learnt, mut lines) = (Vec::new(), Lines::default());
+        let (mut learnt, mut stated, mut lines) = (Vec::new(), Vec::new(), Lines::default());
         for (nth, fact) in (NOT_STORED_YET..).zip(facts) {
             let fact = self.as_known(fact.clone(), of, &mut lines).await?;
             let id = fact.content_id(now).unwrap_or_else(|| self.memory.fresh());
             let mut new = fact.entry(id, now)?;
             (new.position, new.collection) = (nth, of.clone());
+            if !fact.ends {
+                stated.push((fact.key(), normal(&fact.object)));
+            }
             learnt.push(lines.all.entry(fact.key()).or_default().learn(new, &fact, now));
         }
         let entries = as_written(lines.all.into_values().flat_map(Timeline::changed).collect());
-        Ok(Compared { learnt, entries, expected: lines.expected })
+        Ok(Compared { learnt, stated, entries, expected: lines.expected })
     }
 
     /// Returns the fact with the [`Objects`] that its relation already has in this collection, even if the
@@ -319,11 +325,8 @@ async fn extract_facts(
 ) -> Result<Vec<Fact>, MemoryError> {
     let found = extractor.extract(passage).await?;
     // A key that is too long for stores is invalid too: it would make the whole write fail.
-    let is_one = |fact: &Fact| {
-        ![&fact.subject, &fact.relation, &fact.object].iter().any(|part| part.trim().is_empty())
-            && fact.key().len() <= MemoryEntry::MAX_NAME_BYTES
-    };
-    let facts = found.into_iter().filter(is_one).map(|mut fact| {
+    let fits = |fact: &Fact| fact.is_whole() && fact.key().len() <= MemoryEntry::MAX_NAME_BYTES;
+    let facts = found.into_iter().filter(fits).map(|mut fact| {
         fact.trust = fact.trust.min(passage.trust);
         fact.run = passage.run.clone();
         fact.sources = passage.entry.iter().cloned().collect();

@@ -62,7 +62,7 @@
 // | search: words, vectors, ranking | `words.rs`, `embedding.rs`, `rank.rs` |
 // | facts, and which of two is valid | `fact.rs`, `knowledge.rs`, `knowledge/timeline.rs` |
 // | extraction of facts | `extract.rs`, `extract/rules.rs`, `extract/llm.rs` |
-// | recall into a prompt | `recall.rs` |
+// | recall into a prompt | `recall.rs`, `marks.rs` |
 // | summaries | `compress.rs`, `summarize.rs` |
 // | upkeep, export and import | `upkeep.rs`, `transfer.rs` |
 
@@ -77,6 +77,7 @@ mod hash_embedder;
 mod in_memory;
 mod knowledge;
 mod long_term;
+mod marks;
 mod memory;
 mod model;
 mod options;

@@ -267,6 +267,14 @@ impl Memory {
         Ok(self.forget_all(filter).await? > 0)
     }
 
+    /// Removes the bytes of deleted entries from the store's files. The entries are forgotten even if bytes are
+    /// left, so a failure is only logged.
+    pub(crate) async fn erase_deleted(&self) {
+        if let Err(error) = self.parts.store.erase_deleted().await {
+            tracing::warn!(%error, advice = error.advice(), "the bytes of forgotten memories are still in the store's files");
+        }
+    }
+
     /// Returns markers for the deleted entries that runs had stored and would otherwise store again.
     pub(crate) async fn marks_of(&self, filter: &MemoryFilter) -> Result<Vec<MemoryChange>, MemoryError> {
         let is_meant = |kind: &MemoryKind| filter.kinds.is_empty() || filter.kinds.contains(kind);

@@ -90,7 +90,11 @@ impl Memory {
         let (old, mut excess): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_old);
         excess.sort_by_key(worth);
         excess.truncate(excess.len().saturating_sub(limits.entries.unwrap_or(usize::MAX)));
-        Ok(EvictionCounts { aged: self.forget_each(old).await?, evicted: self.forget_each(excess).await? })
+        let (aged, evicted) = (self.forget_each(old).await?, self.forget_each(excess).await?);
+        if aged + evicted > 0 {
+            self.erase_deleted().await;
+        }
+        Ok(EvictionCounts { aged, evicted })
     }
 
     /// Keeps the memory within limits: [evicts](Self::evict) and [merges](Self::merge_similar) now, and

@@ -205,7 +205,7 @@ impl Parts {
         let mut entries = self.entries.lock().await;
         if entries.is_none() {
             let mut read = Entries::new();
-            for stored in self.store.list().await? {
+            for stored in self.store.list().await?.tasks {
                 match Entry::read(&stored) {
                     Ok(entry) => drop(read.insert(entry.key.clone(), entry)),
                     Err(error) => tracing::warn!(id = %stored.id, "a notification cannot be read: {error}"),
@@ -223,7 +223,7 @@ impl Parts {
         let number = numbers.max().unwrap_or_default() + 1;
         let entry = Entry::new(channel, number, notification, self.clock.now());
         if !entries.as_ref().is_some_and(|entries| entries.contains_key(&entry.key)) {
-            self.store.change(TaskChange::Define(stored(&entry)?)).await?;
+            self.store.change(vec![TaskChange::Define(stored(&entry)?)]).await?;
             entries.get_or_insert_default().insert(entry.key.clone(), entry);
             self.arrivals.send_modify(|count| *count = count.wrapping_add(1));
         }
@@ -235,12 +235,12 @@ impl Parts {
         let mut entries = self.entries().await?;
         let stored = stored(&entry)?;
         entries.get_or_insert_default().insert(entry.key.clone(), entry);
-        self.store.change(TaskChange::SetState { id: stored.id, state: stored.state }).await
+        self.store.change(vec![TaskChange::SetState { id: stored.id, state: stored.state }]).await
     }
 
     async fn delete(&self, entry: &Entry) -> Result<(), TaskStoreError> {
         let mut entries = self.entries().await?;
-        self.store.change(TaskChange::Delete(entry.key.as_str().into())).await?;
+        self.store.change(vec![TaskChange::Delete(entry.key.as_str().into())]).await?;
         entries.get_or_insert_default().remove(&entry.key);
         Ok(())
     }

@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, config::DbConfig};
 static CREATING: Mutex<()> = Mutex::new(());
 
 /// The longest time to wait for another process's transaction. Transactions take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Opens the database file at `path`. Triggers and views are disabled: our statements need none, and a
 /// database that somebody else made may have harmful ones.

@@ -6,6 +6,8 @@
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
 //! - **Changes** are one transaction each, one at a time for each schema. **Damage** is found by a checksum
 //!   of each row; damaged rows are left out and reported.
+//! - **Deleted entries** stay in the table's files until [`PostgresMemory::compact`]; the server's write-ahead log,
+//!   its replicas and its backups are beyond the reach of this store.
 //! - **Connections** are opened on demand, at most 16 at a time, and some are kept for later; callers wait
 //!   while all are in use. A broken connection is not used again.
 
@@ -103,6 +105,19 @@ impl PostgresMemory {
     pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
         let scope = self.scope.narrowed(Some(&collection))?;
         Ok(Self { pool: self.pool.clone(), scope })
+    }
+
+    /// Writes the table of entries and its indexes anew (`VACUUM FULL`), so that no byte of a deleted entry is left
+    /// in them. Readers and writers wait meanwhile. The user must own the table. The server's write-ahead log,
+    /// replicas and backups have their own rules.
+    ///
+    /// # Errors
+    /// [`MemoryError::Storage`] if the server refuses; no data are lost.
+    pub async fn compact(&self) -> Result<(), MemoryError> {
+        let taken = self.pool.take().await?;
+        let done = taken.client.batch_execute("VACUUM FULL entries").await;
+        self.pool.give_back(taken);
+        done.map_err(failed("compact", &self.pool.schema))
     }
 }
 

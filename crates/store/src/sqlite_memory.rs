@@ -9,6 +9,8 @@
 //! - **Damage.** Each row has a checksum. A row that does not match its checksum is left out and reported;
 //!   the other rows remain usable.
 //! - **A full disk** rolls back the change that meets it.
+//! - **Deleted entries** are overwritten, with their words and vectors. The write-ahead log has them until
+//!   [`MemoryStore::erase_deleted`] empties it.
 
 mod change;
 mod damage;
@@ -95,6 +97,11 @@ impl MemoryStore for SqliteMemory {
     ) -> BoxFuture<'a, Result<MemoryCandidates, MemoryError>> {
         let (database, scope, search) = (self.database.clone(), self.scope.clone(), search.clone());
         Box::pin(async move { blocking(move || search::candidates(&database, &scope, &search)).await })
+    }
+
+    fn erase_deleted(&self) -> BoxFuture<'_, Result<(), MemoryError>> {
+        let database = self.database.clone();
+        Box::pin(async move { blocking(move || change::erase_deleted(&database)).await })
     }
 
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use archon_store::SqliteMemory;
-use archon_testkit::{all_entries, cases, check_memory_store, first_seed, foreign_memories};
+use archon_testkit::{Chance, all_entries, cases, check_memory_store, first_seed, foreign_memories};
 use archon_types::{
     Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
     MemorySearch, MemoryStore, Timestamp, Trust, Validity,
 };
+use archon_vectors::Quantized;
 
 fn open(store: &SqliteMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
     let store = store.clone();
@@ -555,4 +556,115 @@ fn the_folder_of_a_new_database_is_its_owners_alone() {
     SqliteMemory::open(dir.path().join("data/memory.db")).unwrap();
     let mode = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("data"), mode("data/memory.db")), (0o700, 0o600));
+}
+
+/// Returns the bytes of the database and of its log.
+fn raw_bytes(path: &std::path::Path) -> Vec<u8> {
+    ["", "-wal"]
+        .iter()
+        .flat_map(|end| std::fs::read(format!("{}{end}", path.display())).unwrap_or_default())
+        .collect()
+}
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == part[0]) {
+        if rest[at..].starts_with(part) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
+/// A random text among many with common words: its rare word, the text and the vector.
+fn rare(chance: &mut Chance, id: u64) -> (String, MemoryEntry, [Vec<u8>; 2]) {
+    let letters: String =
+        (0..9).map(|_| char::from(b'b' + u8::try_from(chance.below(12)).unwrap())).collect();
+    let length = [3, 30, 300, 3_000][usize::try_from(chance.below(4)).unwrap()];
+    let common: Vec<String> =
+        (0..chance.below(length)).map(|_| format!("w{}", chance.below(3_000))).collect();
+    let text = format!("{} q{letters} {}", common.join(" "), chance.below(1_000));
+    let vector: Vec<f32> = (0..48).map(|_| chance.below(1_000_000) as f32 / 1e6 - 0.5).collect();
+    let exact = vector.iter().take(8).flat_map(|x| x.to_le_bytes()).collect();
+    let scanned = Quantized::of(&vector).values.iter().take(24).map(|x| x.to_le_bytes()[0]).collect();
+    let entry = entry(&id.to_string(), &text).with_vector("e:48", vector);
+    (letters, entry, [exact, scanned])
+}
+
+// spec: M-04
+#[tokio::test]
+async fn sqlite_memory_forgotten_text_words_and_vectors_are_in_no_file() {
+    let (dir, store) = database();
+    let path = dir.path().join("memory.db");
+    let user = store.collection(of("user:x")).unwrap();
+    let mut chance = Chance(first_seed());
+    let mut kept = Vec::new();
+    let mut found_before = 0;
+    for id in 0..cases(120, 3_000) {
+        let (word, entry, vectors) = rare(&mut chance, id);
+        user.apply(vec![MemoryChange::put(entry)]).await.unwrap();
+        kept.push((id, word, vectors));
+        if chance.percent(25) {
+            let at = usize::try_from(chance.below(kept.len() as u64)).unwrap();
+            let (id, word, vectors) = kept.swap_remove(at);
+            // A prefix of a word in the index is shared with the word before it.
+            let parts = [word.as_bytes(), &word.as_bytes()[2..], &vectors[0], &vectors[1]];
+            let before = raw_bytes(&path);
+            found_before += parts.iter().filter(|part| holds(&before, part)).count();
+            let again = MemoryEntry::new(id.to_string(), "replaced", Timestamp::from_millis(1));
+            let change = match chance.percent(30) {
+                true => MemoryChange::put(again),
+                false => MemoryChange::forget(id.to_string()),
+            };
+            assert_eq!(user.apply(vec![change]).await.unwrap(), 1);
+            user.erase_deleted().await.unwrap();
+            let after = raw_bytes(&path);
+            for part in parts {
+                assert!(!holds(&after, part), "{id}: {:?}", String::from_utf8_lossy(part));
+            }
+        }
+    }
+    assert!(found_before > 40, "{found_before}: the search finds what is there");
+    for (id, word, _) in kept.iter().take(20) {
+        let found = user.candidates(&MemorySearch::words(format!("q{word}"), 2)).await.unwrap().candidates;
+        assert_eq!(found.iter().map(|hit| hit.entry.id.clone()).collect::<Vec<_>>(), [id.to_string()]);
+    }
+}
+
+// spec: M-04, M-20
+#[tokio::test]
+async fn sqlite_memory_words_of_a_forgotten_damaged_entry_are_in_no_file() {
+    let (dir, store) = database();
+    let path = dir.path().join("memory.db");
+    store
+        .apply(vec![
+            MemoryChange::put(entry("one", "the zebrafish swims")),
+            MemoryChange::put(entry("two", "the quagga runs")),
+        ])
+        .await
+        .unwrap();
+    let outside = rusqlite::Connection::open(&path).unwrap();
+    outside
+        .execute("UPDATE entries SET body = replace(body, 'zebrafish', 'mule') WHERE id = 'one'", [])
+        .unwrap();
+    drop(outside);
+    assert_eq!(store.apply(vec![MemoryChange::forget("one")]).await.unwrap(), 1);
+    store.erase_deleted().await.unwrap();
+    let bytes = raw_bytes(&path);
+    assert!(!holds(&bytes, b"zebrafish") && !holds(&bytes, b"mule"));
+    assert_eq!(store.candidates(&MemorySearch::words("quagga", 2)).await.unwrap().candidates.len(), 1);
+}
+
+#[tokio::test]
+async fn sqlite_memory_log_that_another_program_reads_is_an_error_of_the_erasure() {
+    let (dir, store) = database();
+    store.apply(vec![MemoryChange::put(entry("one", "kept"))]).await.unwrap();
+    let outside = rusqlite::Connection::open(dir.path().join("memory.db")).unwrap();
+    outside.execute_batch("BEGIN; SELECT count(*) FROM entries").unwrap();
+    store.apply(vec![MemoryChange::forget("one")]).await.unwrap();
+    let error = store.erase_deleted().await.unwrap_err();
+    assert!(error.to_string().contains("empty the log of"), "{error}");
+    outside.execute_batch("COMMIT").unwrap();
+    store.erase_deleted().await.unwrap();
 }

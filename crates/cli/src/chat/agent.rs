@@ -54,7 +54,7 @@ impl Agents {
         last: Option<&RunConfig>,
     ) -> Result<Self, Failure> {
         let memory = match memory {
-            Some(collection) => Some(memory::open(app, collection).await?),
+            Some(collection) => memory::open_for_run(app, collection).await,
             None => None,
         };
         let picked = toolset::of_conversation(app).await?;

@@ -1,5 +1,6 @@
 //! `archon memory`: adds, finds, lists and removes memories of a collection.
 
+mod forget;
 mod upkeep;
 
 use std::{
@@ -58,13 +59,13 @@ pub(crate) enum MemoryCommand {
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
     },
-    /// Forget memories by their ids, and the facts that were learnt from them alone
+    /// Forget memories by their ids, and the facts that were learnt from them alone; names the runs that still have
+    /// them
     Forget {
         #[command(flatten)]
         of: Of,
-        /// The ids
-        #[arg(required = true)]
-        ids: Vec<String>,
+        #[command(flatten)]
+        what: forget::ForgetFlags,
     },
     /// Count memories by collection and kind
     Stats {
@@ -161,7 +162,7 @@ impl MemoryCommand {
                 memories::list(app, &of.collection, limit).await?;
                 Ok(Exit::Finished)
             }
-            Self::Forget { of, ids } => forget(app, &of, ids).await,
+            Self::Forget { of, what } => what.forget(app, &of).await,
             Self::Stats { of } => stats(app, &of).await,
             Self::Import { of, untrusted, file } => {
                 let trust = if untrusted { Trust::Untrusted } else { Trust::Trusted };
@@ -206,17 +207,6 @@ fn to_remember(words: &[String]) -> Result<String, Failure> {
         }
         _ => Ok(text),
     }
-}
-
-async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection).await?;
-    for id in ids {
-        if !memory.forget(&id).await? {
-            let what = format!("there is no memory {id} in {}", of.collection);
-            return Err(Failure::usage(what, "`archon memory list` shows the ids"));
-        }
-    }
-    Ok(Exit::Finished)
 }
 
 /// Reads all entries that a filter selects, page by page, oldest first.

@@ -106,13 +106,17 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EmbedderChoice {
-    /// No embedder: memories are found by words
+    /// `local` if its model was fetched, otherwise `table` if that was fetched, otherwise `none`
     #[default]
+    Auto,
+    /// No embedder: memories are found by words
     None,
     /// By spelling: needs no model, but does not compare meanings
     Hash,
-    /// all-MiniLM-L6-v2, in this program
+    /// all-MiniLM-L6-v2, in this program: the best, but 91 MB
     Local,
+    /// WordLlama's table of words, in this program: small and quick
+    Table,
 }
 
 /// The amount of thinking before an answer.
@@ -291,7 +295,7 @@ parsed_by! {
     Mode: "`native` or `text` is needed",
     Thinking: "`off`, `minimal`, `low`, `medium` or `high` is needed",
     Detail: "`brief`, `standard` or `full` is needed",
-    EmbedderChoice: "`none`, `hash` or `local` is needed",
+    EmbedderChoice: "`auto`, `none`, `hash`, `local` or `table` is needed",
 }
 
 impl FromText for String {

@@ -11,7 +11,7 @@ use archon::types::{
     ToolResult, ToolResultStatus,
 };
 
-use super::{Render, View, plan::PlanView, stream::Stream, team::TeamView};
+use super::{Render, View, line::written_text, plan::PlanView, stream::Stream, team::TeamView};
 use crate::{
     output::{Look, Output},
     text::{one_line, seconds},
@@ -97,8 +97,7 @@ impl Human {
         match &record.body {
             RecordBody::RunStarted(started) => show_start(started, output),
             RecordBody::MessageAdded { message, .. } => {
-                let text = message.as_llm().map(archon::types::Message::text).unwrap_or_default();
-                output.note(Look::Dim, format!("> {}", one_line(&text, 2 * SHOWN)));
+                output.note(Look::Dim, format!("> {}", one_line(&written_text(message), 2 * SHOWN)));
             }
             RecordBody::ModelCallStarted { .. } => self.begin_request(output),
             RecordBody::ModelCallFinished { message, .. } => self.answered(message, output),

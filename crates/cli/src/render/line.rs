@@ -1,8 +1,8 @@
 //! Formats a record as one line: sequence number, time, content.
 
 use archon::types::{
-    AgentId, AssistantMessage, Claim, Content, GoalVerdict, Member, Message, ParallelChoice, PlanDiff,
-    PlanRecord, Record, RecordBody, SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult,
+    AgentId, AgentMessage, AssistantMessage, Claim, Content, GoalVerdict, Member, Message, ParallelChoice,
+    PlanDiff, PlanRecord, Record, RecordBody, SchemaProblem, SubTask, SubTaskId, TeamRecord, ToolResult,
     WorkspaceSnapshot, format_money,
 };
 
@@ -27,9 +27,7 @@ fn about(body: &RecordBody) -> String {
             let (model, provider) = (&s.config.model, &s.config.provider);
             one_line(&format!("session {}, model {model} ({provider})", s.session), SHOWN)
         }
-        RecordBody::MessageAdded { message, .. } => {
-            one_line(&message.as_llm().map(Message::text).unwrap_or_default(), SHOWN)
-        }
+        RecordBody::MessageAdded { message, .. } => one_line(&written_text(message), SHOWN),
         RecordBody::ModelCallStarted { turn, attempt, request_hash, .. } => {
             format!("turn {turn}, attempt {attempt}, request {request_hash}")
         }
@@ -243,6 +241,16 @@ pub(super) fn members_line(members: &[Member], lead: Option<&AgentId>) -> String
 /// Formats the contradicting claims of members.
 pub(super) fn claims_line(claims: &[Claim]) -> String {
     claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the text of a message, without the memories and the files that it carries: their author did not write
+/// these.
+pub(super) fn written_text(message: &AgentMessage) -> String {
+    match message.as_llm() {
+        Some(Message::User(user)) => Content::join_text(user.written_content()).into_owned(),
+        Some(other) => other.text(),
+        None => String::new(),
+    }
 }
 
 fn answer_line(message: &AssistantMessage) -> String {

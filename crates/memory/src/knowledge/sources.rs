@@ -40,6 +40,7 @@ impl Memory {
             let stored = changed.len() + marks.len();
             changes.extend(marks);
             if let Some(met) = self.attempt(changed, changes, &mut tries).await? {
+                self.erase_deleted().await;
                 return Ok(met.saturating_sub(stored));
             }
         }

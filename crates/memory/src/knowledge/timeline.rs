@@ -8,7 +8,7 @@ use std::{
 use archon_types::{Collection, MemoryEntry, Timestamp, Trust};
 
 use super::Learnt;
-use crate::fact::{Fact, object_of, restated, rewritten, was_said_again};
+use crate::fact::{Fact, ended_object, object_of, restated, rewritten, was_said_again};
 
 /// The facts with one key in one collection. `changed` identifies the facts that differ from the stored
 /// version.
@@ -51,7 +51,7 @@ impl Timeline {
                 self.changed.insert(name(entry));
             }
         }
-        let outranked = at(&self.entries, start).is_some_and(|winner| name(winner) != new_name);
+        let outranked = !fact.ends && at(&self.entries, start).is_some_and(|winner| name(winner) != new_name);
         self.changed.insert(new_name);
         if outranked { Learnt::Outranked } else { Learnt::New { ended } }
     }
@@ -138,7 +138,7 @@ fn known(line: &[MemoryEntry], new: &MemoryEntry, start: Timestamp) -> Option<us
     line.iter().position(|entry| says_so(&entry) && (again(entry) || holds_on(entry)))
 }
 
-fn holds(entry: &MemoryEntry, time: Timestamp) -> bool {
+pub(super) fn holds(entry: &MemoryEntry, time: Timestamp) -> bool {
     entry.valid_from.is_none_or(|from| from <= time) && entry.valid_to.is_none_or(|to| time < to)
 }
 
@@ -153,10 +153,17 @@ fn begins(entry: &MemoryEntry) -> (Option<Timestamp>, u64) {
     (entry.valid_from, entry.position)
 }
 
-/// Returns the time at which the next entry that ends the given one begins.
+/// Returns the time at which the next entry that ends the given one begins: another fact, or the statement that
+/// this one no longer holds.
 fn next_after(line: &[MemoryEntry], entry: &MemoryEntry) -> Option<Timestamp> {
-    let ends_it = |other: &&MemoryEntry| begins(other) > begins(entry) && other.trust >= entry.trust;
-    line.iter().filter(ends_it).filter_map(|other| other.valid_from).min()
+    let is_later = |other: &&MemoryEntry| begins(other) > begins(entry) && other.trust >= entry.trust;
+    let ends_it = |other: &&MemoryEntry| ended_object(other).is_none_or(|object| is_meant(entry, &object));
+    line.iter().filter(is_later).filter(ends_it).filter_map(|other| other.valid_from).min()
+}
+
+/// Returns true if the end of the fact with this object, or of all facts, means an entry.
+fn is_meant(entry: &MemoryEntry, object: &str) -> bool {
+    object.is_empty() || object_of(entry).as_deref() == Some(object)
 }
 
 /// Computes [`next_after`] for all entries in one pass.
@@ -170,8 +177,15 @@ fn nexts(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
         for at in together {
             nexts[*at] = first.range(line[*at].trust..).map(|(_, begins)| *begins).min();
         }
-        for entry in together.iter().map(|at| &line[*at]) {
+        for entry in together.iter().map(|at| &line[*at]).filter(|entry| ended_object(entry).is_none()) {
             first.extend(entry.valid_from.map(|begins| (entry.trust, begins)));
+        }
+    }
+    for (end, object) in line.iter().filter_map(|entry| Some((entry, ended_object(entry)?))) {
+        for (entry, next) in line.iter().zip(&mut nexts) {
+            if begins(end) > begins(entry) && end.trust >= entry.trust && is_meant(entry, &object) {
+                *next = next.iter().copied().chain(end.valid_from).min();
+            }
         }
     }
     nexts
@@ -196,7 +210,10 @@ mod tests {
         let mut chance = Chance(first_seed());
         for _ in 0..cases(500, 20_000) {
             let mut entry = |_| {
+                let object = ["a", "b", ""][usize::try_from(chance.below(3)).unwrap()];
+                let fact = Fact { ends: chance.percent(25), ..Fact::new("s", "r", object) };
                 let mut entry = MemoryEntry::default();
+                entry.metadata.insert("fact".to_owned(), serde_json::to_value(fact).unwrap());
                 entry.position = chance.below(9);
                 entry.valid_from = chance.percent(90).then(|| Timestamp::from_millis(chance.below(6)));
                 entry.trust = match chance.below(3) {

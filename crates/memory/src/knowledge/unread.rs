@@ -6,7 +6,7 @@ use archon_types::{
     Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage,
 };
 
-use super::{Compared, Knowledge, Learnt, extract_facts};
+use super::{Compared, Knowledge, Learnt, extract_facts, outdated};
 use crate::{KnowledgeExtractor, Passage, memory::Tries};
 
 impl Knowledge {
@@ -61,8 +61,9 @@ impl Knowledge {
             if stored.metadata.remove(&mark(extractor)).is_none() {
                 return Ok(Vec::new());
             }
-            let Compared { learnt, entries, mut expected } =
+            let Compared { learnt, stated, entries, mut expected } =
                 self.compared(&facts, &stored.collection).await?;
+            outdated::note(&mut stored, stated);
             expected.extend([as_read, MemoryChange::put(stored)]);
             if self.memory.attempt(entries, expected, &mut tries).await?.is_some() {
                 return Ok(learnt);

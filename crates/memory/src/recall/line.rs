@@ -5,6 +5,7 @@ use archon_types::{MemoryEntry, MemoryKind, Recalled, TokenCounter, Trust};
 use super::Turns;
 use crate::{
     MemoryOptions,
+    marks::marked_line,
     rank::{Analyzer, ends_of, only_asks},
 };
 
@@ -21,9 +22,11 @@ struct Line {
 impl Lines {
     /// Returns lines for as many memories as fit, in their order. A longer memory that does not fit makes room for
     /// the next. What a person only asked an assistant is left out, since it says nothing. What an assistant or a tool
-    /// said has to be relevant by itself, since an answer is believed no more than what its prompt was told.
+    /// said has to be relevant by itself, since an answer is believed no more than what its prompt was told. The
+    /// memories at the positions `outdated` state a fact that has ended, and their lines say so.
     pub(super) fn fitting(
         memories: Vec<Recalled>,
+        outdated: &[u64],
         question: &str,
         options: &MemoryOptions,
         room: u64,
@@ -38,8 +41,8 @@ impl Lines {
             _ => true,
         };
         let line = |memory: Recalled| {
-            let text =
-                line(&memory.entry, &best_part(&memory.entry.content, &asked, options.part, &analyzer));
+            let part = best_part(&memory.entry.content, &asked, options.part, &analyzer);
+            let text = line(&memory.entry, &part, outdated.contains(&memory.entry.position));
             let tokens = counter.count(&text) + 1;
             remaining = remaining.checked_sub(tokens)?;
             Some(Line { text, tokens, memory })
@@ -71,7 +74,7 @@ impl Lines {
 
 /// Formats a memory as one line of a prompt: `[2026-11-23, the person] …`. The line is data for the model, not
 /// instructions.
-fn line(entry: &MemoryEntry, text: &str) -> String {
+fn line(entry: &MemoryEntry, text: &str, is_outdated: bool) -> String {
     let date = time(entry).to_string();
     let day = date.get(..10).unwrap_or_default();
     let who = match (entry.kind, entry.role()) {
@@ -86,16 +89,13 @@ fn line(entry: &MemoryEntry, text: &str) -> String {
         }
         (_, None) => "a note".to_owned(),
     };
-    match entry.trust {
-        // A mark within the text would look like one of these.
-        Trust::Untrusted => {
-            format!("[{day}, {who}, untrusted data] {}", text.replace('[', "(").replace(']', ")"))
-        }
-        Trust::Model if entry.role() != Some("assistant") => {
-            format!("[{day}, {who}, an assistant said] {text}")
-        }
-        _ => format!("[{day}, {who}] {text}"),
-    }
+    let source = match entry.trust {
+        Trust::Untrusted => ", untrusted data",
+        Trust::Model if entry.role() != Some("assistant") => ", an assistant said",
+        _ => "",
+    };
+    let outdated = if is_outdated { ", no longer so" } else { "" };
+    marked_line(&format!("[{day}, {who}{source}{outdated}] "), text)
 }
 
 /// Returns the time from which a memory holds, or at which it was said.

@@ -4,10 +4,12 @@
 
 mod at_once;
 mod compression;
+mod hash_embedder;
 mod knowledge;
 mod nested;
 mod rank;
 mod recall;
+mod rules;
 mod store;
 mod summarize;
 mod support;

@@ -10,8 +10,8 @@ use archon_notify::{DeliveryRules, DigestTimes, Outbox, QuietHours};
 use archon_testkit::VirtualClock;
 use archon_types::{
     AgentMessage, Answer, AnswerRuns, BoxFuture, CancellationToken, Clock, Notification, NotificationChannel,
-    NotificationKind, PendingApproval, ResumedRuns, RunError, RunId, StoredTask, TaskChange, TaskStore,
-    TaskStoreError, TenantId, Timestamp,
+    NotificationKind, PendingApproval, ResumedRuns, RunError, RunId, StoredTask, StoredTasks, TaskChange,
+    TaskStore, TaskStoreError, TenantId, Timestamp,
 };
 use serde_json::json;
 
@@ -19,18 +19,20 @@ use serde_json::json;
 struct Store(Mutex<BTreeMap<String, StoredTask>>);
 
 impl TaskStore for Store {
-    fn list(&self) -> BoxFuture<'_, Result<Vec<StoredTask>, TaskStoreError>> {
+    fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
         let all = self.0.lock().unwrap().values().cloned().collect();
-        Box::pin(std::future::ready(Ok(all)))
+        Box::pin(std::future::ready(Ok(StoredTasks::new(all, Vec::new()))))
     }
 
-    fn change(&self, change: TaskChange) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+    fn change(&self, changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>> {
         let mut all = self.0.lock().unwrap();
-        match change {
-            TaskChange::Define(task) => drop(all.insert(task.id.as_str().to_owned(), task)),
-            TaskChange::SetState { id, state } => all.get_mut(id.as_str()).unwrap().state = state,
-            TaskChange::Delete(id) => drop(all.remove(id.as_str())),
-            _ => {}
+        for change in changes {
+            match change {
+                TaskChange::Define(task) => drop(all.insert(task.id.as_str().to_owned(), task)),
+                TaskChange::SetState { id, state } => all.get_mut(id.as_str()).unwrap().state = state,
+                TaskChange::Delete(id) => drop(all.remove(id.as_str())),
+                _ => {}
+            }
         }
         Box::pin(std::future::ready(Ok(())))
     }

@@ -1,6 +1,8 @@
 //! Applies changes, each batch in one transaction.
 
-use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, Timestamp};
+use std::cell::Cell;
+
+use archon_types::{Collection, Damaged, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, Timestamp};
 use archon_vectors::Quantized;
 use rusqlite::{OptionalExtension, Transaction, params, params_from_iter, types::Value};
 
@@ -29,9 +31,24 @@ pub(super) fn apply(
                 check_expected(&now, entries)?;
             }
         }
-        let work = Work { transaction, scope, database };
-        changes.into_iter().map(|change| work.change(change)).sum()
+        let work = Work { transaction, scope, database, has_unknown_words: Cell::new(false) };
+        let met = changes.into_iter().map(|change| work.change(change)).sum::<Result<usize, _>>()?;
+        if work.has_unknown_words.get() {
+            work.index_words_again().map_err(work.failed())?;
+        }
+        Ok(met)
     })
+}
+
+/// Empties the write-ahead log, which has the pages from before the last changes. The database itself has no byte
+/// of what was deleted: deleted rows and words are overwritten (`secure_delete`).
+pub(super) fn erase_deleted(database: &Database) -> Result<(), MemoryError> {
+    match database.truncate_log()? {
+        true => Ok(()),
+        false => Err(failed("empty the log of", database.path())(std::io::Error::other(
+            "another program reads the database; what was forgotten stays in the log until it has ended",
+        ))),
+    }
 }
 
 pub(super) fn compact(database: &Database) -> Result<(), MemoryError> {
@@ -48,7 +65,12 @@ struct Work<'a> {
     transaction: &'a Transaction<'a>,
     scope: &'a Collection,
     database: &'a Database,
+    /// True if an entry was removed whose words in the index are not known, because its row is damaged.
+    has_unknown_words: Cell<bool>,
 }
+
+/// An entry in the database: its position, and the entry or its damage.
+type Old = (i64, Result<MemoryEntry, Damaged>);
 
 impl Work<'_> {
     fn change(&self, change: MemoryChange) -> Result<usize, MemoryError> {
@@ -96,9 +118,12 @@ impl Work<'_> {
             length_of(&entry.content),
         ];
         let write = || {
-            let old = self.position(&entry.collection, &entry.id)?;
-            if let Some(old) = old {
-                self.drop_index(old)?;
+            let old = self.old(&entry.collection, &entry.id)?;
+            let is_indexed = matches!(&old, Some((_, Ok(old))) if old.content == entry.content);
+            match &old {
+                Some((position, _)) if is_indexed => self.drop_vector(*position)?,
+                Some(old) => self.drop_index(old)?,
+                None => {}
             }
             let sql = "INSERT INTO entries (collection, id, kind, trust, key, session, timestamp, valid_from, \
                        valid_to, used, embedder, metadata, body, checksum, length, columns_checksum) \
@@ -110,18 +135,38 @@ impl Work<'_> {
                        columns_checksum = excluded.columns_checksum RETURNING position";
             let mut insert = self.transaction.prepare_cached(sql)?;
             let position: i64 = insert.query_row(place, |row| row.get(0))?;
-            let words = "INSERT INTO words (rowid, content, owners) VALUES (?1, ?2, ?3)";
-            let row = params![position, entry.content, self.owners(&entry.collection)?];
-            self.transaction.prepare_cached(words)?.execute(row)?;
+            if !is_indexed {
+                self.index_words(position, entry)?;
+            }
             Ok(position)
         };
         write().map_err(self.failed())
     }
 
-    fn position(&self, collection: &Collection, id: &str) -> rusqlite::Result<Option<i64>> {
-        let sql = "SELECT position FROM entries WHERE collection = ?1 AND id = ?2";
-        let mut statement = self.transaction.prepare_cached(sql)?;
-        statement.query_row([collection.as_str(), id], |row| row.get(0)).optional()
+    fn old(&self, collection: &Collection, id: &str) -> rusqlite::Result<Option<Old>> {
+        let sql = format!("SELECT {COLUMNS}, {SOUND} FROM entries e WHERE e.collection = ?1 AND e.id = ?2");
+        let mut statement = self.transaction.prepare_cached(&sql)?;
+        statement.query_row([collection.as_str(), id], |row| Ok((row.get(0)?, read(row)?))).optional()
+    }
+
+    fn index_words(&self, position: i64, entry: &MemoryEntry) -> rusqlite::Result<()> {
+        let words = "INSERT INTO words (rowid, content, owners) VALUES (?1, ?2, ?3)";
+        let row = params![position, entry.content, self.owners(&entry.collection)?];
+        self.transaction.prepare_cached(words)?.execute(row).map(drop)
+    }
+
+    /// Makes the index of words again from all entries that are not damaged.
+    fn index_words_again(&self) -> rusqlite::Result<()> {
+        self.transaction.execute("INSERT INTO words (words) VALUES ('delete-all')", [])?;
+        let sql = format!("SELECT {COLUMNS}, {SOUND} FROM entries e");
+        let mut statement = self.transaction.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Ok(entry) = read(row)? {
+                self.index_words(row.get(0)?, &entry)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the database ids of a collection and of all collections that contain it, as a text with a space
@@ -143,10 +188,17 @@ impl Work<'_> {
         Ok(owners)
     }
 
-    /// Removes an entry from the indexes.
-    fn drop_index(&self, position: i64) -> rusqlite::Result<()> {
-        self.transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([position])?;
-        self.drop_vector(position)
+    /// Removes an entry from the indexes. The index of words has no texts, so a removal needs the indexed text.
+    fn drop_index(&self, (position, old): &Old) -> rusqlite::Result<()> {
+        match old {
+            Ok(old) => {
+                let words = "INSERT INTO words (words, rowid, content, owners) VALUES ('delete', ?1, ?2, ?3)";
+                let row = params![position, old.content, self.owners(&old.collection)?];
+                self.transaction.prepare_cached(words)?.execute(row)?;
+            }
+            Err(_) => self.has_unknown_words.set(true),
+        }
+        self.drop_vector(*position)
     }
 
     fn drop_vector(&self, position: i64) -> rusqlite::Result<()> {
@@ -193,17 +245,17 @@ impl Work<'_> {
     fn forget(&self, filter: &MemoryFilter) -> Result<usize, MemoryError> {
         let Conditions { sql, values } = Conditions::of(self.scope, filter, Damage::Compared)?;
         let forget = || {
-            let sql = format!("SELECT e.position FROM entries e WHERE {sql}");
+            let sql = format!("SELECT {COLUMNS}, {SOUND} FROM entries e WHERE {sql}");
             let mut statement = self.transaction.prepare_cached(&sql)?;
-            let positions: Vec<i64> = statement
-                .query_map(params_from_iter(values), |row| row.get(0))?
+            let olds: Vec<Old> = statement
+                .query_map(params_from_iter(values), |row| Ok((row.get(0)?, read(row)?)))?
                 .collect::<rusqlite::Result<_>>()?;
-            for position in &positions {
-                self.drop_index(*position)?;
+            for old in &olds {
+                self.drop_index(old)?;
                 let sql = "DELETE FROM entries WHERE position = ?1";
-                self.transaction.prepare_cached(sql)?.execute([*position])?;
+                self.transaction.prepare_cached(sql)?.execute([old.0])?;
             }
-            Ok(positions.len())
+            Ok(olds.len())
         };
         forget().map_err(self.failed())
     }

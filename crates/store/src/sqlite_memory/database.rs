@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use archon_types::MemoryError;
@@ -17,10 +18,13 @@ use super::{
     schema,
     vectors::Scan,
 };
-use crate::database_file;
+use crate::database_file::{self, PATIENCE};
 
 /// The maximum number of idle readers that are kept open.
 const READERS: usize = 4;
+
+/// The longest time to wait for the readers of the write-ahead log before it is emptied. Searches take milliseconds.
+const READING: Duration = Duration::from_millis(500);
 
 pub(super) struct Database {
     path: PathBuf,
@@ -50,7 +54,8 @@ impl Database {
         // This connection rolls an interrupted change back, so that the version can be read.
         schema::check_owner(&writer, path)?;
         schema::prepare(&mut writer, path)?;
-        writer.execute_batch("PRAGMA synchronous = NORMAL").map_err(failed("open", path))?;
+        let settings = "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON";
+        writer.execute_batch(settings).map_err(failed("open", path))?;
         Ok(Self {
             path: path.to_owned(),
             writer: Mutex::new(writer),
@@ -96,6 +101,20 @@ impl Database {
         let done = work(&transaction)?;
         transaction.commit().map_err(failed("write to", &self.path))?;
         Ok(done)
+    }
+
+    /// Moves the write-ahead log into the database and empties it. Returns false if another program's read
+    /// transaction still needs the log.
+    pub(super) fn truncate_log(&self) -> Result<bool, MemoryError> {
+        let writer = lock(&self.writer);
+        let truncate = || {
+            writer.busy_timeout(READING)?;
+            let is_busy =
+                writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+            writer.busy_timeout(PATIENCE)?;
+            Ok(!is_busy?)
+        };
+        truncate().map_err(failed::<rusqlite::Error>("empty the log of", &self.path))
     }
 
     /// Runs statements that are not allowed in a transaction.

@@ -12,7 +12,7 @@ use super::{
 use crate::database_file::{self, foreign_database, use_write_ahead_log};
 
 /// Statement `n` upgrades from version `n` to `n + 1`. A released statement never changes.
-const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql")];
 
 /// `ARCM`, the application id in the header of this project's memory databases, so that another program's
 /// database is not opened.
@@ -91,6 +91,25 @@ mod tests {
         let error = migrate(&mut open(), place, &[first]).unwrap_err();
         assert!(matches!(error, MemoryError::FutureStore { found: 2, supported: 1, .. }), "{error}");
         assert_eq!(error.to_string(), "the memories at db have format 2; this version reads formats up to 1");
+    }
+
+    // spec: M-20
+    #[test]
+    fn upgrade_to_format_2_keeps_the_index_of_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut connection = Connection::open(dir.path().join("db")).unwrap();
+        migrate(&mut connection, Path::new("db"), &MIGRATIONS[..1]).unwrap();
+        let old = "INSERT INTO collections VALUES (1, 'user'), (2, 'user:x'), (3, 'user:xy');
+            INSERT INTO entries (position, collection, id, kind, trust, timestamp, columns_checksum, metadata, body, \
+            checksum, length) VALUES (7, 'user:x', 'a', 'note', 1, 1, 1, '{}', '{\"content\":\"zebras\"}', 1, 1)";
+        connection.execute_batch(old).unwrap();
+        prepare(&mut connection, Path::new("db")).unwrap();
+        let found = |text: &str| {
+            let sql = "SELECT count(*) FROM words WHERE words MATCH ?1 AND rowid = 7";
+            connection.query_row(sql, [text], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        let words = ["content : zebra", "owners : 1", "owners : 2", "owners : 3", "content : 1"].map(found);
+        assert_eq!(words, [1, 1, 1, 0, 0]);
     }
 
     #[test]

@@ -71,6 +71,15 @@ pub trait MemoryStore: Send + Sync {
 
     /// Returns a page of entries, in the order in which they were first written, or in reverse order.
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>>;
+
+    /// Removes the bytes of deleted entries from the files of the store, as far as the store can: texts, words
+    /// and vectors. A store without files, or one that leaves no bytes, does nothing, which is the default.
+    ///
+    /// # Errors
+    /// [`MemoryError::Storage`] if bytes may be left.
+    fn erase_deleted(&self) -> BoxFuture<'_, Result<(), MemoryError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// A change of a store.

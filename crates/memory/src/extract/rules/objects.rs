@@ -11,6 +11,10 @@ pub(super) enum Shape {
     Name,
     /// A name without words after it.
     NameAlone,
+    /// A name, and after it nothing that says that the person was there for some time only.
+    Place,
+    /// A thing without the words about its purpose.
+    Tool,
     /// A job: a name, or words with an article.
     Role,
     /// A lasting state; a passing mood or place is refused.
@@ -29,7 +33,31 @@ const ENDS: &[&str] = &["because", "and", "but", "since", "so", "which"];
 /// Words that refer to an earlier statement.
 const PRONOUNS: &[&str] = &[
     "it", "this", "that", "these", "those", "him", "her", "them", "you", "me", "us", "my", "your", "how",
-    "what",
+    "what", "where", "when",
+];
+
+/// Words for a choice of the moment.
+const CHOICES: &[&str] = &["option", "one", "version", "former", "latter"];
+
+/// Words after an object that say that it is one no longer, or since when.
+const NO_LONGER: &[&str] = &["any", "anymore", "now", "since", "lately"];
+
+/// Words after a tool that begin its purpose or its time.
+const TOOL_ENDS: &[&str] = &["any", "anymore", "for", "now", "since", "to", "when"];
+
+/// Words for a time that a person spends at a place without living there.
+const STAYS: &[&str] = &[
+    "weekend",
+    "holiday",
+    "holidays",
+    "vacation",
+    "semester",
+    "temporarily",
+    "week",
+    "weeks",
+    "days",
+    "while",
+    "bit",
 ];
 
 /// Words that begin a passing state, a place or an activity.
@@ -59,21 +87,39 @@ pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
     let object = match shape {
         Shape::Name => name(&words)?,
         Shape::NameAlone => name(&words).filter(|name| *name == joined(&words))?,
+        Shape::Place => name(&words).filter(|_| !is_passing_stay(&words))?,
+        Shape::Tool => joined(until(&words, TOOL_ENDS)),
+        Shape::Thing | Shape::State => joined(until(&words, NO_LONGER)),
         Shape::Role if !["a", "an", "the"].contains(&words[0]) => name(&words)?,
         _ => joined(&words),
     };
     let first = bare(words[0]);
     let fits = match shape {
-        Shape::Thing => !PRONOUNS.contains(&first),
+        Shape::Thing | Shape::Tool => {
+            !PRONOUNS.contains(&first) && !words.iter().any(|word| CHOICES.contains(&bare(word)))
+        }
         Shape::State => !first.ends_with("ing") && !PASSING.contains(&first),
         Shape::Email => before.is_empty() && is_address(&object),
         Shape::Phone => is_number(&object),
         Shape::Date => is_date(&object),
-        Shape::Name | Shape::NameAlone | Shape::Role => true,
+        Shape::Name | Shape::NameAlone | Shape::Place | Shape::Role => true,
     };
     // A full stop of another script needs no space after it, so the object may be several sentences.
     let is_one = !object.contains(['\u{3002}', '\u{FF01}', '\u{FF1F}']);
     (fits && is_one && object.chars().any(char::is_alphanumeric)).then_some(object)
+}
+
+/// Returns the words before the first of `ends`; all words if the first one is among them.
+fn until<'w, 't>(words: &'w [&'t str], ends: &[&str]) -> &'w [&'t str] {
+    let end = words.iter().skip(1).position(|word| ends.contains(&bare(word)));
+    end.map_or(words, |end| &words[..=end])
+}
+
+/// Returns true if the words after a name say that the person was there in a year of the past, or for some time only.
+fn is_passing_stay(words: &[&str]) -> bool {
+    let is_year = |word: &str| word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
+    let is_for = words.contains(&"for");
+    words.iter().map(|word| bare(word)).any(|word| is_year(word) || (is_for && STAYS.contains(&word)))
 }
 
 /// Returns true if the word can begin a name: its first letter, in any script, is not lower case.

@@ -5,17 +5,17 @@ const OPENERS: &str = "today now currently yes well ok okay so also and but btw 
 
 /// Words that make the whole text doubtful: it may be a pretence, or a text to work on.
 const PRETENCE: &str = "suppose supposing pretend imagine assume assuming hypothetically roleplay role-play \
-     translate rephrase proofread kidding joking";
+     translate rephrase proofread kidding joking character game dream dreams story novel campaign";
 
 /// Words that make a sentence a condition, a possibility or reported speech.
 const CONDITIONS: &str = "if unless whether when whenever until would could might should maybe perhaps \
      probably possibly supposedly allegedly wish say says said told claims claimed thinks believes wrote writes \
      according example";
 
-/// Words that make a sentence a negation, an alternative or a correction. They may belong to another clause
-/// of the sentence, as in `I live in Bern, but not any more`.
-const DENIALS: &str =
-    "not no never neither nor none nothing nobody hardly barely or either sorry mean rather wait oops";
+/// Words that make a sentence an alternative, a correction or irony. They may belong to another clause of the
+/// sentence, as in `I live in Bern, or Basel`.
+const DOUBTS: &str =
+    "never neither nor none nothing nobody hardly barely or either sorry mean rather wait oops";
 
 /// Titles that end with a full stop and come before a name.
 const TITLES: &str = "st mt dr mr mrs ms prof";
@@ -25,8 +25,16 @@ const CLOSING: &[char] = &['"', '\'', '\u{201D}', '\u{2019}', '\u{BB}', ')', ']'
 /// Characters that end a sentence if white space or the end of the text follows.
 const ENDING: &[char] = &['.', '!', '?', ';', '\u{2026}', '\u{3002}', '\u{FF01}', '\u{FF1F}'];
 
-/// Returns the words of each sentence that is a plain statement of the author.
-pub(super) fn statements(text: &str) -> Vec<Vec<&str>> {
+/// A sentence of the author that is neither a question nor a condition.
+pub(super) struct Statement<'t> {
+    pub(super) words: Vec<&'t str>,
+    /// True if the sentence denies something. The denial may belong to another clause, as in `I live in Bern, but not
+    /// any more`.
+    pub(super) is_denied: bool,
+}
+
+/// Returns each sentence that is a plain statement of the author.
+pub(super) fn statements(text: &str) -> Vec<Statement<'_>> {
     let mut sentences = sentences(text);
     if sentences.iter().flatten().any(|word| is_one_of(word, PRETENCE)) {
         return Vec::new();
@@ -34,9 +42,14 @@ pub(super) fn statements(text: &str) -> Vec<Vec<&str>> {
     // After the first quotation it is not known whose words follow.
     let own = sentences.iter().take_while(|sentence| !sentence.iter().any(|word| is_quoting(word))).count();
     sentences.truncate(own);
-    let is_open = |word: &&str| is_question(word) || is_one_of(word, CONDITIONS) || is_denied(word);
+    // After an ironic exclamation nothing is meant as it is said.
+    if sentences.iter().any(|words| words.len() < 4 && words.iter().any(|word| is_one_of(word, "great"))) {
+        return Vec::new();
+    }
+    let is_open = |word: &&str| is_question(word) || is_one_of(word, CONDITIONS) || is_one_of(word, DOUBTS);
     sentences.retain(|sentence| !sentence.iter().any(is_open));
-    sentences
+    let is_denied = |words: &Vec<&str>| words.iter().any(|word| is_denied(word));
+    sentences.into_iter().map(|words| Statement { is_denied: is_denied(&words), words }).collect()
 }
 
 /// Returns true if the word does not change the meaning of the words after it.
@@ -73,6 +86,12 @@ fn sentences(text: &str) -> Vec<Vec<&str>> {
         rest = after.trim_start();
         match word {
             "I'm" | "I\u{2019}m" => sentence.extend(["I", "am"]),
+            "I've" | "I\u{2019}ve" => sentence.extend(["I", "have"]),
+            // What a person says of `we` holds for the person, too.
+            "We" | "we" => sentence.push("I"),
+            "We're" | "We\u{2019}re" => sentence.extend(["I", "am"]),
+            "We've" | "We\u{2019}ve" => sentence.extend(["I", "have"]),
+            "are" if sentence.last() == Some(&"I") => sentence.push("am"),
             _ => sentence.push(word),
         }
         let breaks = after[..after.len() - rest.len()].matches('\n').count();
@@ -101,7 +120,7 @@ fn is_title(word: &str) -> bool {
 
 fn is_denied(word: &str) -> bool {
     let ends = |end: &str| bare(word).ends_with(end);
-    is_one_of(word, DENIALS) || ends("n't") || ends("n\u{2019}t")
+    is_one_of(word, "not no") || ends("n't") || ends("n\u{2019}t")
 }
 
 fn is_question(word: &str) -> bool {
