@@ -1,5 +1,7 @@
 //! An assistant that reads a mailbox, proposes answers, asks by mail, sends after the yes, and summarises each morning.
 
+#![allow(clippy::print_stdout, reason = "a program prints")]
+
 use std::{error::Error, sync::Arc};
 
 use archon::{
@@ -111,7 +113,7 @@ pub(crate) async fn serve(
 /// Creates Anna's tasks, at the first start of the program.
 async fn create_tasks(engine: &TriggerEngine, archon: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
     // Questions and results come by mail too, and start nothing.
-    let others = Expression::new(&format!("!({archon:?} in data.from)"))?;
+    let others = Expression::new(format!("!({archon:?} in data.from)"))?;
     let reply = TriggerTask::new(
         "reply",
         EventFilter::new("inbox.mail.received").condition(others),

@@ -166,7 +166,7 @@ impl Archon {
         requests: PersonRequests,
         started: &RunId,
     ) -> Result<(), RunError> {
-        let mode = requests.mode.clone().map(|mode| InboxRequest::SetMode { mode });
+        let mode = requests.mode.map(|mode| InboxRequest::SetMode { mode });
         let compaction = requests
             .compaction
             .clone()

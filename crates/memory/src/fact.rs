@@ -99,7 +99,7 @@ impl Fact {
     pub(crate) fn is_whole(&self) -> bool {
         let needs_object = !self.ends || self.objects == Objects::Many;
         let parts = [&self.subject, &self.relation, &self.object].map(|part| part.trim().is_empty());
-        !parts[0] && !parts[1] && !(parts[2] && needs_object)
+        !(parts[0] || parts[1] || parts[2] && needs_object)
     }
 
     /// Lets the relation have any number of objects at the same time.

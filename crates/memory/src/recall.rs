@@ -16,7 +16,10 @@ use archon_types::{
     Episodic, MemoryEntry, MemoryError, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust,
 };
 
-use crate::{ConversationMemory, Memory, TaskMemory, task_memory::TaskValue, words::normalized_words};
+use crate::{
+    ConversationMemory, Memory, TaskMemory, marks::marked_line, task_memory::TaskValue,
+    words::normalized_words,
+};
 use line::Lines;
 use turns::Turns;
 

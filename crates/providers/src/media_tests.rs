@@ -11,6 +11,8 @@
 //!
 //! `cargo xtask conformance providers` checks that the types of the services' own clients accept the same requests.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::sync::Arc;
 
 use archon_types::{

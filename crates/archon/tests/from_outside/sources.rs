@@ -103,7 +103,7 @@ async fn web_hook_that_is_forged_repeated_too_large_or_too_fast_is_refused_and_c
     let later = self::door(&world, &process).router();
     world.clock.advance(Duration::from_secs(60));
     assert_eq!(send(&later, request("msg_1", now + 60, &order)).await.status().as_u16(), 202);
-    while process.engine.list_tasks(None).await.unwrap()[0].state.waiting.len() > 0 {
+    while !process.engine.list_tasks(None).await.unwrap()[0].state.waiting.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!((process.runs_of("orders").await, process.has_notification()), (4, false));

@@ -22,7 +22,7 @@ pub(crate) struct OpenapiArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpenapiCommand {
     /// Read a document, show what becomes of it, keep a copy of it, and write the API into your settings
-    Import(ImportArgs),
+    Import(Box<ImportArgs>),
     /// List the APIs of the settings, with the numbers of their tools
     List,
     /// Remove an API from your settings, with the copy of its document

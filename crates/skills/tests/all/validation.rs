@@ -110,8 +110,8 @@ fn validate_of_paths_finds_the_file() {
     assert_eq!(kinds("lower"), []);
     assert_eq!(kinds("lower/skill.md"), []);
     let head = "---\nname: large\ndescription: x\n---\n";
-    place.write("large/SKILL.md", &format!("{head}{}", "a".repeat((1 << 20) - head.len())));
+    place.write("large/SKILL.md", format!("{head}{}", "a".repeat((1 << 20) - head.len())));
     assert_eq!(kinds("large"), []);
-    place.write("large/SKILL.md", &format!("{head}{}", "a".repeat(1 << 20)));
+    place.write("large/SKILL.md", format!("{head}{}", "a".repeat(1 << 20)));
     assert_eq!(kinds("large"), [Kind::Unreadable]);
 }
