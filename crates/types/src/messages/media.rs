@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use data_encoding::BASE64;
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde::{Deserialize, Serialize};
 
 use crate::values::{is_hidden, one_line};
