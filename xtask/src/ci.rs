@@ -72,6 +72,7 @@ const STEPS: &[Step] = &[
     },
     step("the project of `archon new` builds and passes its tests", "xtask new"),
     step("instructions of a turn, a delta, an append and a call", "xtask instructions"),
+    step("mail servers for a test, where they can be installed", "xtask native-tools --mail"),
     // With their own servers, so that no test is skipped.
     step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),
     step("tests", concat!("xtask postgres test --workspace --exclude archon-redis --features ", features!())),

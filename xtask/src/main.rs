@@ -147,8 +147,8 @@ const COMMANDS: &[Command] = &[
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
     Command {
         name: "native-tools",
-        usage: "",
-        about: "install what building the local engine from source needs",
+        usage: "[--mail]",
+        about: "install what building the local engine from source needs, or the servers of the test of mail",
         run: native_tools::run,
     },
     Command {

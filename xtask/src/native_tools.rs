@@ -1,6 +1,6 @@
 //! `cargo xtask native-tools`: finds or installs programs that cargo cannot bring. The local engine is C++;
-//! building it from source needs cmake, a compiler and libclang. Missing ones are installed through the
-//! system's package manager if allowed, with a message.
+//! building it from source needs cmake, a compiler and libclang. With `--mail`, the servers of the test of mail.
+//! Missing ones are installed through the system's package manager if allowed, with a message.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,25 @@ const NEEDS: &[Need] = &[
     },
 ];
 
+/// The servers of the test `mail_assistant`.
+const MAIL_NEEDS: &[Need] = &[
+    Need {
+        name: "dovecot",
+        is_there: || is_server("dovecot"),
+        packages: ["dovecot-imapd", "dovecot", "dovecot", "dovecot"],
+    },
+    Need {
+        name: "msmtpd",
+        is_there: || is_server("msmtpd"),
+        packages: ["msmtp-mta", "msmtp", "msmtp", "msmtp"],
+    },
+];
+
+/// Returns true if a server is installed; the folder of servers may not be on the path.
+fn is_server(name: &str) -> bool {
+    find_on_path(name).is_some() || Path::new("/usr/sbin").join(name).exists()
+}
+
 /// A package manager.
 struct Manager {
     program: &'static str,
@@ -67,26 +86,36 @@ const MANAGERS: [Manager; 4] = [
     Manager { program: "brew", commands: &["brew install"], needs_root: false },
 ];
 
-/// Installs missing programs, or fails with the command line that would.
-pub(crate) fn run(args: Args) -> Result<()> {
+/// Installs missing programs, or fails with the command line that would. Without the servers of mail their test is
+/// ignored, so that is only a remark.
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let is_mail = args.flag("--mail");
     args.finish()?;
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.is_there)()).collect();
+    if !is_mail {
+        return install(NEEDS, "the local engine");
+    }
+    if let Err(error) = install(MAIL_NEEDS, "the test of mail") {
+        println!("{error:#}; the test of mail is reported as ignored");
+    }
+    Ok(())
+}
+
+/// Installs what is missing of `needs`, for the part of the project that `user` names.
+fn install(needs: &[Need], user: &str) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !(need.is_there)()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let names = missing.iter().map(|need| need.name).collect::<Vec<_>>().join(", ");
     let Some(manager) = MANAGERS.iter().position(|manager| find_on_path(manager.program).is_some()) else {
-        bail!("the local engine needs {names}; {}", every_remedy(&missing));
+        bail!("{user} needs {names}; {}", every_remedy(&missing));
     };
     let lines = install_lines(manager, &missing);
     let Some(prefix) = permission(MANAGERS[manager].needs_root) else {
         let remedy = lines.iter().map(|line| format!("sudo {line}")).collect::<Vec<_>>().join(" && ");
-        bail!("the local engine needs {names}; install with: {remedy}");
+        bail!("{user} needs {names}; install with: {remedy}");
     };
-    println!(
-        "{names}: missing, and needed to build the local engine; installing with {}",
-        MANAGERS[manager].program
-    );
+    println!("{names}: missing, and needed by {user}; installing with {}", MANAGERS[manager].program);
     for line in lines {
         let mut words = prefix.iter().copied().chain(line.split_whitespace()).map(str::to_owned);
         let program = words.next().unwrap_or_default();

@@ -11,6 +11,8 @@ use tokio::runtime::Builder;
 pub struct Need {
     look: fn() -> Result<(), String>,
     required_by: &'static str,
+    /// True if the thing is also required with `CI=true`.
+    required_in_ci: bool,
     found: OnceLock<Result<(), String>>,
 }
 
@@ -19,12 +21,19 @@ impl Need {
     /// thing is missing, tests are ignored; with `CI=true`, or if the environment variable `required_by` is
     /// set, they fail.
     pub const fn new(look: fn() -> Result<(), String>, required_by: &'static str) -> Self {
-        Self { look, required_by, found: OnceLock::new() }
+        Self { look, required_by, required_in_ci: true, found: OnceLock::new() }
+    }
+
+    /// Lets tests be ignored with `CI=true` too, for a thing that not every machine for CI can install.
+    #[must_use]
+    pub const fn optional_in_ci(mut self) -> Self {
+        self.required_in_ci = false;
+        self
     }
 
     fn check(&self) -> Result<Completion, Failed> {
-        let is_required =
-            || env::var("CI").is_ok_and(|value| value == "true") || env::var_os(self.required_by).is_some();
+        let is_ci = || env::var("CI").is_ok_and(|value| value == "true");
+        let is_required = || (self.required_in_ci && is_ci()) || env::var_os(self.required_by).is_some();
         match self.found.get_or_init(self.look) {
             Ok(()) => Ok(Completion::Completed),
             Err(missing) if is_required() => Err(missing.into()),

@@ -27,7 +27,8 @@ mod mail_assistant;
 
 const PASSWORD: &str = "password-of-the-test";
 
-static MAIL: Need = Need::new(|| programs().map(drop), "ARCHON_REQUIRE_MAIL");
+// `cargo xtask ci` installs the servers where it may.
+static MAIL: Need = Need::new(|| programs().map(drop), "ARCHON_REQUIRE_MAIL").optional_in_ci();
 
 pub(crate) static TRIALS: &[Trial] =
     &[trial!(mail_assistant_proposes_an_answer_asks_by_mail_sends_after_the_yes_and_sums_up_at_eight)
