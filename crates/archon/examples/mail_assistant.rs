@@ -14,6 +14,8 @@ use archon::{
     types::{CancellationToken, Clock, NotificationChannel, RunService, Secret, TaskStore, Timestamp},
 };
 
+type Failure = Box<dyn Error + Send + Sync>;
+
 /// The places and accounts of the assistant.
 pub(crate) struct Office {
     /// The server for outgoing mail.
@@ -100,14 +102,12 @@ pub(crate) async fn serve(
             }
         }
     };
-    let (mails, answered, served) = tokio::join!(
-        mailbox.serve(clock.clone(), stop.clone(), publish),
-        reply_box.serve(clock, stop.clone(), answer),
-        engine.serve(stop.clone()),
-    );
-    mails?;
-    answered?;
-    Ok(served?)
+    // A mailbox that refuses ends all three.
+    let mails = async { mailbox.serve(clock.clone(), stop.clone(), publish).await.map_err(Failure::from) };
+    let answers = async { reply_box.serve(clock.clone(), stop.clone(), answer).await.map_err(Failure::from) };
+    let tasks = async { engine.serve(stop.clone()).await.map_err(Failure::from) };
+    let (_, _, served) = tokio::try_join!(mails, answers, tasks)?;
+    Ok(served)
 }
 
 /// Creates Anna's tasks, at the first start of the program.

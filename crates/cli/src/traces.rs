@@ -104,12 +104,15 @@ impl Traces {
         self.runs.is_empty() && self.snapshots.is_empty() && self.files.is_empty()
     }
 
-    /// Removes the lines with the texts from files of lines: drafts, logs, and what is left of pruned runs.
+    /// Removes the lines with the texts from the history of drafts, and from what is left of pruned runs. Logs stay as they
+    /// are: a server writes its requests into one, which must not lose a line.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(crate) fn remove_lines(&mut self, texts: &Texts) -> io::Result<()> {
-        let is_lines = |path: &&PathBuf| path.extension().is_some_and(|end| end == "jsonl" || end == "log");
+        let is_lines = |path: &&PathBuf| {
+            path.file_name().is_some_and(|name| name == "history.jsonl" || name == "summaries.jsonl")
+        };
         for path in self.files.iter().filter(is_lines) {
             texts.remove_lines(path)?;
         }
