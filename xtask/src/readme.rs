@@ -39,7 +39,7 @@ const PARTS: &[Part] = &[
         sign: Sign::File("crates/server/dashboard/index.html"),
     },
     Part { name: "triggers and schedules", row: None, sign: Sign::Crate("triggers") },
-    Part { name: "tasks in the command", row: None, sign: Sign::Command("tasks") },
+    Part { name: "tasks in the command", row: None, sign: Sign::Command("triggers") },
     Part { name: "OpenTelemetry", row: Some("OpenTelemetry"), sign: Sign::Crate("telemetry") },
 ];
 
