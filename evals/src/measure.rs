@@ -32,7 +32,7 @@ pub(crate) struct Answer {
     pub(crate) told: Told,
 }
 
-/// What a model is told.
+/// The lines of memories in the prompt of a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     /// The share of the evidence that is told, as a whole or in part.

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::{Results, baseline::Baseline, measure::Answer};
 
-/// What is required of the development conversations: told with the embedder, and found among the first ten.
+/// The required shares for the development conversations: of evidence in the prompt, and among the first ten found.
 const REQUIRED: [(&str, f64, f64); 3] =
     [("LoCoMo", 0.80, 0.80), ("REALTALK", 0.60, 0.0), ("BEAM 100K", 0.50, 0.0)];
 
@@ -80,7 +80,7 @@ pub(crate) fn found(all: &[Results]) {
     }
 }
 
-/// What is told by the kind of question, over all that was measured.
+/// The share of evidence in the prompt for each kind of question, over all measured conversations.
 pub(crate) fn by_kind(all: &[Results]) {
     println!(
         "\n| kind of question | how many | told | as a whole | among the first 10 |\n|---|---:|---:|---:|---:|"

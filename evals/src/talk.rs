@@ -26,7 +26,7 @@ pub(crate) struct Turn {
     pub(crate) session: String,
     /// The speaker's name, or the role in a conversation with an assistant.
     pub(crate) speaker: String,
-    /// What was said, with the words that stand for a picture.
+    /// The text of the turn, with the words that stand for a picture.
     pub(crate) text: String,
     pub(crate) at: Timestamp,
 }

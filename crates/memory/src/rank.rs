@@ -19,7 +19,7 @@
 //! | speaker | 1 if the question contains the speaker's name, −1 if an assistant or a tool said it |
 //! | recency | 1 now, halved for each 30 days; only if the question has a time of asking |
 //!
-//! What an assistant or a tool said neither gives a share to its neighbours nor gets one. A question for the
+//! A message of an assistant or a tool neither gives a share to its neighbours nor gets one. A question for the
 //! first or the latest adds up to 0.2 for the order in time.
 //!
 //! Values of the working memory add words to the question, with a weight of 0.3

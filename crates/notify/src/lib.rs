@@ -23,7 +23,7 @@
 //! - No error and no log has an address, because addresses hold keys.
 //! - A request over HTTP that fails for a moment is tried again, with the same id, after the pause that the service asks for, at
 //!   most a minute. Mail is sent once.
-//! - What an outbox has sent it does not send again, also after a restart.
+//! - An outbox sends nothing twice, also after a restart.
 //!
 //! # Example
 //!
