@@ -196,6 +196,19 @@ async fn model_that_cannot_read_a_medium_is_refused_before_anything_is_recorded_
 
 // spec: EX-16
 #[tokio::test]
+async fn fork_with_a_medium_that_the_model_cannot_read_is_refused_before_it_is_recorded() {
+    let journal = Arc::new(InMemoryJournal::new());
+    let model = ScriptedProvider::texts(["Hello."]).with_capabilities(reading(true, false));
+    let desk = agent(model).journal(journal.clone()).build().unwrap();
+    let run = desk.run("Hello").await.unwrap().outcome().run.clone();
+    let options = ForkOptions::after(0).with_message(question(report()).remove(0));
+    let error = desk.fork(&run, options).await.unwrap_err();
+    assert!(matches!(error, RunError::UnreadableMedia { kind: MediaKind::Pdf, .. }), "{error}");
+    assert_eq!(journal.list(&RunFilter::default()).await.unwrap().len(), 1);
+}
+
+// spec: EX-16
+#[tokio::test]
 async fn model_that_cannot_read_a_medium_is_asked_if_a_tool_takes_it_or_the_medium_is_of_an_earlier_run() {
     let check =
         |request: &Request| assert_eq!(request.reads, Reads { images: Some(false), pdfs: Some(false) });

@@ -2,7 +2,7 @@
 
 use archon_types::{Context, Fork, ForkOptions, RunId, RunStarted};
 
-use super::{LoopError, ReactAgent};
+use super::{LoopError, ReactAgent, checks::check_media};
 use crate::{
     Opening,
     fork::{ForkPoint, branch_id},
@@ -50,7 +50,8 @@ impl ReactAgent {
             Some(_) => self.started_as_fork(&point, &context)?,
             None => point.started(&context),
         };
-        if opening.is_some() {
+        if let Some(opening) = &opening {
+            check_media(opening, &started.config)?;
             // A person wrote this message, even if the fork is of a child run, which got its prompt from a model.
             started.first_trigger = self.options.first_turn;
         }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use crate::messages::{AgentMessage, Content, Media, Message};
 
 use super::{
-    event::Event,
+    event::{Delta, DeltaKind, Event},
     record::{Record, RecordBody},
 };
 
@@ -93,7 +93,7 @@ impl Record {
 }
 
 impl Event {
-    /// Returns the event without the data of the media of its record, as
+    /// Returns the event without the data of the media of its record or its partial result, as
     /// [`Record::without_media_data`] does.
     pub fn without_media_data(&self) -> Cow<'_, Self> {
         match self {
@@ -101,6 +101,17 @@ impl Event {
                 Cow::Borrowed(_) => Cow::Borrowed(self),
                 Cow::Owned(record) => Cow::Owned(Self::Record { run: run.clone(), record: Arc::new(record) }),
             },
+            Self::Delta(Delta { kind: DeltaKind::ToolPartialResult { result, .. }, .. })
+                if has_media(&result.content) =>
+            {
+                let mut bare = self.clone();
+                if let Self::Delta(Delta { kind: DeltaKind::ToolPartialResult { result, .. }, .. }) =
+                    &mut bare
+                {
+                    remove_data(&mut result.content);
+                }
+                Cow::Owned(bare)
+            }
             Self::Delta(_) => Cow::Borrowed(self),
         }
     }
@@ -114,12 +125,16 @@ impl Message {
             return Cow::Borrowed(self);
         }
         let mut bare = self.clone();
-        for block in bare.content_mut() {
-            if let Content::Media(media) = block {
-                *media = media.without_data();
-            }
-        }
+        remove_data(bare.content_mut());
         Cow::Owned(bare)
+    }
+}
+
+fn remove_data(content: &mut [Content]) {
+    for block in content {
+        if let Content::Media(media) = block {
+            *media = media.without_data();
+        }
     }
 }
 
@@ -132,7 +147,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Json, messages::UserMessage, values::Timestamp};
+    use crate::{
+        Json,
+        messages::{ToolResult, UserMessage},
+        values::{CallId, CommandId, Timestamp},
+    };
 
     #[test]
     fn message_loses_only_the_data_of_its_media() {
@@ -143,6 +162,23 @@ mod tests {
         assert_eq!(*bare, message, "media without data are equal");
         assert!(bare.content()[1].as_media().unwrap().base64.is_none());
         assert!(matches!(bare.without_media_data(), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn partial_result_loses_only_the_data_of_its_media() {
+        let media = Content::from(Media::new(b"%PDF-1.7", Some("a.pdf")).unwrap());
+        let mut result = ToolResult::success("half");
+        result.content.push(media);
+        let kind = DeltaKind::ToolPartialResult {
+            call: CallId { command: CommandId(1), index: 0 },
+            result: Box::new(result),
+        };
+        let delta = Delta { run: "run_1".into(), command: CommandId(1), attempt: 1, offset: 0, kind };
+        let event = Event::Delta(delta);
+        let json = |event: &Event| serde_json::to_string(event).unwrap();
+        assert!(json(&event).contains("JVBERi0xLjc="));
+        let bare = json(&event.without_media_data());
+        assert!(bare.contains("a.pdf") && !bare.contains("JVBERi0xLjc="), "{bare}");
     }
 
     // spec: EX-16
