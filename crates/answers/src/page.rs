@@ -108,7 +108,7 @@ async fn question(State(shared): State<Arc<Shared>>, request: Request) -> Respon
         Err((status, detail)) => return problem(status, &detail),
     };
     match shared.answers.question(&asked.token).await {
-        Ok(question) => reply(StatusCode::OK, &shown(&question)),
+        Ok(question) => reply(StatusCode::OK, &question_json(&question)),
         Err(error) => refusal(&error),
     }
 }
@@ -177,7 +177,7 @@ async fn read_body(body: Body, clock: &dyn Clock) -> Result<Vec<u8>, Refused> {
 }
 
 /// Returns what the page shows of a question. Characters that hide or reorder text are shown by their number.
-fn shown(question: &PendingApproval) -> Json {
+fn question_json(question: &PendingApproval) -> Json {
     let request = &question.request;
     let text = |value: &Json| match value {
         Json::String(text) => visible(text),

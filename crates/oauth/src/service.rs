@@ -1,6 +1,6 @@
 //! A service: its addresses, its client, and the requests to it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use archon_types::{BoxFuture, Clock, Secret};
 use oauth2::{
@@ -12,6 +12,8 @@ use tokio::sync::Mutex;
 
 use crate::error::OAuthError;
 
+/// The time limit of a request.
+const LIMIT: Duration = Duration::from_secs(30);
 /// The most bytes of an answer.
 const MOST_BYTES: usize = 64 * 1024;
 
@@ -106,7 +108,7 @@ impl OAuth {
     /// # Errors
     /// An address is not https, and not of this machine; or the HTTP client cannot be created.
     pub fn new(service: OAuthService, clock: Arc<dyn Clock>) -> Result<Self, OAuthError> {
-        let client = Client::builder().redirect(redirect::Policy::none()).build();
+        let client = Client::builder().timeout(LIMIT).redirect(redirect::Policy::none()).build();
         let http = client.map_err(|error| OAuthError::Unavailable {
             service: service.name.clone(),
             problem: error.without_url().to_string(),

@@ -30,28 +30,31 @@ pub(super) fn answer_in(text: &str, question: &ApprovalRequest) -> Result<Answer
     }
     // Where a yes is possible, other words may be a yes under conditions, so a person has to be clear.
     if has("reply") && !has("approve") && !own.is_empty() {
-        return Ok(Answer::Reply { text: own.chars().take(MOST_CHARACTERS).collect() });
+        return Ok(Answer::Reply { text: own.trim_start().chars().take(MOST_CHARACTERS).collect() });
     }
     Err(AnswerError::Unclear { question: question.request_id.clone() })
 }
 
 /// Returns the lines that the person wrote: those above the first quoted line, its introduction, a signature, or the copied
-/// head of the mail.
+/// head of the mail. Words between or below quoted lines are a part of what the person means, so they are kept too.
 fn own_words(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut own: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        let line = line.trim_end();
-        if line.starts_with('>') {
-            drop_introduction(&mut own);
-            break;
+    let mut has_quote = false;
+    for line in text.lines().map(str::trim_end).take_while(|line| !is_end(line)) {
+        match line.starts_with('>') {
+            true if has_quote => {}
+            false if own.is_empty() && line.is_empty() => {}
+            true => {
+                drop_introduction(&mut own);
+                // So that an answer below the quote stands in no first line.
+                own.push("");
+                has_quote = true;
+            }
+            false => own.push(line),
         }
-        if is_end(line) {
-            break;
-        }
-        own.push(line);
     }
-    own.join("\n").trim().to_owned()
+    own.join("\n").trim_end().to_owned()
 }
 
 /// Returns true for the first line of what a mail program adds below a reply.
@@ -65,12 +68,15 @@ fn is_end(line: &str) -> bool {
             .any(starts)
 }
 
-/// Removes the paragraph in front of a quote, such as "On Friday, Archon wrote:".
+/// Removes the paragraph in front of a quote, such as "On Friday, Archon wrote:". A paragraph that ends in other words
+/// stays: it may be a condition.
 fn drop_introduction(own: &mut Vec<&str>) {
     while own.last().is_some_and(|line| line.is_empty()) {
         own.pop();
     }
-    if own.last().is_some_and(|line| line.ends_with([':', '：'])) {
+    let wrote =
+        ["wrote:", "schrieb:", "a écrit :", "a écrit\u{a0}:", "escribió:", "ha scritto:", "写道:", "写道："];
+    if own.last().is_some_and(|line| wrote.iter().any(|end| line.ends_with(end))) {
         while own.last().is_some_and(|line| !line.is_empty()) {
             own.pop();
         }
@@ -108,6 +114,8 @@ mod tests {
         check(&format!("Please wait.{quote}"), None);
         check(&format!("{quote}\nyes"), None);
         check("> yes", None);
+        check("yes\n> send to Ben and Eva\nnot to Eva", None);
+        check("yes\n\nbut only on these terms:\n> Send the mail", None);
         check("", None);
         check("No", no(""));
         check(&format!("No!\nBen left the company.{quote}"), no("Ben left the company."));

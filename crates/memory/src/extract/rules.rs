@@ -130,7 +130,7 @@ impl RuleExtractor {
         if let Some(place) = home(said) {
             return one(fact(speaker, "lives in", Some(place), true));
         }
-        if let Some(left) = left(said, speaker) {
+        if let Some(left) = facts_of_leaving(said, speaker) {
             return left;
         }
         match said {
@@ -257,7 +257,7 @@ fn home(said: &[&str]) -> Option<String> {
 }
 
 /// Returns what a person has left: the place or the employer of this name, whichever it is.
-fn left(said: &[&str], speaker: &str) -> Option<Vec<Fact>> {
+fn facts_of_leaving(said: &[&str], speaker: &str) -> Option<Vec<Fact>> {
     let before = after(said, "used to").and_then(|rest| verb(rest, |verb| verb.0));
     let before = before.or_else(|| after(said, "stopped").and_then(|rest| verb(rest, |verb| verb.2)));
     if let Some((rest, (.., relation, shape, is_one))) = before {

@@ -84,7 +84,7 @@ impl AddArgs {
     /// Adds the task, and returns its id.
     pub(super) async fn run(self, app: &App, engine: &TriggerEngine) -> Result<TaskId, Failure> {
         let trigger = self.trigger()?;
-        let agent = self.agent.as_ref().map(|name| known_agent(app, name)).transpose()?;
+        let agent = self.agent.as_ref().map(|name| find_agent(app, name)).transpose()?;
         let action = TriggerAction::Agent { agent, instruction: self.instruction.join(" ") };
         let mut task =
             TriggerTask::new(self.name.as_str(), trigger, "").action(action).tenant(self.tenant.as_str());
@@ -151,7 +151,7 @@ impl AddArgs {
     }
 }
 
-fn known_agent(app: &App, name: &str) -> Result<AgentId, Failure> {
+fn find_agent(app: &App, name: &str) -> Result<AgentId, Failure> {
     let agents = app.config.settings.agents.clone().unwrap_or_default();
     match agents.contains_key(name) {
         true => Ok(AgentId::new(name)),
