@@ -1,8 +1,9 @@
 //! Images and files of runs, as clients send and read them.
 
 use archon::{
-    server::axum::http::StatusCode,
-    types::{RunId, StartRuns},
+    Runs,
+    server::{ServerOptions, TokenLimits, axum::http::StatusCode},
+    types::{Json, RunId, StartRuns},
 };
 use serde_json::json;
 
@@ -10,16 +11,25 @@ use crate::world::{Ask, Site, World};
 
 const PDF: &str = "0716f9264c9fe19f5d7455276107f3ddcc1d3497f63d60689a73558ae8a1bf5e";
 
-/// Starts a run with a PDF file, and waits for its end.
-async fn run_with_pdf(site: &Site) -> RunId {
+/// Returns a text and a PDF file.
+fn content() -> Json {
     let pdf =
         json!({ "type": "media", "mime_type": "application/pdf", "name": "a.pdf", "data": "JVBERi0xLjcK" });
-    let started =
-        site.post("/v1/runs", json!({ "content": [{ "type": "text", "text": "hello" }, pdf] })).await;
+    json!([{ "type": "text", "text": "hello" }, pdf])
+}
+
+/// Starts a run, and waits for its end.
+async fn run_with(site: &Site, content: Json) -> RunId {
+    let started = site.post("/v1/runs", json!({ "content": content })).await;
     assert_eq!(started.status, StatusCode::CREATED, "{}", started.body);
     let run = RunId::new(started.body["run"].as_str().unwrap());
     drop(site.runs.reply(&run).await);
     run
+}
+
+/// Starts a run with a PDF file, and waits for its end.
+async fn run_with_pdf(site: &Site) -> RunId {
+    run_with(site, content()).await
 }
 
 // spec: EX-16
@@ -49,4 +59,35 @@ async fn media_need_the_right_and_the_run_that_has_them() {
     let other = site.run("hello").await;
     let path = format!("/v1/runs/{other}/media/{PDF}");
     assert_eq!(site.get(&path).await.refusal(), (404, "unknown-media"));
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn media_of_a_run_are_unknown_to_the_token_of_another_tenant() {
+    let site = World::new().site();
+    let run = run_with_pdf(&site).await;
+    let path = format!("/v1/runs/{run}/media/{PDF}");
+    assert_eq!(site.get(&path).await.status, StatusCode::OK, "the run has it");
+    assert_eq!(site.send(Ask::get(&path).by("anna")).await.refusal(), (404, "unknown-run"));
+}
+
+// spec: EX-16
+#[cfg(all(feature = "planner", feature = "orchestrator"))]
+#[tokio::test]
+async fn plan_and_team_with_a_file_are_refused_before_anything_is_recorded() {
+    use archon::types::{FnPlanner, Journal, RunFilter, Task};
+
+    let world = World::new();
+    let agent = world.builder("walker").build().unwrap();
+    let planner = || FnPlanner::new(|goal, _| async move { Ok(Task::new("task", goal)) });
+    let (planning, team) = (agent.planning(planner()), agent.team(planner()));
+    let runs = Runs::new(agent).with_agent(planning.run_agent()).with_agent(team.run_agent());
+    let site = world.site_of(runs, ServerOptions::default(), TokenLimits::default());
+    for kind in ["plan", "team"] {
+        let refused = site.post("/v1/runs", json!({ "kind": kind, "content": content() })).await;
+        assert_eq!(refused.refusal(), (422, "refused"), "{kind}: {}", refused.body);
+        let advice = refused.body["advice"].as_str().unwrap();
+        assert!(advice.contains("start a loop with it"), "{advice}");
+    }
+    assert!(world.journal.list(&RunFilter::all()).await.unwrap().is_empty());
 }
