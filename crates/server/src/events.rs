@@ -191,7 +191,7 @@ impl Feed {
             }
             _ if !is_own && !self.with_children => None,
             Event::Record { .. } => Some(frame(None, "record", &event.without_media_data())),
-            _ => Some(frame(None, "delta", event)),
+            _ => Some(frame(None, "delta", &event.without_media_data())),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use archon_types::{
-    AgentId, AgentMessage, Content, JournalError, Message, MessagePlace, Record, RunError, RunFilter,
+    AgentId, AgentMessage, Content, JournalError, Media, Message, MessagePlace, Record, RunError, RunFilter,
     RunHead, RunId, RunKind, RunPlace, RunService, RunStatus, Salvaged, SessionId, SessionMode, StartRun,
     Started, StartedRun, TenantId, Timestamp, UserMessage, WhenBusy,
 };
@@ -234,16 +234,25 @@ pub(crate) fn message(text: Option<String>, content: Vec<Content>) -> Result<Age
         (Some(text), _) => Ok(AgentMessage::from(text)),
         (None, content) if content.is_empty() => wrong("`text` is missing"),
         (None, content) => {
-            let is_allowed = |block: &Content| {
-                block.as_text().is_some() || block.as_media().is_some_and(|media| media.base64.is_some())
-            };
-            if !content.iter().all(is_allowed) {
-                return wrong(
-                    "`content` has a block that is neither text nor an image or a file with its data",
-                );
-            }
+            let content = content.into_iter().map(block).collect::<Result<_, _>>()?;
             Ok(Message::User(UserMessage::new(content, Timestamp::default())).into())
         }
+    }
+}
+
+/// Checks a block of a message. An image with its data becomes a medium, so that the log has only its hash.
+fn block(block: Content) -> Result<Content, Problem> {
+    let wrong = |detail: String| Problem::new(Rule::Body, detail);
+    match block {
+        Content::Text { .. } => Ok(block),
+        Content::Media(ref media) if media.base64().is_some() => Ok(block),
+        Content::Image { data, mime_type } => match Media::from_base64(&data, &mime_type, None) {
+            Ok(media) => Ok(media.into()),
+            Err(error) => Err(wrong(format!("`content` has an image that cannot be read: {error}"))),
+        },
+        _ => Err(wrong(
+            "`content` has a block that is neither text nor an image or a file with its data".to_owned(),
+        )),
     }
 }
 

@@ -1,14 +1,23 @@
 //! Images and files of runs, as clients send and read them.
 
+use std::sync::Arc;
+
 use archon::{
     Runs,
+    providers::{ScriptedProvider, Step},
     server::{ServerOptions, TokenLimits, axum::http::StatusCode},
-    types::{Json, RunId, StartRuns},
+    tool,
+    types::{
+        Content, Json, Media, RunId, StartRuns, ToolContext, ToolResult,
+    },
 };
+use archon_testkit::Ended as _;
 use serde_json::json;
 
 use crate::world::{Ask, Site, World};
 
+/// A picture in base64.
+const PNG: &str = "iVBORw0KGgo=";
 const PDF: &str = "0716f9264c9fe19f5d7455276107f3ddcc1d3497f63d60689a73558ae8a1bf5e";
 
 /// Returns a text and a PDF file.
@@ -72,6 +81,19 @@ async fn media_of_a_run_are_unknown_to_the_token_of_another_tenant() {
 }
 
 // spec: EX-16
+#[tokio::test]
+async fn block_with_the_data_of_an_image_is_recorded_by_hash() {
+    let site = World::new().site();
+    let image = |data: &str| json!([{ "type": "image", "mime_type": "image/png", "data": data }]);
+    let run = run_with(&site, image(PNG)).await;
+    let records = site.get(&format!("/v1/runs/{run}/records")).await.body.to_string();
+    assert!(records.contains("\"sha256\"") && !records.contains(PNG), "{records}");
+    let refused = site.post("/v1/runs", json!({ "content": image("aGk=") })).await;
+    assert_eq!(refused.refusal(), (422, "body"));
+    assert!(refused.body["detail"].as_str().unwrap().contains("does not match its type"), "{}", refused.body);
+}
+
+// spec: EX-16
 #[cfg(all(feature = "planner", feature = "orchestrator"))]
 #[tokio::test]
 async fn plan_and_team_with_a_file_are_refused_before_anything_is_recorded() {
@@ -90,4 +112,26 @@ async fn plan_and_team_with_a_file_are_refused_before_anything_is_recorded() {
         assert!(advice.contains("start a loop with it"), "{advice}");
     }
     assert!(world.journal.list(&RunFilter::all()).await.unwrap().is_empty());
+}
+
+/// Draws a picture, first a part of it.
+#[tool(read_only)]
+async fn draw(context: &ToolContext) -> ToolResult {
+    context.on_update(Media::from_base64(PNG, "image/png", Some("half.png")).unwrap().into());
+    ToolResult::success(Content::Image { data: PNG.to_owned(), mime_type: "image/png".to_owned() })
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn pictures_of_a_tool_are_sent_to_watchers_by_hash() {
+    let world = World::new();
+    let model = Arc::new(ScriptedProvider::new([Step::call("c", "draw", json!({})), Step::text("Drawn.")]));
+    let agent = world.builder("walker").provider(model, "scripted").tool(draw).build().unwrap();
+    let site = world.site_of(Runs::new(agent), ServerOptions::default(), TokenLimits::default());
+    let run = site.start("draw").await;
+    let sent = site.watch(&run, None).await.rest().await;
+    let text = format!("{sent:?}");
+    assert!(sent.iter().any(|sent| sent.name == "delta" && sent.data.to_string().contains("half.png")), "{text}");
+    assert_eq!(site.runs.reply(&run).await.ended().last_text(), Some("Drawn."));
+    assert!(!text.contains(PNG), "{text}");
 }

@@ -105,7 +105,7 @@ impl ChunkDecoder {
         if let Some(blob) = part.inline_data
             && blob.mime_type.starts_with("image/")
         {
-            self.answer.image(blob.data, blob.mime_type);
+            self.answer.image(&blob.data, &blob.mime_type, out);
         }
         if let Some(signature) = signature {
             self.answer.sign_apart(Signature::GeminiText(&signature).to_string());

@@ -228,12 +228,26 @@ fn stream_invalid_chunk_is_a_protocol_error_and_plain_json_is_decoded() {
         let error = once(&provider(), &ask(), &Fixture::sse(body)).end.unwrap_err();
         assert_eq!(error.code().as_str(), "protocol", "{body}");
     }
-    let image = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0K"}});
-    let whole = last(json!([{"text": "Here."}, image]), "STOP");
+    let whole = last(json!([{"text": "Here."}]), "STOP");
     let heard = replay(&provider(), &ask(), &Fixture::json(200, whole.to_string()));
     let message = heard.end.unwrap();
-    assert_eq!((message.text().as_str(), message.content.len()), ("Here.", 2));
-    assert_eq!(message.stop_reason, StopReason::Stop);
+    assert_eq!((message.text().as_str(), message.stop_reason), ("Here.", StopReason::Stop));
+}
+
+// spec: EX-16
+#[test]
+fn picture_of_a_model_is_a_medium_and_other_data_a_text_about_it() {
+    let drawn = |data: &str| {
+        let image = json!({"inlineData": {"mimeType": "image/png", "data": data}});
+        let chunk = last(json!([{"text": "Here."}, image, {"text": "It is red."}]), "STOP");
+        replay(&provider(), &ask(), &Fixture::sse(stream(&[chunk]))).end.unwrap().content
+    };
+    let png = archon_types::Media::new(b"\x89PNG\r\n\x1a\n", None).unwrap();
+    let text = |text: &str| archon_types::Content::text(text);
+    assert_eq!(drawn("iVBORw0KGgo="), [text("Here."), png.into(), text("It is red.")]);
+    let problem = "the data of a medium does not match its type";
+    let note = format!("[an image of the model, left out: {problem}]");
+    assert_eq!(drawn("aGk="), [text("Here."), text(&note), text("It is red.")]);
 }
 
 // spec: P-22

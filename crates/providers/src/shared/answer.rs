@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, mem, sync::Arc, time::SystemTime};
 
 use archon_types::{
-    AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, Request, StopReason,
+    AssistantMessage, Clock, Content, Encoded, Json, Media, ModelEvent, ProviderError, Request, StopReason,
     Timestamp, ToolCall, ToolSpec, Usage,
 };
 use eventsource_stream::Event;
@@ -322,9 +322,17 @@ impl Answer {
         }
     }
 
-    /// Adds an image.
-    pub(crate) fn image(&mut self, data: String, mime_type: String) {
-        self.message.content.push(Content::Image { data, mime_type });
+    /// Adds an image as a medium, so that a log has only its hash. Data that is no image of this type becomes a text
+    /// about it.
+    pub(crate) fn image(&mut self, data: &str, mime_type: &str, out: &mut VecDeque<ModelEvent>) {
+        match Media::from_base64(data, mime_type, None) {
+            Ok(media) => self.message.content.push(media.into()),
+            Err(error) => {
+                self.separate();
+                self.text(format!("[an image of the model, left out: {error}]"), out);
+                self.separate();
+            }
+        }
     }
 
     /// Begins a tool call and returns its index. An empty id is replaced by a unique one, because the tool

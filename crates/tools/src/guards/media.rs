@@ -51,6 +51,12 @@ impl Guard for MediaTypes {
         let annotations = &ended.tool.spec.annotations;
         let mut rest = Media::MAX_BYTES;
         for block in &mut result.content {
+            // An image becomes a medium, so that the log has only its hash.
+            if let Content::Image { data, mime_type } = block
+                && let Ok(media) = Media::from_base64(data, mime_type, None)
+            {
+                *block = media.into();
+            }
             let Some(media) = block.as_media() else { continue };
             // Four digits of base64 stand for three bytes.
             let size = media.base64.map_or(0, |data| data.len() / 4 * 3);
