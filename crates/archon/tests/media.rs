@@ -14,7 +14,7 @@ use archon::{
     types::{
         AgentMessage, Capabilities, Content, ForkOptions, Journal, JournalError, Media, MediaKind, Message,
         ProviderError, Reads, Record, RecordBody, Request, RetryConfig, RunFilter, Timestamp, ToolContext,
-        ToolError, UserMessage,
+        ToolError, ToolMode, UserMessage,
     },
 };
 use serde_json::json;
@@ -267,4 +267,23 @@ async fn result_of_a_tool_is_recorded_with_its_media() {
 fn media_names(record: &Record) -> impl Iterator<Item = (&str, Option<&str>)> {
     let body: &RecordBody = &record.body;
     body.media().map(|media| (body.name(), media.name()))
+}
+
+// spec: EX-16, R-23
+#[tokio::test]
+async fn media_of_a_result_reach_the_model_in_text_mode() {
+    let arguments = json!({ "tool": "draw", "arguments": { "file": report().reference() } });
+    let model = ScriptedProvider::new([
+        Step::text(format!("Thought: draw it\nAction: {arguments}")),
+        Step::reply(|request| {
+            let observed = last(request);
+            assert!(observed.text().starts_with("Observation: Tool draw succeeded: "), "{observed:?}");
+            let page = Media::new(PNG, Some("page.png")).unwrap();
+            assert_eq!(media_of(&observed), [page]);
+            assert_eq!(media_of(&observed)[0].data().as_deref(), Some(PNG));
+            Step::text("Thought: done\nFinal Answer: Drawn.")
+        }),
+    ]);
+    let chat = agent(model).tool(draw).tool_mode(ToolMode::Text).build().unwrap().conversation();
+    assert_eq!(chat.prompt_messages(question(report())).await.unwrap().text().await.unwrap(), "Drawn.");
 }

@@ -82,7 +82,7 @@ pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
     Message::User(UserMessage::new(content, message.timestamp()))
 }
 
-/// Returns a call's result as the model reads it.
+/// Returns a call's result as the model reads it: a text, and behind it the media of the result.
 pub(crate) fn observation(call: &CallState, config: &RunConfig, at: Timestamp) -> Message {
     let name = &call.call.name;
     let known = config.tool(name).is_some();
@@ -97,7 +97,11 @@ pub(crate) fn observation(call: &CallState, config: &RunConfig, at: Timestamp) -
         }
         None => format!("Observation: Tool {name} gave no result"),
     };
-    Message::user(text, at)
+    let mut content = vec![Content::Text { text }];
+    let results = call.result().filter(|_| known).into_iter();
+    let blocks = results.flat_map(|(result, _)| &result.content);
+    content.extend(blocks.filter(|block| block.as_media().is_some()).cloned());
+    Message::User(UserMessage::new(content, at))
 }
 
 fn outcome_of(name: &str, result: &ToolResult, mark: Option<&str>) -> String {
