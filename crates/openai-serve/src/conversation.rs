@@ -115,13 +115,14 @@ impl Said {
                 timestamp: now,
                 ..AssistantMessage::default()
             }),
-            Role::Client | Role::Person => Message::User(UserMessage::new(self.content, now)),
+            Role::Client | Role::Person => Message::User(UserMessage::of_blocks(self.content, now)),
         }
     }
 
     /// Returns the message as a prompt. Its time is set when the run starts.
     fn into_prompt(self) -> AgentMessage {
-        let message = AgentMessage::from(Message::User(UserMessage::new(self.content, Timestamp::default())));
+        let message = UserMessage::of_blocks(self.content, Timestamp::default());
+        let message = AgentMessage::from(Message::User(message));
         match self.role {
             Role::Client => message.with_speaker(Speaker::Program),
             Role::Person | Role::Agent => message,

@@ -235,7 +235,7 @@ pub(crate) fn message(text: Option<String>, content: Vec<Content>) -> Result<Age
         (None, content) if content.is_empty() => wrong("`text` is missing"),
         (None, content) => {
             let content = content.into_iter().map(block).collect::<Result<_, _>>()?;
-            Ok(Message::User(UserMessage::new(content, Timestamp::default())).into())
+            Ok(Message::User(UserMessage::of_blocks(content, Timestamp::default())).into())
         }
     }
 }

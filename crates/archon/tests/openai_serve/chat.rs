@@ -2,7 +2,7 @@
 
 use archon::{
     openai_serve::axum::http::StatusCode,
-    types::{AnswerRuns, Json, Message, Record, RecordBody, StartRuns},
+    types::{AnswerRuns, Json, Message, RecordBody, StartRuns},
 };
 use archon_testkit::Ended;
 use serde_json::json;
@@ -163,8 +163,15 @@ async fn earlier_messages_are_the_restored_conversation_of_the_run() {
     });
     let restored: Vec<_> = restored.unwrap().iter().map(Message::text).collect();
     assert_eq!(restored, ["Be brief.", "first", "a stranger's words"]);
-    let prompted = |record: &&std::sync::Arc<Record>| matches!(record.body, RecordBody::MessageAdded { .. });
-    assert_eq!(log.iter().filter(prompted).count(), 2);
+    // The image is data, and not the word of the person.
+    let files = log.iter().filter_map(|record| match &record.body {
+        RecordBody::MessageAdded { message, .. } => match message.as_llm() {
+            Some(Message::User(user)) => Some(user.attached.join(" ")),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(files.collect::<Vec<_>>(), ["image/png", ""]);
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use archon::{
     server::{ServerOptions, TokenLimits, axum::http::StatusCode},
     tool,
     types::{
-        Content, Json, Media, RunId, StartRuns, ToolContext, ToolResult,
+        Content, Json, Media, Message, RecordBody, RunId, StartRuns, ToolContext,
+        ToolResult, Trust, UserMessage,
     },
 };
 use archon_testkit::Ended as _;
@@ -39,6 +40,19 @@ async fn run_with(site: &Site, content: Json) -> RunId {
 /// Starts a run with a PDF file, and waits for its end.
 async fn run_with_pdf(site: &Site) -> RunId {
     run_with(site, content()).await
+}
+
+/// Returns the message of a person that a run began with.
+async fn prompt(site: &Site, run: &RunId) -> UserMessage {
+    let log = site.world.log(run).await;
+    let prompts = log.iter().filter_map(|record| match &record.body {
+        RecordBody::MessageAdded { message, .. } => message.as_llm(),
+        _ => None,
+    });
+    match prompts.into_iter().next() {
+        Some(Message::User(user)) => user.clone(),
+        other => panic!("{other:?}"),
+    }
 }
 
 // spec: EX-16
@@ -78,6 +92,19 @@ async fn media_of_a_run_are_unknown_to_the_token_of_another_tenant() {
     let path = format!("/v1/runs/{run}/media/{PDF}");
     assert_eq!(site.get(&path).await.status, StatusCode::OK, "the run has it");
     assert_eq!(site.send(Ask::get(&path).by("anna")).await.refusal(), (404, "unknown-run"));
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn files_of_a_client_are_data_and_its_text_is_the_word_of_the_person() {
+    let site = World::new().site();
+    let run = run_with_pdf(&site).await;
+    let prompt = prompt(&site, &run).await;
+    assert_eq!(prompt.written_content(), [Content::text("hello")]);
+    assert_eq!(
+        (prompt.attached.as_slice(), prompt.added_trust()),
+        (&["a.pdf".to_owned()][..], Trust::Untrusted)
+    );
 }
 
 // spec: EX-16

@@ -68,6 +68,28 @@ impl UserMessage {
         }
     }
 
+    /// Creates a message from blocks that a client sent. The speaker wrote the other blocks; each medium is an attached
+    /// file, which counts as data, with its name or else its media type as its name.
+    ///
+    /// ```
+    /// use archon_types::{Content, Media, Timestamp, Trust, UserMessage};
+    ///
+    /// let report = Content::from(Media::new(b"%PDF-1.7 ...", Some("report.pdf"))?);
+    /// let message = UserMessage::of_blocks(vec![report, Content::text("Sum it up.")], Timestamp::default());
+    /// assert_eq!(message.written_content(), [Content::text("Sum it up.")]);
+    /// assert_eq!((message.attached[0].as_str(), message.added_trust()), ("report.pdf", Trust::Untrusted));
+    /// # Ok::<(), archon_types::MediaError>(())
+    /// ```
+    pub fn of_blocks(blocks: Vec<Content>, timestamp: Timestamp) -> Self {
+        let (media, written): (Vec<_>, _) = blocks.into_iter().partition(|block| block.as_media().is_some());
+        let mut message = Self::new(written, timestamp);
+        for block in media {
+            let name = block.as_media().map(|media| media.name().unwrap_or(media.mime_type).to_owned());
+            message.attach(name.unwrap_or_default(), block);
+        }
+        message
+    }
+
     /// Adds a block to what the speaker wrote.
     pub fn add_written(&mut self, block: Content) {
         let place = self.written_content().len();
