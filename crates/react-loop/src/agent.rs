@@ -20,7 +20,8 @@ use archon_types::{
 use futures_util::FutureExt;
 use tracing::Instrument as _;
 
-use checks::{check_answerable, check_media, needs_its_prompt};
+pub(crate) use checks::check_media;
+use checks::{check_answerable, needs_its_prompt};
 pub use options::ReactAgentOptions;
 use parts::NoTools;
 
@@ -118,7 +119,7 @@ impl ReactAgent {
         opening.mode = opening.mode.filter(|mode| *mode != history.mode);
         let mut started = self.started(origin, earlier, parallel, context);
         self.check_tools(&started.config)?;
-        check_media(&opening, &started.config)?;
+        check_media(&opening.prompts, &started.config)?;
         if opening.is_continuation() {
             check_answerable(&opening, &history)?;
             started.first_trigger = TurnTrigger::Continuation;

@@ -2,13 +2,14 @@
 
 use archon_types::{InboxEntry, InboxRequest, Journal, JournalError, RunId, RunKind, RunRefused, RunStarted};
 
-use crate::{LoopError, resume::is_finished};
+use crate::{LoopError, agent::check_media, resume::is_finished};
 
 /// Puts `entry` into the inbox of a run. The driver of the run reads the entry, now or after a resume.
 ///
 /// # Errors
 /// The run is unknown or has ended; its kind does not accept the entry (a parallel loop accepts only a
-/// cancel, a plan or a team only a cancel and answers); or its journal has no inbox.
+/// cancel, a plan or a team only a cancel and answers); neither its model nor one of its tools reads a medium of the
+/// message; or its journal has no inbox.
 pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Result<(), LoopError> {
     let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "deliver messages to runs" })?;
     let records = journal.read(run).await?;
@@ -23,6 +24,9 @@ pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Resu
     };
     if !takes {
         return Err(LoopError::OtherKind { run: run.clone(), kind: started.kind });
+    }
+    if let InboxRequest::Steer { message } | InboxRequest::FollowUp { message } = &entry.request {
+        check_media([message], &started.config)?;
     }
     Ok(inbox.post(run, entry).await?)
 }

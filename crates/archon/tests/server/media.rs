@@ -8,7 +8,7 @@ use archon::{
     server::{ServerOptions, TokenLimits, axum::http::StatusCode},
     tool,
     types::{
-        Content, Json, Media, Message, RecordBody, RunId, StartRuns, ToolContext,
+        Capabilities, Content, Json, Media, Message, Reads, RecordBody, RunId, StartRuns, ToolContext,
         ToolResult, Trust, UserMessage,
     },
 };
@@ -118,6 +118,51 @@ async fn block_with_the_data_of_an_image_is_recorded_by_hash() {
     let refused = site.post("/v1/runs", json!({ "content": image("aGk=") })).await;
     assert_eq!(refused.refusal(), (422, "body"));
     assert!(refused.body["detail"].as_str().unwrap().contains("does not match its type"), "{}", refused.body);
+}
+
+/// Returns a site with a model that waits, then answers with the data of the file that it gets, and reads PDF files or
+/// not.
+fn busy_site(reads_pdfs: bool) -> Site {
+    let world = World::new();
+    let mut capabilities = Capabilities::default();
+    capabilities.reads = Reads { images: Some(false), pdfs: Some(reads_pdfs) };
+    let answer = Step::reply(|request| {
+        let last = request.messages.iter().last().unwrap();
+        let data = last.content().iter().find_map(|block| block.as_media()?.base64);
+        Step::text(data.unwrap_or("no file"))
+    });
+    let model = ScriptedProvider::new([Step::call("c", "wait", json!({})), answer]);
+    let model = Arc::new(model.with_capabilities(capabilities));
+    let agent = world.builder("walker").provider(model, "scripted").build().unwrap();
+    world.site_of(Runs::new(agent), ServerOptions::default(), TokenLimits::default())
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn steering_message_brings_a_file_to_a_model_that_reads_it() {
+    let site = busy_site(true);
+    let run = site.start("wait").await;
+    site.world.gate.entered().await;
+    let sent = site.post(&format!("/v1/runs/{run}/steer"), json!({ "content": content() })).await;
+    assert_eq!(sent.status, StatusCode::ACCEPTED);
+    site.world.gate.open();
+    assert_eq!(site.runs.reply(&run).await.ended().last_text(), Some("JVBERi0xLjcK"));
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn message_to_a_busy_run_with_a_file_that_its_model_cannot_read_is_refused_by_name() {
+    let site = busy_site(false);
+    let run = site.start("wait").await;
+    site.world.gate.entered().await;
+    for route in ["steer", "follow-up"] {
+        let refused = site.post(&format!("/v1/runs/{run}/{route}"), json!({ "content": content() })).await;
+        assert_eq!(refused.refusal(), (422, "refused"), "{route}");
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(detail.contains("cannot read PDF files") && detail.ends_with("a.pdf"), "{detail}");
+    }
+    site.world.gate.open();
+    assert_eq!(site.runs.reply(&run).await.ended().last_text(), Some("no file"));
 }
 
 // spec: EX-16

@@ -49,10 +49,13 @@ impl ReactAgent {
     }
 }
 
-/// Checks that the model, or a tool of the run, reads the media in the prompts. The media of earlier messages and of
-/// tool results are no reason to refuse: the model then reads a text about them.
-pub(super) fn check_media(opening: &Opening, config: &RunConfig) -> Result<(), LoopError> {
-    let prompts = opening.prompts.iter().filter_map(AgentMessage::as_llm);
+/// Checks that the model, or a tool of the run, reads the media in messages of a person. The media of earlier messages
+/// and of tool results are no reason to refuse: the model then reads a text about them.
+pub(crate) fn check_media<'m>(
+    messages: impl IntoIterator<Item = &'m AgentMessage>,
+    config: &RunConfig,
+) -> Result<(), LoopError> {
+    let prompts = messages.into_iter().filter_map(AgentMessage::as_llm);
     let media = prompts.flat_map(|prompt| prompt.content()).filter_map(Content::as_media);
     let mut needed = media.filter(|media| !config.has_tool_for(media.mime_type));
     match needed.find(|media| !config.reads.may_have(media.kind())) {

@@ -51,7 +51,7 @@ impl ReactAgent {
             None => point.started(&context),
         };
         if let Some(opening) = &opening {
-            check_media(opening, &started.config)?;
+            check_media(&opening.prompts, &started.config)?;
             // A person wrote this message, even if the fork is of a child run, which got its prompt from a model.
             started.first_trigger = self.options.first_turn;
         }
