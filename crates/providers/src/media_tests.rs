@@ -202,16 +202,39 @@ fn bedrock_response_format_turns_citations_off() {
 
 // spec: EX-16
 #[test]
-fn bedrock_sixth_document_is_a_note() {
-    let mut messages: Vec<Message> = Vec::new();
-    for _ in 0..3 {
-        messages.push(Message::User(UserMessage::new(vec![pdf(), pdf()], Timestamp::default())));
-    }
-    let body = body(&bedrock(), &Request::new(NOVA, messages));
-    let blocks = body["messages"][0]["content"].as_array().unwrap();
-    let names: Vec<_> = blocks.iter().filter_map(|block| block["document"]["name"].as_str()).collect();
-    assert_eq!(names, ["document 1", "document 2", "document 3", "document 4", "document 5"]);
-    assert_eq!(blocks.last().unwrap()["text"], "[report.pdf: left out, as a request can have 5 documents]");
+fn bedrock_keeps_the_newest_five_documents_and_the_oldest_is_a_note() {
+    let at = Timestamp::default();
+    let user = |content| Message::User(UserMessage::new(content, at));
+    let file = |n: u8| {
+        Content::from(
+            Media::new(&[b"%PDF-1.7\n".as_slice(), &[n]].concat(), Some(&format!("{n}.pdf"))).unwrap(),
+        )
+    };
+    let call = ToolCall::new("c", "read_file", json!({}));
+    let mut result = ToolResult::success("");
+    result.content = vec![file(3), file(4)];
+    let calls = AssistantMessage { content: vec![call.clone().into()], ..AssistantMessage::default() };
+    let mut request = Request::new(
+        NOVA,
+        vec![
+            user(vec![file(1), file(2)]),
+            Message::Assistant(calls),
+            Message::tool_result(&call, &result, at),
+            user(vec![file(5)]),
+        ],
+    );
+    let provider = bedrock();
+    let texts = |request: &Request| {
+        let body = sent(&provider, request).body;
+        let texts = body.split("{\"text\":\"").skip(1).map(|text| text.split('"').next().unwrap().to_owned());
+        (body.matches("\"document\":").count(), texts.collect::<Vec<_>>())
+    };
+    let named = |n: usize| format!("document {n}: {n}.pdf");
+    assert_eq!(texts(&request), (5, (1..6).map(named).collect()));
+    // The encoded text is kept with the conversation, so a later request shows that it is encoded again.
+    Arc::make_mut(&mut request.messages).push(user(vec![file(6)]));
+    let note = "[1.pdf: left out, as a request can have 5 documents]".to_owned();
+    assert_eq!(texts(&request), (5, [note].into_iter().chain((2..7).map(named)).collect()));
 }
 
 /// Returns the number of notes about media in a body, and true if the body has their data.

@@ -1,8 +1,8 @@
 //! Encodes the conversation for Bedrock: roles alternate, and results come right after their calls.
 
-use archon_types::{
-    AssistantMessage, Content, Message, ToolCall, ToolResultMessage, Transcript, UserMessage,
-};
+use std::sync::Arc;
+
+use archon_types::{AssistantMessage, Message, ToolCall, ToolResultMessage, Transcript};
 use serde_json::json;
 
 use crate::{
@@ -52,22 +52,38 @@ impl Form {
         format!("bedrock-messages {self:?}")
     }
 
-    /// Returns text and media as blocks. `before` is the text of the messages before: documents are counted in it,
-    /// because each name of a document must be unique within a request.
-    fn blocks(self, content: &[Content], takes: Takes, before: &str) -> String {
-        let mut documents = None;
-        blocks(content, &takes, text_part, |shown| match shown {
+    /// Returns the media that this message can have.
+    fn takes_in(self, message: &Message) -> Takes {
+        match message {
+            Message::User(_) => self.takes,
+            // A failed result with anything but text is refused, at least for Anthropic's models.
+            Message::ToolResult(result) if !result.is_error => self.takes,
+            _ => Takes::NONE,
+        }
+    }
+
+    /// Returns the number of documents of a message.
+    fn documents(self, message: &Message) -> usize {
+        let takes = self.takes_in(message);
+        let shown = message.content().iter().filter_map(|block| takes.shown(block));
+        shown.filter(|shown| matches!(shown, Shown::Pdf { .. })).count()
+    }
+
+    /// Returns text and media as blocks. `before` documents stand in earlier messages: each name of a document must be
+    /// unique within a request. The first `left_out` documents of the request become texts.
+    fn blocks(self, message: &Message, before: usize, left_out: usize) -> String {
+        let mut number = before;
+        blocks(message.content(), &self.takes_in(message), text_part, |shown| match shown {
             Shown::Image { mime_type, data } => image(mime_type, data),
             Shown::Pdf { name, data } => {
-                let number = documents.get_or_insert_with(|| before.matches(DOCUMENT).count());
-                *number += 1;
-                if *number > MOST_DOCUMENTS {
+                number += 1;
+                if number <= left_out {
                     let name = name.unwrap_or("a PDF file");
                     return text_part(&format!(
                         "[{name}: left out, as a request can have {MOST_DOCUMENTS} documents]"
                     ));
                 }
-                self.document(*number, name, data)
+                self.document(number, name, data)
             }
             Shown::Note(note) => text_part(&note),
         })
@@ -90,13 +106,22 @@ impl Form {
     }
 }
 
-/// Appends all messages, separated by commas. Each message is encoded once and then copied.
+/// Appends all messages, separated by commas. Each message is encoded once and then copied. If there are more documents
+/// than a request can have, the newest ones stay; each further document then makes all messages be encoded again.
 pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cached: bool) {
     let start = body.len();
-    conversation.encode_into(&form.name(), body, |message, out| match message {
-        Message::User(m) => user(m, form, out),
+    let documents = |messages: &[Arc<Message>]| messages.iter().map(|m| form.documents(m)).sum::<usize>();
+    let left_out = documents(conversation).saturating_sub(MOST_DOCUMENTS);
+    let blocks = |message: &Message| {
+        let place = conversation.iter().position(|other| std::ptr::eq(&**other, message));
+        let before = place.filter(|_| form.documents(message) > 0).unwrap_or_default();
+        form.blocks(message, documents(&conversation[..before]), left_out)
+    };
+    let name = format!("{} {left_out}", form.name());
+    conversation.encode_into(&name, body, |message, out| match message {
+        Message::User(_) => user(&blocks(message), out),
         Message::Assistant(m) => assistant(m, form.reasoning, out),
-        Message::ToolResult(m) => tool_result(m, form, out),
+        Message::ToolResult(m) => tool_result(m, &blocks(message), form, out),
     });
     if cached {
         mark_second_to_last(body, start, CACHE_POINT, 0);
@@ -108,23 +133,19 @@ fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
     push_turn(out, "{\"content\":[", blocks, role_end);
 }
 
-fn user(message: &UserMessage, form: Form, out: &mut String) {
-    let blocks = form.blocks(&message.content, form.takes, out);
-    match blocks.as_str() {
+fn user(blocks: &str, out: &mut String) {
+    match blocks {
         "" if out.ends_with(USER_END) => {}
         "" => push_blocks(NOTHING, USER_END, out),
         blocks => push_blocks(blocks, USER_END, out),
     }
 }
 
-fn tool_result(message: &ToolResultMessage, form: Form, out: &mut String) {
+fn tool_result(message: &ToolResultMessage, content: &str, form: Form, out: &mut String) {
     let mut block = String::from("{\"toolResult\":{\"toolUseId\":");
     push_json(&mut block, &*call_ids::to_wire(message.tool_call_id.as_str()));
     block.push_str(",\"content\":[");
-    // A failed result with anything but text is refused, at least for Anthropic's models.
-    let takes = if message.is_error { Takes::NONE } else { form.takes };
-    let content = form.blocks(&message.content, takes, out);
-    block.push_str(if content.is_empty() { NOTHING } else { &content });
+    block.push_str(if content.is_empty() { NOTHING } else { content });
     block.push(']');
     if form.status {
         push_field(&mut block, "status", if message.is_error { "error" } else { "success" });
