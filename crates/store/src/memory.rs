@@ -14,7 +14,7 @@ use archon_types::{
 use crate::{
     doorbell::Doorbell,
     listing::FIRST,
-    rules::{self, check_id, check_sequence, unknown},
+    rules::{self, check_id, check_records, unknown},
 };
 
 type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
@@ -209,7 +209,7 @@ struct MemoryWriter {
 impl MemoryWriter {
     fn append_now(&self, records: &[Arc<Record>]) -> Result<(), JournalError> {
         let mut log = guard(&self.log);
-        check_sequence(&self.run, log.records.len() as u64, records)?;
+        check_records(&self.run, log.records.len() as u64, records)?;
         log.records.extend_from_slice(records);
         Ok(())
     }

@@ -21,15 +21,20 @@ pub(crate) fn check_id(run: &RunId) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Refuses records whose numbers do not continue from `next`: once written, such records could not be read.
-pub(crate) fn check_sequence(run: &RunId, next: u64, records: &[Arc<Record>]) -> Result<(), JournalError> {
+/// Refuses records that could not be read once they are written: their numbers do not continue from `next`, or they have
+/// media without their data.
+pub(crate) fn check_records(run: &RunId, next: u64, records: &[Arc<Record>]) -> Result<(), JournalError> {
     for (expected, record) in (next..).zip(records) {
-        if record.seq != expected {
-            return Err(JournalError::Corrupt {
-                run: run.clone(),
-                record: expected,
-                problem: format!("the writer got record {} instead; nothing was written", record.seq),
-            });
+        let bare = || record.body.media().find(|media| media.base64().is_none());
+        let problem = match record.seq == expected {
+            false => Some(format!("the writer got record {} instead", record.seq)),
+            true => {
+                bare().map(|media| format!("the writer got a medium without its data: {}", media.label()))
+            }
+        };
+        if let Some(problem) = problem {
+            let problem = format!("{problem}; nothing was written");
+            return Err(JournalError::Corrupt { run: run.clone(), record: expected, problem });
         }
     }
     Ok(())

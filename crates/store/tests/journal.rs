@@ -57,6 +57,23 @@ async fn journal_read_returns_appended_records_in_order() {
 
 // spec: EX-16
 #[test]
+fn record_of_a_medium_without_its_data_is_refused_and_nothing_is_written() {
+    for (journal, _dir) in journals() {
+        let report = Media::new(b"%PDF-1.7", Some("a.pdf")).unwrap().without_data();
+        let message = json!({ "role": "user", "content": [Content::from(report)], "timestamp": 1 });
+        let bare = json!({ "type": "message_added", "source": "prompt", "message": message });
+        let records = records([started("r1"), bare]);
+        let mut open = block_on(journal.open(&run("r1"), OpenMode::Create)).unwrap();
+        let error = block_on(open.writer.append(&records, Durability::Synced)).unwrap_err();
+        assert!(matches!(error, JournalError::Corrupt { record: 1, .. }), "{error}");
+        assert!(error.to_string().contains("a medium without its data: a.pdf"), "{error}");
+        assert!(matches!(block_on(journal.read(&run("r1"))), Err(JournalError::UnknownRun { .. })));
+        block_on(open.writer.append(&records[..1], Durability::Synced)).unwrap();
+    }
+}
+
+// spec: EX-16
+#[test]
 fn media_are_read_back_with_their_data_and_equal_records_have_equal_blobs() {
     for (journal, _dir) in journals() {
         let picture =

@@ -29,7 +29,7 @@ use crate::{
     listing::{Note, Notes},
     lock::{self, RunLock, Wait, lost_writer},
     records::for_writing,
-    rules::{self, check_sequence},
+    rules::{self, check_records},
 };
 
 /// The maximum capacity in bytes of a buffer that is reused; a larger one is freed after the append.
@@ -171,7 +171,7 @@ impl<M: Medium> JsonlWriter<M> {
     /// Encodes the records into the buffer, and returns what is stored as blobs: the bodies of large records and
     /// the data of media.
     fn encode(&mut self, records: &[Arc<Record>]) -> Result<Vec<Blob>, JournalError> {
-        check_sequence(self.run(), self.end.next, records)?;
+        check_records(self.run(), self.end.next, records)?;
         self.buffer.clear();
         let mut blobs = Vec::new();
         for record in records {

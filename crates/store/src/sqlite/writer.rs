@@ -28,7 +28,7 @@ use crate::{
     listing::Notes,
     lock::{RunLock, Wait, lost_writer},
     records::for_writing,
-    rules::{self, check_sequence},
+    rules::{self, check_records},
 };
 
 /// Takes the lock, reads the log and returns the writer.
@@ -89,7 +89,7 @@ impl RunWriter for SqliteWriter {
 impl SqliteLog {
     fn append(&self, records: &[Arc<Record>], durability: Durability) -> Result<(), JournalError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        check_sequence(&self.run, end.next, records)?;
+        check_records(&self.run, end.next, records)?;
         if durability == Durability::Synced {
             self.lock.check(&self.run)?;
             self.database.check(&self.run)?;
