@@ -8,6 +8,7 @@ use archon::{
     Archon, RunError, ToolResult,
     providers::{ScriptedProvider, Step},
     react_loop::Fallback,
+    schemars::{self, JsonSchema},
     store::InMemoryJournal,
     tool,
     tools::MediaArgument,
@@ -286,4 +287,41 @@ async fn media_of_a_result_reach_the_model_in_text_mode() {
     ]);
     let chat = agent(model).tool(draw).tool_mode(ToolMode::Text).build().unwrap().conversation();
     assert_eq!(chat.prompt_messages(question(report())).await.unwrap().text().await.unwrap(), "Drawn.");
+}
+
+/// A file, and its title.
+#[derive(serde::Deserialize, JsonSchema)]
+struct Chapter {
+    file: Option<MediaArgument>,
+    title: String,
+}
+
+/// Binds PDF files to a book.
+#[tool(read_only, input_mime_types = ["application/pdf"], max_input_size = 100)]
+async fn bind(chapters: Vec<Chapter>) -> String {
+    chapters.iter().map(|chapter| format!("{} {};", chapter.title, chapter.file.is_some())).collect()
+}
+
+// spec: EX-16
+#[tokio::test]
+async fn media_deep_in_the_arguments_of_a_call_are_checked() {
+    let picture = Media::new(PNG, Some("a.png")).unwrap();
+    for (file, expected) in [
+        (json!(report().reference()), "One true;"),
+        (json!(null), "One false;"),
+        (json!(picture.reference()), "takes application/pdf"),
+        (json!("media:0000000000000000"), "The tool was not run."),
+    ] {
+        let arguments = json!({ "chapters": [{ "file": file, "title": "One" }] });
+        let model = ScriptedProvider::new([
+            Step::call("c", "bind", arguments),
+            text_step(move |request| {
+                let text = last(request).text();
+                assert!(text.contains(expected), "{text}");
+            }),
+        ]);
+        let chat = agent(model).tool(bind).build().unwrap().conversation();
+        let files = [report(), picture.clone()].into_iter().flat_map(question).collect();
+        chat.prompt_messages(files).await.unwrap().text().await.unwrap();
+    }
 }

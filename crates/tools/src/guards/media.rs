@@ -1,5 +1,7 @@
 //! Guard: the media in a call and in its result have types and sizes that the tool declares.
 
+use std::collections::HashSet;
+
 use archon_types::{Content, Json, Media, ToolResult};
 
 use crate::guard::{Ended, Guard, Inspection, Verdict};
@@ -76,15 +78,56 @@ impl Guard for MediaTypes {
     }
 }
 
-/// Returns the arguments that name media: strings, and strings in lists, whose schema has the format `media`.
+/// Returns the arguments that name media: strings, at any depth, whose schema has the format `media`.
 fn references<'a>(schema: &'a Json, arguments: &'a Json) -> Vec<&'a str> {
-    let is_media = |schema: &Json| schema.get("format").and_then(Json::as_str) == Some("media");
-    let Some(properties) = schema.get("properties").and_then(Json::as_object) else { return Vec::new() };
-    let named = properties.iter().filter_map(|(name, schema)| Some((schema, arguments.get(name)?)));
-    let values = named.flat_map(|(schema, value)| match (value, schema.get("items")) {
-        (Json::Array(items), Some(of_item)) if is_media(of_item) => items.iter().collect(),
-        (value, _) if is_media(schema) => vec![value],
-        _ => Vec::new(),
-    });
-    values.filter_map(Json::as_str).collect()
+    let mut search = Search { root: schema, seen: HashSet::new(), found: Vec::new() };
+    search.look(schema, arguments);
+    search.found
+}
+
+/// A search for the arguments that name media.
+struct Search<'a> {
+    root: &'a Json,
+    /// The pairs of a schema and a value that were compared, because a schema may contain itself.
+    seen: HashSet<(*const Json, *const Json)>,
+    found: Vec<&'a str>,
+}
+
+impl<'a> Search<'a> {
+    fn look(&mut self, schema: &'a Json, value: &'a Json) {
+        if !self.seen.insert((schema, value)) {
+            return;
+        }
+        if schema.get("format").and_then(Json::as_str) == Some("media") {
+            self.found.extend(value.as_str());
+        }
+        let (root, target) = (self.root, schema.get("$ref").and_then(Json::as_str));
+        if let Some(schema) = target.and_then(|to| root.pointer(to.strip_prefix('#')?)) {
+            self.look(schema, value);
+        }
+        for schema in
+            ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten()
+        {
+            self.look(schema, value);
+        }
+        match value {
+            Json::Object(members) => {
+                for (name, value) in members {
+                    let declared = schema.get("properties").and_then(|all| all.get(name));
+                    if let Some(schema) = declared.or_else(|| schema.get("additionalProperties")) {
+                        self.look(schema, value);
+                    }
+                }
+            }
+            Json::Array(items) => {
+                for (at, value) in items.iter().enumerate() {
+                    let declared = schema.get("prefixItems").and_then(|all| all.get(at));
+                    if let Some(schema) = declared.or_else(|| schema.get("items")) {
+                        self.look(schema, value);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
 }
