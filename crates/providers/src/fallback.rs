@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApiErrorKind, CancellationToken, Capabilities, Message, Provider, ProviderError, Reads, Redactor, Request,
+    ApiErrorKind, CancellationToken, Capabilities, Content, MediaKind, Message, Provider, ProviderError,
+    Reads, Redactor, Request,
 };
 
 use crate::{
@@ -85,10 +86,12 @@ impl Provider for FallbackProvider {
     }
 }
 
-/// Returns true unless it is known that a model with these abilities cannot read a medium of a user message.
+/// Returns true unless it is known that a model with these abilities cannot read an image or a PDF file of a user
+/// message. No model is sent other media, so they are no reason to skip one.
 fn reads_all(reads: Reads, request: &Request) -> bool {
-    let is_read = |message: &Message| reads.unreadable(message.content()).is_none();
-    request.messages.iter().all(|message| !matches!(**message, Message::User(_)) || is_read(message))
+    let messages = request.messages.iter().filter(|message| matches!(***message, Message::User(_)));
+    let media = messages.flat_map(|message| message.content()).filter_map(Content::as_media);
+    media.map(|media| media.kind()).all(|kind| kind == MediaKind::Other || reads.may_have(kind))
 }
 
 /// Returns true if another model may answer after this error.

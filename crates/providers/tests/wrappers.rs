@@ -14,8 +14,9 @@ use archon_providers::{
 };
 use archon_testkit::VirtualClock;
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, Content, Message,
-    ModelEvent, Provider, ProviderError, Request, RetryConfig, StopReason, Timestamp, Usage,
+    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, Content, Media,
+    Message, ModelEvent, Provider, ProviderError, Reads, Request, RetryConfig, StopReason, Timestamp, Usage,
+    UserMessage,
 };
 
 type Events = BoxStream<'static, Result<ModelEvent, ProviderError>>;
@@ -185,6 +186,24 @@ async fn another_model_is_asked_where_it_may_help() {
     }
     let (_, only) = shared([broken()]);
     assert_eq!(says(&FallbackProvider::new(only, vec![])).await.unwrap_err().code().as_str(), "network");
+}
+
+// spec: EX-16, ER-09
+#[tokio::test]
+async fn fallback_provider_skips_models_for_pictures_and_not_for_sounds() {
+    let sound = Media::of_type(b"RIFF....WAVE", "audio/wav", None).unwrap();
+    let picture = Media::new(b"\x89PNG\r\n\x1a\n", None).unwrap();
+    for (medium, answers) in [(sound, true), (picture, false)] {
+        let (_, first) = shared([broken()]);
+        let mut blind = Capabilities::default();
+        blind.reads = Reads { images: Some(false), pdfs: Some(false) };
+        let other = Arc::new(ScriptedProvider::texts(["Heard."]).with_capabilities(blind));
+        let chain = FallbackProvider::new(first, vec![(other as Arc<dyn Provider>, "n".to_owned())]);
+        let message = UserMessage::of_blocks(vec![medium.into()], Timestamp::default());
+        let request = Request::new("m", vec![Message::User(message)]);
+        let answer = end(chain.stream(request, CancellationToken::new())).await;
+        assert_eq!(answer.is_ok(), answers, "{answer:?}");
+    }
 }
 
 #[test]

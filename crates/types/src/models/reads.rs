@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::messages::{Content, MediaKind, MediaView};
+use crate::messages::MediaKind;
 
 /// The media that a model reads. A medium is sent to a model of which nothing is known, since its service
 /// refuses what it cannot read.
@@ -27,11 +27,6 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Returns the first medium among the blocks that the model cannot read.
-    pub fn unreadable(self, content: &[Content]) -> Option<MediaView<'_>> {
-        content.iter().filter_map(Content::as_media).find(|media| !self.may_have(media.kind()))
-    }
-
     /// Returns true unless it is known that the model cannot read media of this kind.
     pub fn may_have(self, kind: MediaKind) -> bool {
         match kind {
