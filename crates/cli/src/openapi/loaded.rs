@@ -43,16 +43,33 @@ fn tools_of(app: &App, name: &str, settings: &ApiSettings) -> Result<OpenApiTool
     document.tools(config, &entry::filter(settings)).map_err(|e| entry::wrong(name, &e))
 }
 
-/// Returns the tools of all APIs. At the first call, writes a warning about each API that is left out.
+/// The number of parts of a document that a text names.
+const NAMED: usize = 5;
+
+/// Returns the tools of all APIs. At the first call, writes a warning about each API that is left out, and about the parts
+/// that are left out of the others.
 pub(crate) fn tools(app: &App) -> Tools {
     let apis = all(app);
     app.apis.warned.get_or_init(|| {
         for failure in apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().err()) {
             app.output.warn(format!("{}: it is not used; {}", failure.what(), failure.advice_line()));
         }
+        for api in apis.iter().filter(|api| !api.left_out.is_empty()) {
+            app.output.warn(format!("{}: {}", entry::place(&api.name), left_out(&api.left_out)));
+        }
         conflicts(app).for_each(|text| app.output.warn(text));
     });
     apis.iter().filter_map(|api| api.tools.as_ref()?.as_ref().ok()).flatten().cloned().collect()
+}
+
+/// Returns a text with the number of the parts that are left out, the first of them, and the way to see the others.
+fn left_out(all: &[String]) -> String {
+    let named = all[..all.len().min(NAMED)].join("; ");
+    let more = match all.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; {more} more: archon openapi list --json"),
+    };
+    format!("{} parts left out: {named}{more}", all.len())
 }
 
 /// Returns a line about each API of a project that is not used, because the user's own settings have an API with the
@@ -93,10 +110,7 @@ pub(crate) fn findings(app: &App) -> Vec<(bool, String)> {
             Some(Err(failure)) => return (false, failure.line()),
             Some(Ok(tools)) => match api.left_out.as_slice() {
                 [] => (true, format!("{} tools", tools.len())),
-                [first, ..] => {
-                    let count = api.left_out.len();
-                    (false, format!("{} tools, {count} parts left out, the first: {first}", tools.len()))
-                }
+                all => (false, format!("{} tools; {}", tools.len(), left_out(all))),
             },
         };
         (is_ok, format!("{}: {found}", api.name))

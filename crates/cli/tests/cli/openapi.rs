@@ -62,6 +62,40 @@ async fn import_shows_a_summary_and_the_tools_are_there_without_the_document() {
     assert!(ran.json().iter().all(|tool| tool["name"] != "pet-shop__getPet"), "{ran:?}");
 }
 
+// spec: OA-01
+#[tokio::test]
+async fn parts_that_are_left_out_are_named_by_a_run_and_by_doctor() {
+    let model = MockServer::start([answer("Hello."), answer("Hello.")]).await;
+    let place = Place::with_server(&model);
+    let nameless = ["put", "post", "patch", "options", "head", "trace"];
+    let more = |methods: &[&str]| {
+        methods
+            .iter()
+            .map(|method| format!("    {method}:\n      summary: Has no name.\n"))
+            .collect::<String>()
+    };
+    for (count, rest) in [(2, ""), (7, "; 2 more: archon openapi list --json")] {
+        let text = document("https://pets.example.com") + &more(&nameless[..count - 1]);
+        let file = write(&place, "shop.yaml", &text);
+        let mut options = vec![file.as_str(), "--name", "shop", "--auth", "none"];
+        options.extend((count > 2).then_some("--replace"));
+        let imported = place.archon("openapi import", &options).await;
+        assert_eq!(imported.code, Some(0), "{imported:?}");
+        let ran = place.archon("run", &["Hello"]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let ran = ran.err.lines().find(|line| line.contains("parts left out")).unwrap().to_owned();
+        let doctor = place.archon("doctor", &["--json"]).await;
+        let found =
+            doctor.json().into_iter().find(|found| found["check"] == "openapi").unwrap()["found"].clone();
+        let found = found.as_str().unwrap().to_owned();
+        for line in [&ran, &found] {
+            assert!(line.contains(&format!("{count} parts left out: ")), "{line}");
+            assert_eq!(line.matches("the operation was left out").count(), count.min(5), "{line}");
+            assert!(line.contains("~1pets~1{petId}/put:") && line.ends_with(rest), "{line}");
+        }
+    }
+}
+
 #[cfg(feature = "credentials")]
 #[tokio::test]
 async fn run_calls_an_operation_with_the_stored_key() {
