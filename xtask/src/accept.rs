@@ -99,8 +99,10 @@ const SUITES: &[Suite] = &[
         name: "extend",
         commands: &[
             "test --profile accept -p archon-openapi -p archon-skills -p archon-hooks",
-            "test --profile accept -p archon-agents --features openapi,mcp,orchestrator,planner,skills --test openapi --test skills --test agent_files",
-            "test --profile accept -p archon-agents-cli --test cli -- agents:: hooks:: openapi:: openapi_login:: project_instructions:: skills:: trust::",
+            "test --profile accept -p archon-agents --features openapi,mcp,orchestrator,planner,skills --test openapi --test skills --test agent_files --test media",
+            "test --profile accept -p archon-agents --features orchestrator,planner,server --test server -- media::",
+            "test --profile accept -p archon-providers --all-features --lib -- media_tests::",
+            "test --profile accept -p archon-agents-cli --test cli -- agents:: attach:: hooks:: openapi:: openapi_login:: project_instructions:: skills:: trust::",
             // GitHub's document: 1,223 operations.
             "xtask openapi",
             // 500 skills, compared with the reference validator.
