@@ -195,3 +195,39 @@ async fn document_of_version_2_has_the_same_tools() {
     assert_eq!(requests[0].body, json!({ "mother": { "mother": {} } }));
     assert_eq!((requests[1].path.as_str(), requests[1].text.as_str()), ("/pets/7", "name=Rex"));
 }
+
+const VERSION_3_2: &str = r##"openapi: 3.2.0
+$self: https://api.example.com/openapi.yaml
+info: { title: New }
+paths:
+  /pets:
+    query:
+      operationId: findPets
+      requestBody: { required: true, content: { application/json: { schema: { type: object } } } }
+    additionalOperations:
+      COPY: { operationId: copyPets, parameters: [{ name: to, in: query, schema: { type: string } }] }
+  /search:
+    get:
+      operationId: search
+      parameters: [{ name: all, in: querystring, content: { application/json: { schema: {} } } }]
+"##;
+
+// spec: OA-01
+#[tokio::test]
+async fn document_of_version_3_2_has_its_new_methods_and_warns_of_the_rest() {
+    let server = MockServer::answering(|_| MockResponse::new(200)).await;
+    let config = OpenApiConfig::default().with_base_url(server.url());
+    let made = OpenApiTools::from_str(VERSION_3_2, config, OperationFilter::All).unwrap();
+    let names: Vec<_> = made.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    assert_eq!(names, ["findPets", "copyPets"]);
+    let [warning] = made.warnings.as_slice() else { panic!("{:?}", made.warnings) };
+    assert_eq!(warning.pointer, "#/paths/~1search/get/parameters/0");
+    assert!(warning.problem.contains("it is in 'querystring', which is not supported"), "{warning}");
+    call(&made.tools[0], json!({ "body": { "age": 3 } })).await.unwrap();
+    call(&made.tools[1], json!({ "to": "b" })).await.unwrap();
+    let requests = server.requests();
+    let seen: Vec<_> =
+        requests.iter().map(|request| (request.method.as_str(), request.path.as_str())).collect();
+    assert_eq!(seen, [("QUERY", "/pets"), ("COPY", "/pets?to=b")]);
+    assert_eq!(requests[0].body, json!({ "age": 3 }));
+}
