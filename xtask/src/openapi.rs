@@ -1,11 +1,15 @@
 //! `cargo xtask openapi`: makes the tools of a large real document, that of GitHub's API, and checks their number, names and
-//! schemas, the time and the memory.
+//! schemas, the time and the memory. Then makes 1,000 random valid calls, which arrive at a server of this machine as the
+//! document declares them.
 //!
 //! The document comes from npm, into a folder under cargo's target directory. The example `check_document` of the crate does
-//! the work and checks each tool.
+//! the work and checks each tool; a test of the crate makes the calls.
 
-use std::fs;
-use std::path::Path;
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -22,6 +26,9 @@ const OPERATIONS: u64 = 1_223;
 const LONGEST: u64 = 1_000;
 /// Maximum memory of the process in megabytes, at its peak until then.
 const MOST: u64 = 300;
+/// The test that makes the calls, and its maximum time.
+const CALLS: &str = "test --quiet --profile measure -p archon-openapi --test all";
+const CALLS_TIME: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
@@ -32,7 +39,15 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let program = metadata.binary("measure/examples", "check_document").display().to_string();
     let output = CommandLine::new(program).args([folder.join(DOCUMENT).display().to_string()]).output()?;
     print!("{output}");
-    check(&output)
+    check(&output)?;
+    CommandLine::cargo(&format!("{CALLS} --no-run")).run()?;
+    let begun = Instant::now();
+    CommandLine::cargo(&format!("{CALLS} -- --ignored --nocapture large_document::"))
+        .env("ARCHON_OPENAPI_DOCUMENT", folder.join(DOCUMENT).display().to_string())
+        .run()?;
+    let took = begun.elapsed();
+    ensure!(took <= CALLS_TIME, "the calls took {} s, more than {} s", took.as_secs(), CALLS_TIME.as_secs());
+    Ok(())
 }
 
 /// Checks the last line of the program's output.

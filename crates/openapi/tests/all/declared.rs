@@ -11,9 +11,9 @@ const FORM: &str = "application/x-www-form-urlencoded";
 pub(crate) struct Declared<'d> {
     root: &'d Json,
     pub(crate) id: &'d str,
-    method: String,
+    pub(crate) method: String,
     /// The path with that of the server before it, and its parameters in braces.
-    path: String,
+    pub(crate) path: String,
     pub(crate) parameters: Vec<Parameter<'d>>,
     pub(crate) body: Option<Body<'d>>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Parameter<'d> {
 pub(crate) struct Body<'d> {
     /// The name of the argument.
     pub(crate) key: &'static str,
-    media: &'d str,
+    pub(crate) media: &'d str,
     content: &'d Json,
     pub(crate) is_required: bool,
 }
@@ -265,7 +265,7 @@ fn typed(root: &Json, schema: &Json, text: String) -> Json {
 }
 
 /// Decodes a text. A strict reader: nothing stays that is not allowed as it is.
-fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

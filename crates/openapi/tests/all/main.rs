@@ -5,6 +5,7 @@
 mod auth;
 mod declared;
 mod documents;
+mod large_document;
 mod mutated;
 mod pages;
 mod petstore;

@@ -106,7 +106,7 @@ fn forbidden(parameter: &Parameter<'_>) -> &'static str {
     }
 }
 
-fn text(chance: &mut Chance, forbidden: &str) -> String {
+pub(crate) fn text(chance: &mut Chance, forbidden: &str) -> String {
     let letters: Vec<char> =
         "abcXYZ019-_~.,;:/?#[]@!$&'()*+= |%\"<>é😀".chars().filter(|c| !forbidden.contains(*c)).collect();
     let length = 1 + chance.below(6);
