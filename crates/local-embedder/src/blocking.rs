@@ -1,4 +1,4 @@
-//! What both embedders share: the thread in which they work, and the error of a text.
+//! The thread in which both embedders work, and their errors.
 
 use archon_types::{BoxFuture, MemoryError};
 

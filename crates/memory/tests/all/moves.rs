@@ -55,7 +55,7 @@ pub(crate) const PLACES: [&str; 12] = [
     "San Sebastián",
 ];
 
-/// Questions for the home, of which only the first shares a word with it.
+/// Questions for the home, the last of which shares no word with the sentences.
 pub(crate) const QUESTIONS: [&str; 4] = [
     "Where do I live now?",
     "Which city do I currently live in?",
@@ -63,15 +63,16 @@ pub(crate) const QUESTIONS: [&str; 4] = [
     "What is my current address?",
 ];
 
-/// What a person says: a home and two moves, each with 90 turns about other things after it; and the three homes.
-pub(crate) fn said_by(person: usize) -> (Vec<String>, [&'static str; 3]) {
+/// Returns the sentences of a person: a home and two moves, each with 90 turns about other things after it; and the three
+/// homes.
+pub(crate) fn sentences_of(person: usize) -> (Vec<String>, [&'static str; 3]) {
     let homes = [0, 5, 10].map(|step| PLACES[(person * 7 + step) % PLACES.len()]);
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     for (nth, home) in homes.iter().enumerate() {
-        said.push(MOVES[(person + nth) % MOVES.len()][nth].replace("{}", home));
-        said.extend((90 * nth..90 * (nth + 1)).map(other));
+        sentences.push(MOVES[(person + nth) % MOVES.len()][nth].replace("{}", home));
+        sentences.extend((90 * nth..90 * (nth + 1)).map(other));
     }
-    (said, homes)
+    (sentences, homes)
 }
 
 fn other(n: usize) -> String {

@@ -1,4 +1,4 @@
-//! What a person says of moves and of ends, in natural sentences among other turns: what a prompt is told afterwards.
+//! Moves and ends of facts in natural sentences among other turns, and the prompts after them.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -7,7 +7,7 @@ use archon_testkit::VirtualClock;
 use archon_types::{Clock as _, MemoryKind, TokenEstimate};
 
 use crate::{
-    moves::{QUESTIONS, said_by, tells},
+    moves::{QUESTIONS, sentences_of, tells},
     support::{entry, memory},
 };
 
@@ -21,7 +21,7 @@ async fn say(memory: &Memory, clock: &VirtualClock, text: &str) {
     memory.knowledge().read(&RuleExtractor, "user", &turn).await.unwrap();
 }
 
-async fn told(memory: &Memory, question: &str) -> String {
+async fn recalled_text(memory: &Memory, question: &str) -> String {
     memory.recall().context(question, 3_333, &TokenEstimate).await.long_term
 }
 
@@ -31,11 +31,11 @@ async fn recall_after_three_moves_in_natural_sentences_tells_the_newest_home() {
     let (mut newest, mut missed) = (0, String::new());
     for person in 0..20 {
         let (memory, clock) = memory(&format!("user:{person}"));
-        let (said, homes) = said_by(person);
+        let (said, homes) = sentences_of(person);
         for text in &said {
             say(&memory, &clock, text).await;
         }
-        let told = told(&memory, QUESTIONS[0]).await;
+        let told = recalled_text(&memory, QUESTIONS[0]).await;
         match tells(&told, &homes[2..]) {
             true => newest += 1,
             false => writeln!(missed, "{person}: {homes:?}\n{told}").unwrap(),
@@ -62,7 +62,7 @@ async fn fact_retracted_in_any_of_seven_wordings_holds_no_longer() {
         say(&memory, &clock, text).await;
         let homes = memory.knowledge().current("user", "lives in").await.unwrap();
         assert!(homes.iter().all(|home| home.object != "Bern"), "{text}: {homes:?}");
-        let told = told(&memory, "Do I live in Bern?").await;
+        let told = recalled_text(&memory, "Do I live in Bern?").await;
         let line = told.lines().find(|line| line.ends_with("] I live in Bern.")).unwrap_or_default();
         assert!(line.contains(", no longer so]"), "{text}: {told}");
     }
