@@ -12,7 +12,9 @@ mod turns;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use archon_types::{Episodic, MemoryEntry, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust};
+use archon_types::{
+    Episodic, MemoryEntry, MemoryKind, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust,
+};
 
 use crate::{
     ConversationMemory, Memory, TaskMemory, marks::marked_line, task_memory::TaskValue,
@@ -253,12 +255,15 @@ impl Recall {
         }
     }
 
-    /// Returns true if the best memory is relevant. The best of few is less often similar by chance, so a small memory
-    /// needs less.
+    /// Returns true if the best memory is relevant. The best of few is less often similar by chance, so a fact, and a
+    /// small memory, need less.
     async fn has_relevant(&self, query: &MemoryQuery, found: &[Recalled]) -> bool {
-        let best = found.iter().map(|hit| hit.score).fold(0.0, f32::max);
-        let least = self.memory.options().threshold;
-        best >= least || best >= least * OF_FEW && self.memory.long_term().has_at_most(FEW, query).await
+        let (least, of_few) = (self.memory.options().threshold, self.memory.options().threshold * OF_FEW);
+        let best = |hits: &mut dyn Iterator<Item = &Recalled>| hits.map(|hit| hit.score).fold(0.0, f32::max);
+        let all = best(&mut found.iter());
+        let facts = best(&mut found.iter().filter(|hit| hit.entry.kind == MemoryKind::Fact));
+        let is_small = async || self.memory.long_term().has_at_most(FEW, query).await;
+        all >= least || facts >= of_few || all >= of_few && is_small().await
     }
 
     async fn values(&self) -> Vec<TaskValue> {
@@ -293,7 +298,7 @@ const NOTED: usize = 3;
 /// The number of memories up to which a memory is small.
 const FEW: usize = 100;
 
-/// The share of the threshold that is required of a small memory.
+/// The share of the threshold that is required of a fact, and of a small memory.
 const OF_FEW: f32 = 0.625;
 
 /// The maximum number of turns of the history that are read.

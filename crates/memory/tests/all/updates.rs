@@ -28,20 +28,23 @@ async fn recalled_text(memory: &Memory, question: &str) -> String {
 // spec: M-25
 #[tokio::test]
 async fn recall_after_three_moves_in_natural_sentences_tells_the_newest_home() {
-    let (mut newest, mut missed) = (0, String::new());
+    let (mut newest, mut asked, mut missed) = (0, 0, String::new());
     for person in 0..20 {
         let (memory, clock) = memory(&format!("user:{person}"));
         let (said, homes) = sentences_of(person);
         for text in &said {
             say(&memory, &clock, text).await;
         }
-        let told = recalled_text(&memory, QUESTIONS[0]).await;
-        match tells(&told, &homes[2..]) {
-            true => newest += 1,
-            false => writeln!(missed, "{person}: {homes:?}\n{told}").unwrap(),
+        for question in QUESTIONS {
+            let told = recalled_text(&memory, question).await;
+            asked += 1;
+            match tells(&told, &homes[2..]) {
+                true => newest += 1,
+                false => writeln!(missed, "{person}: {question} {homes:?} {}", told.len()).unwrap(),
+            }
         }
     }
-    assert!(newest >= 14, "the newest is told for {newest} of 20:\n{missed}");
+    assert!(newest * 10 >= asked * 7, "the newest is told for {newest} of {asked}:\n{missed}");
 }
 
 // spec: M-25
