@@ -9,24 +9,27 @@ use std::{
 
 use archon_types::{BoxFuture, Embedder, MemoryError};
 
-/// MiniLM out of the folder of models.
+/// MiniLM and the table of words, in the folder of models.
 #[cfg(feature = "minilm")]
-pub(crate) fn mini_lm(models: &Path) -> anyhow::Result<Box<dyn Embedder>> {
-    Ok(Box::new(archon_local_embedder::MiniLm::in_folder(models)?))
+pub(crate) fn both(models: &Path) -> anyhow::Result<[Box<dyn Embedder>; 2]> {
+    use archon_local_embedder::{MiniLm, WordTable};
+
+    Ok([Box::new(MiniLm::in_folder(models)?), Box::new(WordTable::in_folder(models)?)])
 }
 
-/// MiniLM's name and nothing else: it embeds no text that is new.
+/// The names of both and nothing else: they embed no text that is new.
 #[cfg(not(feature = "minilm"))]
-pub(crate) fn mini_lm(_: &Path) -> anyhow::Result<Box<dyn Embedder>> {
-    struct Absent;
+#[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
+pub(crate) fn both(_: &Path) -> anyhow::Result<[Box<dyn Embedder>; 2]> {
+    struct Absent(&'static str, usize);
 
     impl Embedder for Absent {
         fn id(&self) -> &str {
-            "all-minilm-l6-v2"
+            self.0
         }
 
         fn dimensions(&self) -> usize {
-            384
+            self.1
         }
 
         fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
@@ -36,7 +39,7 @@ pub(crate) fn mini_lm(_: &Path) -> anyhow::Result<Box<dyn Embedder>> {
         }
     }
 
-    Ok(Box::new(Absent))
+    Ok([Box::new(Absent("all-minilm-l6-v2", 384)), Box::new(Absent("wordllama-256:1", 256))])
 }
 
 pub(crate) struct Remembering {

@@ -7,7 +7,11 @@
 
 mod baseline;
 mod embedder;
+mod homes;
 mod measure;
+#[path = "../../crates/memory/tests/all/moves.rs"]
+mod moves;
+mod other_words;
 mod table;
 mod talk;
 
@@ -19,17 +23,21 @@ use archon_types::Embedder;
 
 use crate::{
     embedder::Remembering,
+    homes::Homes,
     measure::{Answer, Kept, Setting},
+    other_words::Counts,
     talk::{Conversation, Question, Set},
 };
 
 const USAGE: &str =
-    "usage: eval_memory FOLDER --models FOLDER [--development] [--ablations] [--sqlite] [--check]";
+    "usage: eval_memory FOLDER --models FOLDER [--gate | [--development] [--ablations] [--sqlite] [--check]]";
 
 struct Wanted {
     /// The folder with the sets and the vectors.
     folder: PathBuf,
     models: PathBuf,
+    /// Measures only for which questions something is told.
+    gate: bool,
     /// Leaves the judging conversations alone.
     development: bool,
     ablations: bool,
@@ -45,18 +53,21 @@ async fn main() -> Result<()> {
     if wanted.development {
         sets.iter_mut().for_each(|set| set.conversations.truncate(set.development));
     }
-    let inner = embedder::mini_lm(&wanted.models)?;
-    let file = wanted.folder.join(format!("{}.vectors", inner.id()));
-    let embedder: Arc<dyn Embedder> = Arc::new(Remembering::open(inner, file));
+    let [mini_lm, table] = embedder::both(&wanted.models)?.map(|inner| {
+        let file = wanted.folder.join(format!("{}.vectors", inner.id()));
+        Arc::new(Remembering::open(inner, file)) as Arc<dyn Embedder>
+    });
+    if wanted.gate {
+        return gate(&sets, [&mini_lm, &table]).await.map(drop);
+    }
     let mut results = Vec::new();
     for set in &sets {
-        results.push(Results::of(set, &embedder, wanted.sqlite).await?);
+        results.push(Results::of(set, [&mini_lm, &table], wanted.sqlite).await?);
     }
     table::shares(&results);
     table::found(&results);
     table::by_kind(&results);
-    let foreign = foreign(&sets, &embedder).await?;
-    table::foreign(&foreign);
+    let counts = gate(&sets, [&mini_lm, &table]).await?;
     if wanted.ablations {
         // Weights are chosen on these conversations alone.
         sets.iter_mut().for_each(|set| set.conversations.truncate(set.development));
@@ -64,37 +75,53 @@ async fn main() -> Result<()> {
         for setting in Setting::ablations() {
             let mut rows = Vec::new();
             for set in &sets {
-                rows.push(answers(set, &setting, &embedder, false).await?);
+                rows.push(answers(set, &setting, Some(&mini_lm), false).await?);
             }
             table::ablation(setting.name, &rows, &results);
         }
     }
     if wanted.check {
-        table::check(&results, &foreign)?;
+        table::check(&results, &counts)?;
     }
     Ok(())
+}
+
+/// Prints for which questions something is told, and returns the numbers with each embedder and without.
+async fn gate(sets: &[Set], [mini_lm, table]: [&Arc<dyn Embedder>; 2]) -> Result<[(usize, Counts); 3]> {
+    let (mut counts, mut homes) = ([(0, Counts::default()); 3], [Homes::default(); 3]);
+    for (at, embedder) in [Some(mini_lm), Some(table), None].into_iter().enumerate() {
+        counts[at] = foreign(sets, embedder).await?;
+        homes[at] = homes::homes(embedder).await?;
+    }
+    table::foreign(&counts, &homes);
+    Ok(counts)
 }
 
 /// The answers to all questions of a set, conversation by conversation.
 pub(crate) struct Results {
     pub(crate) name: &'static str,
     pub(crate) development: usize,
+    /// With MiniLM.
     pub(crate) full: Vec<Vec<Answer>>,
+    /// With the table of words.
+    pub(crate) table: Vec<Vec<Answer>>,
+    /// Without an embedder.
     pub(crate) words: Vec<Vec<Answer>>,
     pub(crate) baselines: Vec<Vec<[Answer; 4]>>,
 }
 
 impl Results {
-    async fn of(set: &Set, embedder: &Arc<dyn Embedder>, sqlite: bool) -> Result<Self> {
+    async fn of(set: &Set, [mini_lm, table]: [&Arc<dyn Embedder>; 2], sqlite: bool) -> Result<Self> {
         let mut baselines = Vec::new();
         for conversation in &set.conversations {
-            baselines.push(baseline::answers(conversation, embedder).await?);
+            baselines.push(baseline::answers(conversation, mini_lm).await?);
         }
         Ok(Self {
             name: set.name,
             development: set.development,
-            full: answers(set, &Setting::full(), embedder, sqlite).await?,
-            words: answers(set, &Setting::words(), embedder, sqlite).await?,
+            full: answers(set, &Setting::full(), Some(mini_lm), sqlite).await?,
+            table: answers(set, &Setting::full(), Some(table), sqlite).await?,
+            words: answers(set, &Setting::full(), None, sqlite).await?,
             baselines,
         })
     }
@@ -103,7 +130,7 @@ impl Results {
 async fn answers(
     set: &Set,
     setting: &Setting,
-    embedder: &Arc<dyn Embedder>,
+    embedder: Option<&Arc<dyn Embedder>>,
     sqlite: bool,
 ) -> Result<Vec<Vec<Answer>>> {
     let folder = tempfile::tempdir()?;
@@ -119,23 +146,20 @@ async fn answers(
 /// The number of questions of each other set that are asked of a conversation of LoCoMo.
 const FOREIGN: usize = 60;
 
-/// The number of memories told for questions of the other sets, which the last conversation of LoCoMo cannot
-/// answer: with the embedder and without.
-async fn foreign(sets: &[Set], embedder: &Arc<dyn Embedder>) -> Result<[Vec<usize>; 2]> {
+/// The number of questions of the other sets, which the last conversation of LoCoMo cannot answer, for which that
+/// conversation tells something; and what the memories of few facts tell.
+async fn foreign(sets: &[Set], embedder: Option<&Arc<dyn Embedder>>) -> Result<(usize, Counts)> {
     let (Some(locomo), others) = (sets.first(), sets.get(1..).unwrap_or_default()) else {
         bail!("there are no sets")
     };
     let Some(conversation) = locomo.conversations.last() else { bail!("{} is empty", locomo.name) };
-    let mut told = [Vec::new(), Vec::new()];
-    for (told, setting) in told.iter_mut().zip([Setting::full(), Setting::words()]) {
-        let kept = Kept::new(conversation, &setting, embedder, None).await?;
-        for set in others {
-            for question in spread(&set.conversations) {
-                told.push(kept.prompt_for(question).await.memories);
-            }
-        }
+    let questions: Vec<&Question> = others.iter().flat_map(|set| spread(&set.conversations)).collect();
+    let kept = Kept::new(conversation, &Setting::full(), embedder, None).await?;
+    let mut told = 0;
+    for question in &questions {
+        told += usize::from(kept.prompt_for(question).await.memories > 0);
     }
-    Ok(told)
+    Ok((told, other_words::counts(&questions, embedder).await?))
 }
 
 /// Some questions of a set, spread over all of its conversations.
@@ -161,10 +185,10 @@ impl Wanted {
             found
         };
         let (development, ablations) = (flag("--development"), flag("--ablations"));
-        let (sqlite, check) = (flag("--sqlite"), flag("--check"));
+        let (gate, sqlite, check) = (flag("--gate"), flag("--sqlite"), flag("--check"));
         let (Some(models), [folder], []) = (models, folders.as_slice(), flags.as_slice()) else {
             bail!(USAGE)
         };
-        Ok(Self { folder: folder.into(), models: models.into(), development, ablations, sqlite, check })
+        Ok(Self { folder: folder.into(), models: models.into(), gate, development, ablations, sqlite, check })
     }
 }

@@ -19,7 +19,6 @@ use crate::talk::{Conversation, Question, Turn};
 /// How a memory is set.
 pub(crate) struct Setting {
     pub(crate) name: &'static str,
-    pub(crate) embeds: bool,
     change: fn(&mut Weights),
 }
 
@@ -44,19 +43,14 @@ pub(crate) struct Told {
 }
 
 impl Setting {
-    /// As it ships, with an embedder.
+    /// As it ships.
     pub(crate) fn full() -> Self {
-        Self { name: "as it ships", embeds: true, change: |_| {} }
-    }
-
-    /// As it ships, without an embedder.
-    pub(crate) fn words() -> Self {
-        Self { name: "no embedder", embeds: false, change: |_| {} }
+        Self { name: "as it ships", change: |_| {} }
     }
 
     /// The same without one part each.
     pub(crate) fn ablations() -> Vec<Self> {
-        let set = |name, change| Self { name, embeds: true, change };
+        let set = |name, change| Self { name, change };
         vec![
             set("without meaning", |weights| weights.meaning = 0.0),
             set("without neighbours", |weights| weights.neighbours = 0.0),
@@ -80,7 +74,7 @@ impl<'a> Kept<'a> {
     pub(crate) async fn new(
         conversation: &'a Conversation,
         setting: &Setting,
-        embedder: &Arc<dyn Embedder>,
+        embedder: Option<&Arc<dyn Embedder>>,
         database: Option<&SqliteMemory>,
     ) -> Result<Self> {
         let end = conversation.turns.iter().map(|turn| turn.at).max().unwrap_or(Timestamp::from_millis(0));
@@ -96,7 +90,7 @@ impl<'a> Kept<'a> {
         };
         let mut memory =
             Memory::new(store, Arc::new(clock), Arc::new(SeededIds::new(1))).with_options(options);
-        if setting.embeds {
+        if let Some(embedder) = embedder {
             memory = memory.with_embedder(embedder.clone());
         }
         memory.keep(conversation.turns.iter().map(entry).collect()).await?;

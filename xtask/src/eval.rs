@@ -42,7 +42,7 @@ fn local(words: Vec<String>) -> Result<()> {
     CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
 }
 
-/// `cargo xtask eval memory [--fetch | --from FOLDER] [--development] [--ablations] [--sqlite] [--check]`. The
+/// `cargo xtask eval memory [--fetch | --from FOLDER] [--gate | [--development] [--ablations] [--sqlite] [--check]]`. The
 /// conversations are taken from the cache. Only `--fetch` downloads them, since the caller has to accept their licences;
 /// `--from` takes them from clones of their repositories.
 fn memory(mut options: Vec<String>) -> Result<()> {
@@ -67,7 +67,7 @@ fn memory(mut options: Vec<String>) -> Result<()> {
             cache.display()
         );
     }
-    let models = embedder()?;
+    let models = models([EMBEDDER, TABLE])?;
     let words = [cache.display().to_string(), "--models".to_owned(), models.display().to_string()];
     CommandLine::cargo("run --quiet --profile measure -p archon-evals --bin eval_memory --")
         .args(words)
@@ -87,7 +87,7 @@ fn tools(mut options: Vec<String>) -> Result<()> {
     let mut features = "--no-default-features";
     if options.len() < count {
         features = "--features minilm";
-        options.extend(["--models".to_owned(), embedder()?.display().to_string()]);
+        options.extend(["--models".to_owned(), models([EMBEDDER])?.display().to_string()]);
     }
     CommandLine::cargo(&format!(
         "run --quiet --profile measure -p archon-evals {features} --bin eval_tools --"
@@ -97,17 +97,22 @@ fn tools(mut options: Vec<String>) -> Result<()> {
     .run()
 }
 
-/// Fetches the embedder, unless it is there. Returns the folder of the models.
-fn embedder() -> Result<PathBuf> {
+/// Fetches embedders, unless they are there. Returns the folder of the models.
+fn models(names: impl IntoIterator<Item = &'static str>) -> Result<PathBuf> {
     let Some(models) = models_folder() else { bail!("neither HOME nor XDG_DATA_HOME says where models are") };
-    if !models.join(format!("{EMBEDDER}.safetensors")).is_file() {
-        CommandLine::cargo(&format!("{PROGRAM} -- model pull {EMBEDDER}")).run()?;
+    for name in names {
+        if !models.join(format!("{name}.safetensors")).is_file() {
+            CommandLine::cargo(&format!("{PROGRAM} -- model pull {name}")).run()?;
+        }
     }
     Ok(models)
 }
 
 /// The embedder for measuring memories and the tool search.
 const EMBEDDER: &str = "all-minilm-l6-v2";
+
+/// The small embedder for measuring memories.
+const TABLE: &str = "wordllama-256";
 
 /// Returns the path of the default model, if it was fetched to the default place.
 pub(crate) fn fetched_model() -> Option<PathBuf> {

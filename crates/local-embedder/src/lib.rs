@@ -25,6 +25,7 @@
 //! and Gurevych, "Sentence-BERT", 2019.)
 
 mod bert;
+mod blocking;
 mod error;
 mod mini_lm;
 mod word_table;

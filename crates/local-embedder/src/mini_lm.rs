@@ -9,6 +9,7 @@ use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::{
     bert::{Bert, Sizes, rows},
+    blocking::{embed_in_thread, failed},
     error::{LocalEmbedderError, first_line, read},
 };
 
@@ -91,7 +92,7 @@ impl MiniLm {
     /// # Errors
     /// [`MemoryError::Embedding`] if the model fails.
     pub fn embed_now(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
-        self.model.embed(texts).map_err(failed)
+        self.model.embed(texts).map_err(|problem| failed(MINI_LM, problem))
     }
 }
 
@@ -106,12 +107,7 @@ impl Embedder for MiniLm {
 
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
         let (embedder, texts) = (self.clone(), texts.to_vec());
-        Box::pin(async move {
-            match tokio::task::spawn_blocking(move || embedder.embed_now(&texts)).await {
-                Ok(vectors) => vectors,
-                Err(e) => Err(failed(e.to_string())),
-            }
-        })
+        embed_in_thread(MINI_LM, move || embedder.embed_now(&texts))
     }
 }
 
@@ -157,8 +153,4 @@ fn read_tokenizer(path: &Path, sizes: Sizes) -> Result<Tokenizer, LocalEmbedderE
     let truncation = TruncationParams { max_length: most, ..TruncationParams::default() };
     tokenizer.with_padding(None).with_truncation(Some(truncation)).map_err(|e| other(e.to_string()))?;
     Ok(tokenizer)
-}
-
-fn failed(problem: String) -> MemoryError {
-    MemoryError::Embedding { embedder: MINI_LM.to_owned(), problem }
 }

@@ -9,7 +9,10 @@ use archon_types::{BoxFuture, Embedder, MemoryError};
 use candle_core::{DType, Device, safetensors::load_buffer};
 use tokenizers::Tokenizer;
 
-use crate::error::{LocalEmbedderError, first_line, read};
+use crate::{
+    blocking::{embed_in_thread, failed},
+    error::{LocalEmbedderError, first_line, read},
+};
 
 /// The name of the table, in the catalogue of models and as the first part of its [`Embedder::id`].
 pub const WORD_TABLE: &str = "wordllama-256";
@@ -111,7 +114,7 @@ impl WordTable {
     /// # Errors
     /// [`MemoryError::Embedding`] if the tokenizer fails.
     pub fn embed_now(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
-        let vector = |text: &String| self.table.vector(text).map_err(failed);
+        let vector = |text: &String| self.table.vector(text).map_err(|problem| failed(ID, problem));
         texts.iter().map(vector).collect()
     }
 }
@@ -164,15 +167,6 @@ impl Embedder for WordTable {
 
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
         let (embedder, texts) = (self.clone(), texts.to_vec());
-        Box::pin(async move {
-            match tokio::task::spawn_blocking(move || embedder.embed_now(&texts)).await {
-                Ok(vectors) => vectors,
-                Err(e) => Err(failed(e.to_string())),
-            }
-        })
+        embed_in_thread(ID, move || embedder.embed_now(&texts))
     }
-}
-
-fn failed(problem: String) -> MemoryError {
-    MemoryError::Embedding { embedder: ID.to_owned(), problem }
 }

@@ -14,9 +14,9 @@ use std::{
 };
 
 use archon_types::{
-    Attributed, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryConfig,
-    MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RecalledText, Speaker,
-    Timestamp, TokenEstimate, Trust, ViewPart,
+    Attributed, Compaction, CompactionLevel, Content, ContentHash, Context, MemoryConfig, MemoryEntry,
+    MemoryError, MemoryFilter, MemoryKind, Message, RecalledText, Speaker, Timestamp, TokenEstimate, Trust,
+    ViewPart,
 };
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -225,15 +225,7 @@ impl TurnMemory {
             // An entry with this id in a collection below belongs to another memory.
             let mut filter = MemoryFilter::all().exactly(self.parts.memory.store().scope());
             filter.ids = ids.to_vec();
-            let mut listing = Listing::new(filter, MemoryOrder::First, ASKED);
-            loop {
-                let page = self.parts.memory.store().list(&listing).await?;
-                there.extend(page.entries.into_iter().map(|entry| entry.id));
-                match page.next {
-                    Some(next) => listing.after = Some(next),
-                    None => break,
-                }
-            }
+            there.extend(self.parts.memory.all(filter).await?.into_iter().map(|entry| entry.id));
         }
         Ok(there)
     }

@@ -7,15 +7,19 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Episodic, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Provider,
-    TokenCounter, Trust,
+    Episodic, Json, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Provider, TokenCounter, Trust,
 };
 use serde::Deserialize;
 use serde_json::{Map, json};
 
 use crate::{
-    ConversationMemory, Memory, ask::escaped, memory::Tries, model::KEEP_FACTS, model::Model, rank::SESSION,
-    recall::doubted,
+    ConversationMemory, Memory,
+    ask::escaped,
+    memory::Tries,
+    model::KEEP_FACTS,
+    model::Model,
+    rank::SESSION,
+    recall::{doubted, share_of},
 };
 
 /// Summarizes the old turns of conversations with a model.
@@ -85,13 +89,7 @@ impl Compressor {
         window: u64,
         counter: &dyn TokenCounter,
     ) -> Result<usize, MemoryError> {
-        #[allow(
-            clippy::cast_precision_loss,
-            clippy::cast_sign_loss,
-            clippy::cast_possible_truncation,
-            reason = "a share of a window, rounded down"
-        )]
-        let most = (window as f64 * f64::from(self.trigger)) as u64;
+        let most = share_of(window, self.trigger);
         let mut made = 0;
         loop {
             let (summaries, turns) = self.parts(conversation).await?;
@@ -157,10 +155,7 @@ impl Compressor {
         &self,
         conversation: &ConversationMemory,
     ) -> Result<(Vec<MemoryEntry>, Vec<MemoryEntry>), MemoryError> {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Summary]).exactly(self.memory.store().scope());
-        filter.metadata.insert(SESSION.to_owned(), Json::from(conversation.session().as_str()));
-        let listing = Listing::new(filter, MemoryOrder::First, usize::MAX >> 1);
-        let mut summaries = self.memory.store().list(&listing).await?.entries;
+        let mut summaries = self.memory.all(conversation.filter().of(&[MemoryKind::Summary])).await?;
         summaries.retain(|summary| until(summary).is_some());
         let until = summaries.iter().filter_map(until).max().unwrap_or(0);
         let mut turns = conversation.get_messages(None, 0).await?;
@@ -174,8 +169,7 @@ impl Compressor {
     /// # Errors
     /// Errors of the store.
     pub async fn history(&self, conversation: &ConversationMemory) -> Result<Vec<MemoryEntry>, MemoryError> {
-        let (summaries, turns) = self.parts(conversation).await?;
-        let mut history: Vec<MemoryEntry> = summaries;
+        let (mut history, turns) = self.parts(conversation).await?;
         history.extend(turns);
         for entry in &mut history {
             entry.content = entry_text(entry);

@@ -37,7 +37,7 @@ impl ConversationMemory {
 
     /// Returns a filter for the turns of this session in the memory's own collection only: nested collections
     /// may have sessions with the same name.
-    fn filter(&self) -> MemoryFilter {
+    pub(crate) fn filter(&self) -> MemoryFilter {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(self.memory.store().scope());
         filter.metadata.insert(SESSION.to_owned(), Json::from(self.session.as_str()));
         filter

@@ -54,7 +54,7 @@ pub trait KnowledgeExtractor: Send + Sync {
 ///     .of_run("run_1".into())
 ///     .of_entry("mem_1");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Passage {
     /// The text from which facts are extracted.
@@ -74,14 +74,7 @@ pub struct Passage {
 impl Passage {
     /// Creates an untrusted passage.
     pub fn new(text: impl Into<String>, speaker: impl Into<String>, at: Timestamp) -> Self {
-        Self {
-            text: text.into(),
-            speaker: speaker.into(),
-            at,
-            run: None,
-            trust: Trust::Untrusted,
-            entry: None,
-        }
+        Self { text: text.into(), speaker: speaker.into(), at, ..Self::default() }
     }
 
     /// Sets the trust level.

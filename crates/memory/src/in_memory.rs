@@ -182,15 +182,10 @@ impl InMemoryStore {
     }
 }
 
-/// Returns a copy without the fields that candidates do not need.
+/// Returns a copy without the vector, which candidates do not need.
 fn bare(entry: &MemoryEntry) -> MemoryEntry {
-    let mut copy = MemoryEntry::new(entry.id.clone(), entry.content.clone(), entry.timestamp);
-    copy.metadata = entry.metadata.clone();
-    copy.embedder = entry.embedder.clone();
-    copy.collection = entry.collection.clone();
-    (copy.kind, copy.trust, copy.run) = (entry.kind, entry.trust, entry.run.clone());
-    (copy.key, copy.valid_from, copy.valid_to) = (entry.key.clone(), entry.valid_from, entry.valid_to);
-    (copy.importance, copy.used, copy.position) = (entry.importance, entry.used, entry.position);
+    let mut copy = entry.clone();
+    copy.embedding = None;
     copy
 }
 
@@ -209,7 +204,7 @@ impl All {
             MemoryChange::Put(entry) => self.put(*entry),
             MemoryChange::Forget(filter) => {
                 let range = range_of(filter.collection.as_ref().unwrap_or(scope), &filter);
-                self.take(&range, &filter).len()
+                self.take(&range, &filter)
             }
             MemoryChange::Embed { id, collection, content, embedder, vector } => {
                 let group = self.groups.get_mut(collection.as_str());
@@ -242,15 +237,10 @@ impl All {
         let name = entry.collection.as_str().to_owned();
         let group = self.groups.entry(name.clone()).or_default();
         let old = group.take(&entry.id);
-        entry.position = old.as_ref().map_or_else(
-            || {
-                self.last += 1;
-                self.last
-            },
-            |old| old.position,
-        );
+        self.last += u64::from(old.is_none());
+        let position = old.as_ref().map_or(self.last, |old| old.position);
+        entry.position = position;
         let vector = entry.embedder.clone().zip(entry.embedding.clone());
-        let position = entry.position;
         group.put(entry);
         if let Some(index) = old.and_then(|old| old.embedder).and_then(|id| self.vectors.get_mut(&id)) {
             index.remove(&name, position);
@@ -262,13 +252,14 @@ impl All {
         1
     }
 
-    fn take(&mut self, range: &GroupRange, filter: &MemoryFilter) -> Vec<MemoryEntry> {
+    /// Removes the entries that match, and returns their number.
+    fn take(&mut self, range: &GroupRange, filter: &MemoryFilter) -> usize {
         let fitting = |(name, group): (&String, &Group)| {
             let chosen = group.chosen(filter).filter(|entry| filter.fits(entry));
             chosen.map(|entry| (name.clone(), entry.id.clone())).collect::<Vec<_>>()
         };
         let chosen: Vec<(String, String)> = range.select(&self.groups).flat_map(fitting).collect();
-        let mut taken = Vec::new();
+        let mut taken = 0;
         for (name, id) in chosen {
             let Some(group) = self.groups.get_mut(&name) else { continue };
             let Some(entry) = group.take(&id) else { continue };
@@ -278,7 +269,7 @@ impl All {
             if group.is_empty() {
                 self.groups.remove(&name);
             }
-            taken.push(entry);
+            taken += 1;
         }
         taken
     }

@@ -161,6 +161,12 @@ impl LongTermMemory {
         Ok(missing)
     }
 
+    /// Returns true if a query chooses among at most `count` memories.
+    pub(crate) async fn has_at_most(&self, count: usize, query: &MemoryQuery) -> bool {
+        let listing = Listing::new(filter_of(query, self.memory.now()), MemoryOrder::First, count);
+        self.memory.store().list(&listing).await.is_ok_and(|page| page.next.is_none())
+    }
+
     async fn find_candidates(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
         let found = self.memory.store().candidates(search).await?;
         warn_of_damaged(&found.damaged);

@@ -90,7 +90,7 @@ impl Memory {
         self.with(self.parts.embedder.clone(), options)
     }
 
-    fn with(&self, embedder: Option<Arc<dyn Embedder>>, options: MemoryOptions) -> Self {
+    pub(crate) fn with(&self, embedder: Option<Arc<dyn Embedder>>, options: MemoryOptions) -> Self {
         let Parts { store, clock, ids, written, facts, .. } = &*self.parts;
         let parts = Parts {
             store: store.clone(),

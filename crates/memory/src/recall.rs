@@ -13,7 +13,7 @@ mod turns;
 use std::{collections::BTreeSet, time::Duration};
 
 use archon_types::{
-    Episodic, MemoryEntry, MemoryError, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust,
+    Episodic, MemoryEntry, MemoryKind, MemoryQuery, Recalled, SessionId, TaskId, TokenCounter, Trust,
 };
 
 use crate::{
@@ -151,18 +151,8 @@ impl Recall {
         budget: u64,
         counter: &dyn TokenCounter,
     ) -> RecalledContext {
-        let share = |part: f32| {
-            #[allow(
-                clippy::cast_precision_loss,
-                clippy::cast_sign_loss,
-                clippy::cast_possible_truncation,
-                reason = "a share of a budget, rounded down"
-            )]
-            let share = (budget as f64 * f64::from(part)) as u64;
-            share.min(budget)
-        };
         let values = self.values().await;
-        let template = share(self.split.template);
+        let template = share_of(budget, self.split.template);
         let mut context = RecalledContext {
             working: working_text(&values, template, counter),
             ..RecalledContext::default()
@@ -172,7 +162,7 @@ impl Recall {
         query.without.extend(self.without.iter().cloned());
         // The template's share is reserved, even if the working memory uses less.
         let all = budget - template;
-        let room = Room { all, memories: share(self.split.retrieved).min(all) };
+        let room = Room { all, memories: share_of(budget, self.split.retrieved).min(all) };
         self.fill(&mut context, query, &words_of(&values), room, counter).await;
         self.note_use(&context.memories).await;
         if context.memories.is_empty() {
@@ -249,7 +239,8 @@ impl Recall {
             Ok(found) => (Ok(found), RecallStep::Relevant),
             Err(error) => {
                 tracing::warn!(%error, "memories could not be searched by meaning and words");
-                (self.by_words(&query, context).await, RecallStep::Keyword)
+                let by_words = self.memory.with(None, self.memory.options().clone());
+                (by_words.long_term().query_with(&query, context).await, RecallStep::Keyword)
             }
         };
         let mut found = found.unwrap_or_else(|error| {
@@ -258,17 +249,21 @@ impl Recall {
         });
         found.retain(|hit| normalized_words(&hit.entry.content) != asked);
         found.truncate(query.limit - 1);
-        let least = self.memory.options().threshold;
-        match found.iter().any(|hit| hit.score >= least) {
+        match self.has_relevant(&query, &found).await {
             true => (found, step),
             false => (Vec::new(), RecallStep::None),
         }
     }
 
-    async fn by_words(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
-        let parts = &self.memory.parts;
-        let words = Memory::new(parts.store.clone(), parts.clock.clone(), parts.ids.clone());
-        words.with_options(parts.options.clone()).long_term().query_with(query, context).await
+    /// Returns true if the best memory is relevant. The best of few is less often similar by chance, so a fact, and a
+    /// small memory, need less.
+    async fn has_relevant(&self, query: &MemoryQuery, found: &[Recalled]) -> bool {
+        let (least, of_few) = (self.memory.options().threshold, self.memory.options().threshold * OF_FEW);
+        let best = |hits: &mut dyn Iterator<Item = &Recalled>| hits.map(|hit| hit.score).fold(0.0, f32::max);
+        let all = best(&mut found.iter());
+        let facts = best(&mut found.iter().filter(|hit| hit.entry.kind == MemoryKind::Fact));
+        let is_small = async || self.memory.long_term().has_at_most(FEW, query).await;
+        all >= least || facts >= of_few || all >= of_few && is_small().await
     }
 
     async fn values(&self) -> Vec<TaskValue> {
@@ -289,11 +284,22 @@ impl Recall {
     }
 }
 
+/// Returns a share of a budget, rounded down.
+pub(crate) fn share_of(budget: u64, share: f32) -> u64 {
+    ((budget as f64 * f64::from(share)) as u64).min(budget)
+}
+
 /// The minimum time between two recorded uses of the same memory.
 const NOTED_AGAIN: Duration = Duration::from_secs(3_600);
 
 /// The maximum number of memories of a prompt whose use is recorded: each is a write.
 const NOTED: usize = 3;
+
+/// The number of memories up to which a memory is small.
+const FEW: usize = 100;
+
+/// The share of the threshold that is required of a fact, and of a small memory.
+const OF_FEW: f32 = 0.625;
 
 /// The maximum number of turns of the history that are read.
 const RECENT: usize = 500;

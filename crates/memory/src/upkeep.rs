@@ -171,21 +171,24 @@ impl Memory {
     async fn forget_each(&self, entries: Vec<MemoryEntry>) -> Result<usize, MemoryError> {
         let mut gone = 0;
         for batch in entries.chunks(200) {
-            match self.apply(batch.iter().flat_map(forget_as_read).collect()).await {
-                Ok(count) => gone += count,
-                Err(MemoryError::Changed) => {
-                    for entry in batch {
-                        match self.apply(forget_as_read(entry).into()).await {
-                            Ok(count) => gone += count,
-                            Err(MemoryError::Changed) => {}
-                            Err(error) => return Err(error),
-                        }
-                    }
-                }
-                Err(error) => return Err(error),
+            if let Some(count) = self.forget_as_read(batch).await? {
+                gone += count;
+                continue;
+            }
+            for entry in batch {
+                gone += self.forget_as_read(std::slice::from_ref(entry)).await?.unwrap_or_default();
             }
         }
         Ok(gone)
+    }
+
+    /// Deletes entries, unless one of them has changed since they were read.
+    async fn forget_as_read(&self, entries: &[MemoryEntry]) -> Result<Option<usize>, MemoryError> {
+        let changes = entries.iter().flat_map(|entry| [as_read(entry), forget_in(entry)]);
+        match self.apply(changes.collect()).await {
+            Err(MemoryError::Changed) => Ok(None),
+            done => done.map(Some),
+        }
     }
 
     /// Returns the number of entries without a vector of the memory's embedder, which
@@ -337,10 +340,6 @@ fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEn
 /// Returns the expectation that an entry is unchanged since it was read.
 fn as_read(entry: &MemoryEntry) -> MemoryChange {
     MemoryChange::Expect { filter: filter_for(entry), entries: vec![entry.clone()] }
-}
-
-fn forget_as_read(entry: &MemoryEntry) -> [MemoryChange; 2] {
-    [as_read(entry), forget_in(entry)]
 }
 
 fn last_use(entry: &MemoryEntry) -> Timestamp {

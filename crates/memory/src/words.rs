@@ -5,6 +5,11 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
+/// Returns true if a word is one of `words`, which have spaces between them.
+pub(crate) fn is_any(word: &str, words: &str) -> bool {
+    words.split(' ').any(|one| one == word)
+}
+
 /// Normalizes a text for comparison: its words in order, in lower case, without surrounding punctuation and
 /// quotes. Characters that may change the meaning stay: a question mark, the sign of a number, and
 /// characters within a word or on their own.

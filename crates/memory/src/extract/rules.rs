@@ -134,7 +134,7 @@ impl RuleExtractor {
             return left;
         }
         match said {
-            ["am", rest @ ..] => {
+            ["am" | "been", rest @ ..] => {
                 let rest = skip(rest, ADVERBS);
                 if let Some((rest, (.., relation, shape, is_one))) = verb(rest, |verb| verb.2) {
                     return one(fact(speaker, relation, object(rest, shape), is_one));
@@ -147,7 +147,6 @@ impl RuleExtractor {
                     _ => one(fact(speaker, "is", object(rest, Shape::State), false)),
                 }
             }
-            ["been", rest @ ..] => one(fact(speaker, "is", object(rest, Shape::State), false)),
             _ => Vec::new(),
         }
     }
@@ -282,9 +281,7 @@ fn fact(subject: &str, relation: &str, object: Option<String>, is_one: bool) -> 
     if !is_one {
         fact = fact.one_of_many();
     }
-    let mut topics: Vec<String> = words(&fact.object).filter(|word| word.chars().count() > 3).collect();
-    topics.truncate(3);
-    fact.topics = topics;
+    fact.topics = words(&fact.object).filter(|word| word.chars().count() > 3).take(3).collect();
     Some(fact)
 }
 

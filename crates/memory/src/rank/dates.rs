@@ -8,6 +8,7 @@ mod calendar;
 
 use archon_types::Timestamp;
 
+use crate::words::is_any;
 use calendar::{Yearly, civil, day_number, day_of, days_in};
 
 /// A time in a question: a range of days, both ends included, in a given year or in any year.
@@ -195,25 +196,9 @@ fn named(words: &[&str], at: usize, today: Option<i64>) -> Option<(Range, usize)
     if let Some(year) = year(word(next)) {
         return yearly.of(year).map(|(first, last)| (Range::Days(first, last), next + 1 - at));
     }
-    let led = matches!(
-        before,
-        "last"
-            | "this"
-            | "in"
-            | "the"
-            | "during"
-            | "around"
-            | "at"
-            | "before"
-            | "after"
-            | "since"
-            | "until"
-            | "early"
-            | "late"
-            | "over"
-    );
     // `spring` and `fall` are verbs, too.
-    if !led && matches!(word(at), "spring" | "fall" | "summer" | "winter" | "autumn") {
+    let may_be_a_verb = is_any(word(at), "spring fall summer winter autumn");
+    if may_be_a_verb && !is_any(before, LEADS) && !is_any(before, "the around at over") {
         return None;
     }
     Some((last(before, yearly, today), length))
@@ -258,14 +243,13 @@ fn date(words: &[&str], at: usize, today: Option<i64>) -> Option<(Range, usize)>
 /// Returns true if the word at `at` is a month. `may` and `march` are also verbs, and a short form may be a
 /// name (Jan), so these words count only after a word that is used with times.
 fn means_a_month(words: &[&str], at: usize) -> bool {
-    let clear = words[at].len() > 3 && !matches!(words[at], "march" | "sept");
+    let clear = words[at].len() > 3 && !is_any(words[at], "march sept");
     let before = at.checked_sub(1).map_or("", |i| words[i]);
-    let led = [
-        "in", "of", "since", "until", "by", "during", "before", "after", "last", "this", "next", "early",
-        "late", "between", "from", "and",
-    ];
-    clear || led.contains(&before)
+    clear || is_any(before, LEADS) || is_any(before, "of by next between from and")
 }
+
+/// Words before a time.
+const LEADS: &str = "in since until during before after last this early late";
 
 fn month(word: &str) -> Option<u8> {
     const MONTHS: &str =

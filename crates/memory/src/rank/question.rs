@@ -5,6 +5,7 @@ use std::{borrow::Cow, cmp::Reverse, collections::HashSet};
 use archon_types::Timestamp;
 
 use super::{Analyzer, TimeHint, time_hints, words};
+use crate::words::is_any;
 
 /// A question with its context. Of a text longer than 8 KiB only the first and the last 4 KiB are used, and
 /// of more than 256 terms the first and the last 128: a pasted log usually has the question before or after
@@ -17,7 +18,7 @@ use super::{Analyzer, TimeHint, time_hints, words};
 /// assert_eq!(asked.search_text(), "caroline sunrise paint");
 /// assert_eq!(asked.meaning(), "When did paint the sunrise?");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RankQuestion {
     /// The terms with their weights, each once: 1 for terms of the question, less for terms of the context.
@@ -59,16 +60,8 @@ impl RankQuestion {
     /// [`with_now`](Self::with_now).
     pub fn new(analyzer: &Analyzer, text: &str) -> Self {
         let text = &*ends_of(text);
-        let mut asked = Self {
-            terms: Vec::new(),
-            words: Vec::new(),
-            times: time_hints(text, None),
-            toward: 0.0,
-            now: None,
-            text: text.to_owned(),
-            search: Vec::new(),
-            speakers: Vec::new(),
-        };
+        let times = time_hints(text, None);
+        let mut asked = Self { times, text: text.to_owned(), ..Self::default() };
         words::words(text, |word| asked.words.push(word.to_owned()));
         asked.toward = toward(&asked.words);
         asked.add(analyzer, text, 1.0, usize::MAX);
@@ -167,10 +160,8 @@ impl RankQuestion {
 
 /// Returns 1 for a question for the latest, -1 for one for the first, otherwise 0.
 fn toward(words: &[String]) -> f32 {
-    const FIRST: [&str; 4] = ["first", "earliest", "originally", "initially"];
-    const LATEST: [&str; 7] = ["latest", "newest", "recent", "recently", "current", "currently", "now"];
-    let has = |list: &[&str]| f32::from(u8::from(words.iter().any(|word| list.contains(&word.as_str()))));
-    has(&LATEST) - has(&FIRST)
+    let has = |list: &str| f32::from(u8::from(words.iter().any(|word| is_any(word, list))));
+    has("latest newest recent recently current currently now") - has("first earliest originally initially")
 }
 
 /// Returns true if a text only asks, in English: each sentence is a question that begins with a word such as `what`

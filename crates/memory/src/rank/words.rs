@@ -22,11 +22,7 @@ impl Default for Analyzer {
     }
 }
 
-impl std::fmt::Debug for Analyzer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Analyzer")
-    }
-}
+archon_types::debug_fields!(Analyzer);
 
 impl Analyzer {
     /// Returns the terms of a text, in order, with repetitions.

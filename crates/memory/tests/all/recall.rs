@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use archon_memory::{BudgetSplit, Embedded, HashEmbedder, Memory, MemoryOptions, Recall, RecallStep};
-use archon_testkit::{FnProvider, SeededIds};
+use archon_memory::{BudgetSplit, Embedded, Fact, HashEmbedder, Memory, MemoryOptions, Recall, RecallStep};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
     BoxFuture, Collection, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,
     MemoryEntry, MemoryError, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Recalled, Timestamp,
@@ -324,6 +324,41 @@ async fn recall_tells_nothing_if_the_question_is_about_something_else() {
     // One is relevant, so the budget is filled.
     let both = "where are the zebra crossings of the town?";
     assert_eq!(told(least, both).await, (RecallStep::Relevant, 2));
+    // Of four words it has one: enough for one of few memories, too little for one of many.
+    let nearly = "Which library renders charts in the town?";
+    assert_eq!(told(least, nearly).await, (RecallStep::Relevant, 1));
+    memory.keep((0..99).map(|n| entry("user", &format!("Note {n}"))).collect()).await.unwrap();
+    assert_eq!(told(least, nearly).await, (RecallStep::None, 0));
+}
+
+// spec: M-15, M-17
+#[tokio::test]
+async fn recall_with_vectors_of_another_size_finds_memories_by_words() {
+    let (memory, _) = memory("user:x");
+    let text = "Zebra crossings are painted white";
+    let short =
+        MemoryEntry::new("short", text, Timestamp::default()).with_vector(HashEmbedder.id(), vec![1.0]);
+    memory.store().apply(vec![MemoryChange::put(short)]).await.unwrap();
+    let context = memory.recall().context("zebra crossings", 900, &Characters).await;
+    assert_eq!((context.step, context.memories.len()), (RecallStep::Keyword, 1), "{context:?}");
+}
+
+// spec: M-16, M-25
+#[tokio::test]
+async fn recall_with_a_clock_in_the_past_tells_memories_but_no_later_fact() {
+    let (now, clock) = memory("user:x");
+    clock.advance(Duration::from_secs(86_400 * 365));
+    now.long_term().store("Anna lives in a white house", Map::new()).await.unwrap();
+    now.knowledge().learn([Fact::new("Anna", "lives in", "Bern")]).await.unwrap();
+    let past = Memory::new(now.store().clone(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(2)));
+    let told = async |memory: &Memory| {
+        let context = memory.recall().context("Where does Anna live?", 900, &Characters).await;
+        context.memories.iter().map(|hit| hit.entry.content.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&now).await.len(), 2);
+    assert_eq!(told(&past).await, ["Anna lives in a white house"]);
+    past.long_term().store("Anna lives with a dog", Map::new()).await.unwrap();
+    assert_eq!(told(&past).await.len(), 2);
 }
 
 // spec: M-15, M-17

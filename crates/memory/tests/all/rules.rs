@@ -90,6 +90,7 @@ fn rule_extractor_reads_moves_in_natural_sentences() {
         "We found a small flat in Lyon near the river.",
         "I moved from Bern to Lyon two weeks ago.",
         "My new home is in Lyon.",
+        "I've been living in Lyon since my studies.",
         "After the summer I settled in Lyon.",
         "We moved into a bright apartment in Lyon.",
     ];

@@ -1,6 +1,7 @@
 //! Finds the object of a fact in the words after a pattern.
 
 use super::sentences::{bare, is_ended};
+use crate::words::is_any;
 
 /// The form that the words of an object must have.
 #[derive(Clone, Copy, Debug)]
@@ -28,56 +29,36 @@ pub(super) enum Shape {
 }
 
 /// Words that do not belong to the object before them, but begin another clause.
-const ENDS: &[&str] = &["because", "and", "but", "since", "so", "which"];
+const ENDS: &str = "because and but since so which";
 
 /// Words that refer to an earlier statement.
-const PRONOUNS: &[&str] = &[
-    "it", "this", "that", "these", "those", "him", "her", "them", "you", "me", "us", "my", "your", "how",
-    "what", "where", "when",
-];
+const PRONOUNS: &str = "it this that these those him her them you me us my your how what where when";
 
 /// Words for a choice of the moment.
-const CHOICES: &[&str] = &["option", "one", "version", "former", "latter"];
+const CHOICES: &str = "option one version former latter";
 
 /// Words after an object that say that it is one no longer, or since when.
-const NO_LONGER: &[&str] = &["any", "anymore", "now", "since", "lately"];
+const NO_LONGER: &str = "any anymore now since lately";
 
 /// Words after a tool that begin its purpose or its time.
-const TOOL_ENDS: &[&str] = &["any", "anymore", "for", "now", "since", "to", "when"];
+const TOOL_ENDS: &str = "any anymore for now since to when";
 
 /// Words for a time that a person spends at a place without living there.
-const STAYS: &[&str] = &[
-    "weekend",
-    "holiday",
-    "holidays",
-    "vacation",
-    "semester",
-    "temporarily",
-    "week",
-    "weeks",
-    "days",
-    "while",
-    "bit",
-];
+const STAYS: &str = "weekend holiday holidays vacation semester temporarily week weeks days while bit";
 
 /// Words that begin a passing state, a place or an activity.
-const PASSING: &[&str] = &[
-    "sure", "sorry", "afraid", "glad", "happy", "sad", "tired", "here", "there", "back", "home", "done",
-    "ready", "able", "hungry", "bored", "busy", "late", "away", "stuck", "lost", "confused", "curious",
-    "fine", "good", "new", "in", "at", "on", "from", "with", "so", "too", "very", "just", "about", "now",
-    "almost",
-];
+const PASSING: &str = "sure sorry afraid glad happy sad tired here there back home done ready able hungry bored busy \
+     late away stuck lost confused curious fine good new in at on from with so too very just about now almost";
 
 /// Lower-case words within names: `Frankfurt am Main`.
-const WITHIN: &[&str] =
-    &["am", "an", "of", "upon", "de", "del", "da", "di", "la", "der", "den", "van", "von"];
+const WITHIN: &str = "am an of upon de del da di la der den van von";
 
-const MONTHS: &[&str] = &["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
 
 /// Returns the object at the beginning of these words; `None` if the words do not fit the shape, or if the
 /// end of the object is unclear.
 pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
-    let ends = |word: &&&str| !ENDS.contains(*word) && !word.starts_with(['(', '[', '{']);
+    let ends = |word: &&&str| !is_any(word, ENDS) && !word.starts_with(['(', '[', '{']);
     let words: Vec<&str> = words.iter().take_while(ends).copied().collect();
     let (last, before) = words.split_last()?;
     let is_unclear = |word: &str| matches!(word, "I" | "\n");
@@ -96,9 +77,9 @@ pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
     let first = bare(words[0]);
     let fits = match shape {
         Shape::Thing | Shape::Tool => {
-            !PRONOUNS.contains(&first) && !words.iter().any(|word| CHOICES.contains(&bare(word)))
+            !is_any(first, PRONOUNS) && !words.iter().any(|word| is_any(bare(word), CHOICES))
         }
-        Shape::State => !first.ends_with("ing") && !PASSING.contains(&first),
+        Shape::State => !first.ends_with("ing") && !is_any(first, PASSING),
         Shape::Email => before.is_empty() && is_address(&object),
         Shape::Phone => is_number(&object),
         Shape::Date => is_date(&object),
@@ -110,8 +91,8 @@ pub(super) fn object(words: &[&str], shape: Shape) -> Option<String> {
 }
 
 /// Returns the words before the first of `ends`; all words if the first one is among them.
-fn until<'w, 't>(words: &'w [&'t str], ends: &[&str]) -> &'w [&'t str] {
-    let end = words.iter().skip(1).position(|word| ends.contains(&bare(word)));
+fn until<'w, 't>(words: &'w [&'t str], ends: &str) -> &'w [&'t str] {
+    let end = words.iter().skip(1).position(|word| is_any(bare(word), ends));
     end.map_or(words, |end| &words[..=end])
 }
 
@@ -119,7 +100,7 @@ fn until<'w, 't>(words: &'w [&'t str], ends: &[&str]) -> &'w [&'t str] {
 fn is_passing_stay(words: &[&str]) -> bool {
     let is_year = |word: &str| word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
     let is_for = words.contains(&"for");
-    words.iter().map(|word| bare(word)).any(|word| is_year(word) || (is_for && STAYS.contains(&word)))
+    words.iter().map(|word| bare(word)).any(|word| is_year(word) || (is_for && is_any(word, STAYS)))
 }
 
 /// Returns true if the word can begin a name: its first letter, in any script, is not lower case.
@@ -134,7 +115,7 @@ fn joined(words: &[&str]) -> String {
 /// Returns the name at the beginning of these words, with its article.
 fn name(words: &[&str]) -> Option<String> {
     let article = usize::from(matches!(words, ["the" | "The", ..]));
-    let part = |word: &&&str| is_name(word) || WITHIN.contains(*word);
+    let part = |word: &&&str| is_name(word) || is_any(word, WITHIN);
     let long = article + words[article..].iter().take_while(part).count();
     let last = words[..long].iter().rposition(|word| is_name(word)).filter(|last| *last >= article)?;
     let name = joined(&words[..=last]);
@@ -157,7 +138,7 @@ fn is_number(object: &str) -> bool {
 fn is_date(object: &str) -> bool {
     let is_part = |word: &str| {
         word.chars().all(|c| c.is_ascii_digit() || "-./,".contains(c))
-            || MONTHS.iter().any(|month| word.starts_with(month))
+            || MONTHS.split(' ').any(|month| word.starts_with(month))
     };
     object.contains(|c: char| c.is_ascii_digit()) && object.split(' ').all(is_part)
 }
