@@ -142,9 +142,9 @@ pub(crate) fn owner() -> TenantId {
     TenantId::new("local")
 }
 
-/// Returns the id of a service's key in the store.
-pub(crate) fn place(service: Service, account: &str) -> CredentialKey {
-    CredentialKey::primary(owner(), service.name).named(account)
+/// Returns the id of a tenant's key of a service in the store.
+pub(crate) fn place(service: Service, account: &str, tenant: TenantId) -> CredentialKey {
+    CredentialKey::primary(tenant, service.name).named(account)
 }
 
 /// Wraps a key for the store.
