@@ -12,6 +12,16 @@ mod absent;
 #[cfg(feature = "skills")]
 mod agents;
 mod approvals;
+#[cfg(all(
+    unix,
+    feature = "credentials",
+    feature = "openapi",
+    feature = "serve",
+    feature = "setup",
+    feature = "skills",
+    feature = "triggers"
+))]
+mod assistant;
 mod attach;
 #[cfg(any(feature = "mcp-sign-in", all(feature = "openapi", feature = "setup", feature = "credentials")))]
 mod browser;

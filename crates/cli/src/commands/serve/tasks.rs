@@ -23,6 +23,12 @@ impl Tasks {
         Ok(Self { engine: crate::tasks::engine(app, Arc::new(runs.clone()), channels)? })
     }
 
+    /// Returns the engine.
+    #[cfg(feature = "skills")]
+    pub(super) fn engine(&self) -> &archon::triggers::TriggerEngine {
+        &self.engine
+    }
+
     /// Adds the tasks to the scope of a token: all of them, or those of its tenant.
     pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
         scope.with_tasks(match tenant {
