@@ -32,7 +32,7 @@ use serde_json::json;
 use self::{
     agents::Agents,
     listen::{Bound, Place},
-    tasks::Tasks,
+    tasks::{SettledTasks, Tasks},
     tokens::Tokens,
 };
 use super::{MemoryFlags, RecordedFlags};
@@ -102,17 +102,19 @@ impl ServeArgs {
         let memory = self.open_memory(&app, &settings, &tokens).await?;
         let agents = Agents::build(&app, &settings, memory.as_ref()).await?;
         let runs = agents.runs(&app)?;
-        let tasks = Tasks::open(&app, &runs)?;
-        let tokens = tokens.access(&app, &runs, memory.as_ref(), &tasks, agents.described())?;
+        let tasks = SettledTasks::read(&app)?;
         let tls = tls::identity(&settings)?;
+        // The links of questions need the address.
         let bound = place.bind().await?;
+        let tasks = tasks.open(&app, &runs, bound.url(&settings).as_deref())?;
+        let tokens = tokens.access(&app, &runs, memory.as_ref(), &tasks, agents.described())?;
 
         let mut options = ServerOptions::default().with_dashboard().with_request_log(request_log(&app)?);
         options.secure_cookie = settings.behind_proxy;
-        let hosts = bound.hosts(&settings.hosts)?;
+        let hosts = bound.hosts(&settings)?;
         let access = tokens.iter().map(|token| token.access.clone());
-        let server = Server::new(hosts, access, Arc::new(SystemClock), options);
-        let router = agents.mount(&server, &tokens);
+        let server = Server::new(hosts.clone(), access, Arc::new(SystemClock), options);
+        let router = tasks.mount(agents.mount(&server, &tokens), hosts);
         // Before the address is printed: a program that reads it may end the server at once.
         let listener = interrupt::listen(server.end().clone(), app.output.clone());
         greet(&app, &server, &bound, &settings, &tokens)?;
