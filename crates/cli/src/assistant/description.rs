@@ -9,7 +9,7 @@ use archon::{
 };
 
 use super::{
-    file_triggers::{self, FileTrigger},
+    file_triggers::{self, FileTrigger, Surroundings},
     parts::{self, Part, leave_out},
 };
 
@@ -30,17 +30,17 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// Reads the description. `zone` is the time zone of cron patterns that name none.
+    /// Reads the description.
     ///
     /// # Errors
     /// The first problem, which leaves the file out.
-    pub(super) fn read(file: Arc<AgentFile>, zone: &str) -> Result<Self, AgentFileProblem> {
+    pub(super) fn read(file: Arc<AgentFile>, around: &Surroundings) -> Result<Self, AgentFileProblem> {
         let fields = fields(&file)?;
         let mut asking = rules(&file)?;
         let before = asking.len();
         asking.retain(|rule| *rule != file.name);
         let credentials = parts::field(&file, "credentials").map(|part| part.names()).transpose()?;
-        let triggers = file_triggers::read(&file, &fields, zone)?;
+        let triggers = file_triggers::read(&file, &fields, around)?;
         Ok(Self {
             is_confirmed: asking.len() < before,
             fields,

@@ -20,6 +20,14 @@ use crate::{app::App, config::Span, failure::Failure, text::visible_line};
 const KEYS: &[&str] =
     &["name", "cron", "every", "at", "on", "zone", "if", "instruction", "fields", "notify", "tenants"];
 
+/// The defaults and names that triggers use.
+pub(super) struct Surroundings {
+    /// The time zone of cron patterns that name none.
+    pub(super) zone: String,
+    /// The names of the notification channels.
+    pub(super) channels: Vec<String>,
+}
+
 /// A trigger of an agent file.
 pub(super) struct FileTrigger {
     agent: String,
@@ -32,11 +40,11 @@ pub(super) struct FileTrigger {
     tenants: Option<Vec<String>>,
 }
 
-/// Reads the triggers of a file. `zone` is the time zone of patterns that name none.
+/// Reads the triggers of a file.
 pub(super) fn read(
     file: &AgentFile,
     fields: &[InputField],
-    zone: &str,
+    around: &Surroundings,
 ) -> Result<Vec<FileTrigger>, AgentFileProblem> {
     let Some(part) = parts::field(file, "triggers") else { return Ok(Vec::new()) };
     let mut triggers: Vec<FileTrigger> = Vec::new();
@@ -55,9 +63,9 @@ pub(super) fn read(
         triggers.push(FileTrigger {
             agent: file.name.clone(),
             name: name.to_owned(),
-            trigger: trigger(&item, zone)?,
+            trigger: trigger(&item, &around.zone)?,
             task: task_with_fields(item.required("instruction")?, &values),
-            notify: names(&item, "notify")?.unwrap_or_default(),
+            notify: notify(&item, around)?,
             tenants: names(&item, "tenants")?,
         });
     }
@@ -66,6 +74,18 @@ pub(super) fn read(
 
 fn names(item: &Part<'_>, key: &str) -> Result<Option<Vec<String>>, AgentFileProblem> {
     item.entry(key).map(|part| part.names()).transpose()
+}
+
+fn notify(item: &Part<'_>, around: &Surroundings) -> Result<Vec<String>, AgentFileProblem> {
+    let Some(part) = item.entry("notify") else { return Ok(Vec::new()) };
+    let names = part.names()?;
+    match names.iter().find(|name| !around.channels.contains(name)) {
+        Some(name) => {
+            let known = around.channels.join(", ");
+            Err(part.wrong(format!("there is no notification channel `{name}`; the channels are: {known}")))
+        }
+        None => Ok(names),
+    }
 }
 
 /// Returns the values of the fields. Nobody is asked when the task starts, so required values must be there.

@@ -14,6 +14,7 @@ use archon::{
 use super::{
     ASSISTANT,
     description::{Description, OWN, unknown_tools},
+    file_triggers::Surroundings,
     parts::{self, leave_out},
 };
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
     failure::Failure,
     mcp,
     skills::ACTIVATE_SKILL,
+    tasks,
     text::{visible_line, visible_path},
     toolset,
 };
@@ -61,12 +63,15 @@ impl Folder {
         let tools = all_tools(app).await?;
         let (persona, mut warnings) = persona(app, &path, &tools)?;
         let zone = zone(&persona).map_err(|problem| of_persona(&problem))?;
-        let persona = Description::read(persona, zone.name()).map_err(|problem| of_persona(&problem))?;
+        let channels = app.config.settings.channels.iter().flatten().map(|(name, _)| name.clone());
+        let channels = channels.chain([tasks::CONSOLE.to_owned()]).collect();
+        let around = Surroundings { zone: zone.name().to_owned(), channels };
+        let persona = Description::read(persona, &around).map_err(|problem| of_persona(&problem))?;
         let files = AgentFiles::load_with([path.join("agents")], OWN);
         warnings.extend(files.warnings().iter().map(ToString::to_string));
         let mut agents = Vec::new();
         for file in files.iter() {
-            match check(app, file, &tools).and_then(|()| Description::read(file.clone(), zone.name())) {
+            match check(app, file, &tools).and_then(|()| Description::read(file.clone(), &around)) {
                 Ok(agent) => agents.push(agent),
                 Err(problem) => warnings.push(problem.to_string()),
             }

@@ -31,7 +31,7 @@ use serde_json::json;
 use self::{
     agents::Agents,
     listen::{Bound, Place},
-    tasks::Tasks,
+    tasks::{SettledTasks, Tasks},
     tokens::Tokens,
 };
 use super::{MemoryFlags, RecordedFlags};
@@ -151,18 +151,20 @@ pub(crate) async fn serve(app: &App, settings: ServeSettings, offered: Offered) 
     let tokens = Tokens::of(&settings)?;
     let agents = Agents::build(&app, &settings, offered, &tokens).await?;
     let runs = agents.runs(&app)?;
-    let tasks = Tasks::open(&app, &runs)?;
+    let tasks = SettledTasks::read(&app)?;
+    let tls = tls::identity(&settings)?;
+    // The links of questions need the address.
+    let bound = place.bind().await?;
+    let tasks = tasks.open(&app, &runs, bound.url(&settings).as_deref())?;
     agents.settle_tasks(&app, &tasks).await?;
     let tokens = tokens.access(&app, &runs, &agents, &tasks)?;
-    let tls = tls::identity(&settings)?;
-    let bound = place.bind().await?;
 
     let mut options = ServerOptions::default().with_dashboard().with_request_log(request_log(&app)?);
     options.secure_cookie = settings.behind_proxy;
-    let hosts = bound.hosts(&settings.hosts)?;
+    let hosts = bound.hosts(&settings)?;
     let access = tokens.iter().map(|token| token.access.clone());
-    let server = Server::new(hosts, access, Arc::new(SystemClock), options);
-    let router = agents.mount(&app, &server, &runs, &tokens).await?;
+    let server = Server::new(hosts.clone(), access, Arc::new(SystemClock), options);
+    let router = tasks.mount(agents.mount(&app, &server, &runs, &tokens).await?, hosts);
     // Before the address is printed: a program that reads it may end the server at once.
     let listener = interrupt::listen(server.end().clone(), app.output.clone());
     greet(&app, &server, &bound, &settings, &tokens)?;

@@ -272,7 +272,11 @@ async fn broken_file_is_left_out_with_its_line_and_doctor_repeats_it() {
             "triggers:\n  - name: t\n    instruction: b\n    on: x.*\n    color: c\n",
             "a8.md:8: `color` is no part of it",
         ),
-        ("model: sonnet\n", "a9.md:4: there is no model `sonnet`"),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    notify: pigeon\n",
+            "a9.md:8: there is no notification channel `pigeon`; the channels are: console",
+        ),
+        ("model: sonnet\n", "a10.md:4: there is no model `sonnet`"),
     ];
     for (at, (fields, _)) in cases.iter().enumerate() {
         let text = format!("{}{fields}---\nYou help.\n", head.replace("NAME", &format!("a{at}")));

@@ -54,6 +54,8 @@ mod limits;
 #[cfg(feature = "local")]
 mod local;
 mod logs;
+#[cfg(all(unix, feature = "serve", feature = "mail"))]
+mod mail_servers;
 #[cfg(all(target_os = "linux", feature = "mcp"))]
 mod mcp;
 #[cfg(all(unix, feature = "mcp-serve"))]
@@ -67,6 +69,10 @@ mod openapi_login;
 mod plans;
 mod prices;
 mod project_instructions;
+#[cfg(all(unix, feature = "serve", feature = "triggers"))]
+mod questions;
+#[cfg(all(unix, feature = "serve", feature = "mail"))]
+mod questions_by_mail;
 mod resumes;
 mod runs;
 mod screen;

@@ -243,18 +243,8 @@ impl TriggerEngine {
         about: NotificationKind,
         text: String,
     ) -> Option<String> {
-        let link = match &about {
-            NotificationKind::Question(question) => {
-                let link = self.parts.named.answer_link.as_ref();
-                let link = async { link.and_then(|link| link(question)) };
-                caught("the code of an answer link", link).await.unwrap_or_default()
-            }
-            _ => None,
-        };
-        let notification = Notification::new(task.tenant.clone(), about, text)
-            .task(task.id.clone())
-            .run(run.cloned())
-            .link(link);
+        let notification =
+            Notification::new(task.tenant.clone(), about, text).task(task.id.clone()).run(run.cloned());
         let mut failed = None;
         for name in &task.notify {
             let problem = match self.parts.named.channels.get(name) {
