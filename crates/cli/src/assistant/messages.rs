@@ -38,49 +38,92 @@ pub(super) struct Messages {
     pub(super) tenants: Arc<BTreeMap<String, TenantId>>,
 }
 
+/// A refusal of a request, as a problem document (RFC 9457).
+struct Refusal {
+    status: StatusCode,
+    rule: &'static str,
+    detail: String,
+    advice: String,
+}
+
 impl Messages {
     /// Returns the router, behind the checks of the server.
     pub(super) fn router(self, server: &Server) -> Router {
         let answer = move |request: Request| {
             let messages = self.clone();
-            async move { messages.answer(request).await.unwrap_or_else(|refused| refused) }
+            async move { messages.answer(request).await.unwrap_or_else(|refusal| refusal.response()) }
         };
         server.guarded(Router::new().route("/v1/messages", post(answer)), Right::Operate)
     }
 
-    async fn answer(&self, request: Request) -> Result<Response, Response> {
+    async fn answer(&self, request: Request) -> Result<Response, Refusal> {
         let caller = request.extensions().get::<Caller>();
         let tenant = caller.and_then(|caller| self.tenants.get(caller.name())).cloned();
         let tenant = tenant.ok_or_else(|| {
-            refusal(StatusCode::UNAUTHORIZED, "token-unknown", "the token is not known", "send a token")
+            Refusal::new(StatusCode::UNAUTHORIZED, "token-unknown", "the token is not known", "send a token")
         })?;
         let bytes = to_bytes(request.into_body(), MOST_BYTES).await.map_err(|_| {
             let detail = format!("the message has more than {MOST_BYTES} bytes, or did not come");
-            refusal(StatusCode::PAYLOAD_TOO_LARGE, "body-size", &detail, "send a shorter message")
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body-size", detail, "send a shorter message")
         })?;
-        let sent: Sent = serde_json::from_slice(&bytes).map_err(|error| {
-            let detail = format!("the body does not fit: {error}");
-            refusal(StatusCode::UNPROCESSABLE_ENTITY, "body", &detail, "send {\"text\": \"…\"}")
-        })?;
+        let wrong = |detail: String| {
+            Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "body", detail, "send {\"text\": \"…\"}")
+        };
+        let sent: Sent = serde_json::from_slice(&bytes)
+            .map_err(|error| wrong(format!("the body does not fit: {error}")))?;
         if sent.text.trim().is_empty() {
-            return Err(refusal(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "body",
-                "the message is empty",
-                "write a text",
-            ));
+            return Err(wrong("the message is empty".to_owned()));
         }
         // In a task of its own, which goes on if the client disconnects: the message may have had an effect already.
         let assistant = self.assistant.clone();
         let work = async move { assistant.handle_message(Incoming::person(tenant, sent.text)).await };
         match tokio::spawn(work).await {
             Ok(Ok(reply)) => Ok(reply_of(&reply)),
-            Ok(Err(error)) => Err(problem_of(&error)),
+            Ok(Err(error)) => Err(Refusal::of(&error)),
             Err(error) => {
                 let detail = format!("the work broke off: {error}");
-                Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal", &detail, "look at the runs first"))
+                Err(Refusal::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "internal",
+                    detail,
+                    "look at the runs first",
+                ))
             }
         }
+    }
+}
+
+impl Refusal {
+    fn new(
+        status: StatusCode,
+        rule: &'static str,
+        detail: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { status, rule, detail: detail.into(), advice: advice.into() }
+    }
+
+    fn of(error: &AssistantError) -> Self {
+        let (status, rule) = match error {
+            AssistantError::Conversation { source, .. } => match **source {
+                RunError::SessionBusy { .. } => (409, "session-busy"),
+                ref source => (source.http_status(), "run-failed"),
+            },
+            _ => (503, "unavailable"),
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, rule, error.to_string(), error.advice())
+    }
+
+    fn response(self) -> Response {
+        let body = json!({
+            "type": format!("urn:archon:problem:{}", self.rule),
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "advice": self.advice,
+        });
+        response(self.status, "application/problem+json", &body)
     }
 }
 
@@ -98,30 +141,6 @@ fn reply_of(reply: &AssistantReply) -> Response {
         response.headers_mut().insert("x-archon-run", run);
     }
     response
-}
-
-fn problem_of(error: &AssistantError) -> Response {
-    let (status, rule) = match error {
-        AssistantError::Conversation { source, .. } => match **source {
-            RunError::SessionBusy { .. } => (409, "session-busy"),
-            ref source => (source.http_status(), "run-failed"),
-        },
-        _ => (503, "unavailable"),
-    };
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    refusal(status, rule, &error.to_string(), error.advice())
-}
-
-/// Returns a problem document (RFC 9457).
-fn refusal(status: StatusCode, rule: &str, detail: &str, advice: &str) -> Response {
-    let body = json!({
-        "type": format!("urn:archon:problem:{rule}"),
-        "title": status.canonical_reason().unwrap_or_default(),
-        "status": status.as_u16(),
-        "detail": detail,
-        "advice": advice,
-    });
-    response(status, "application/problem+json", &body)
 }
 
 fn response(status: StatusCode, kind: &'static str, body: &Json) -> Response {

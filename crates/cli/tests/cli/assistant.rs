@@ -292,8 +292,8 @@ async fn broken_file_is_left_out_with_its_line_and_doctor_repeats_it() {
     let findings = place.archon("doctor --assistant office --json", &[]).await.json();
     let found: Vec<_> = findings.iter().filter(|found| found["check"] == "assistant").collect();
     for (_, expected) in cases {
-        let is_meant = |found: &&&Value| found["found"].as_str().unwrap().contains(expected);
-        assert!(found.iter().any(|found| is_meant(&found)), "{expected}: {found:#?}");
+        let is_found = found.iter().any(|found| found["found"].as_str().unwrap().contains(expected));
+        assert!(is_found, "{expected}: {found:#?}");
     }
     assert_eq!(found.len(), cases.len(), "{found:#?}");
 }
