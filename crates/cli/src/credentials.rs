@@ -142,6 +142,11 @@ pub(crate) fn owner() -> TenantId {
     TenantId::new("local")
 }
 
+/// Returns the tenant of a flag; without one, that of this program.
+pub(crate) fn tenant(name: Option<String>) -> TenantId {
+    name.map_or_else(owner, TenantId::new)
+}
+
 /// Returns the id of a tenant's key of a service in the store.
 pub(crate) fn place(service: Service, account: &str, tenant: TenantId) -> CredentialKey {
     CredentialKey::primary(tenant, service.name).named(account)

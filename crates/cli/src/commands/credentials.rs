@@ -61,18 +61,14 @@ impl CredentialsCommand {
         credentials::check_built()?;
         match self {
             Self::Add { service, account, tenant, key } => {
-                add(app, &service, (&account, tenant_of(tenant)), &key).await
+                add(app, &service, (&account, credentials::tenant(tenant)), &key).await
             }
-            Self::List { tenant } => list(app, &tenant_of(tenant)).await,
+            Self::List { tenant } => list(app, &credentials::tenant(tenant)).await,
             Self::Remove { service, account, tenant } => {
-                remove(app, &service, (&account, tenant_of(tenant))).await
+                remove(app, &service, (&account, credentials::tenant(tenant))).await
             }
         }
     }
-}
-
-fn tenant_of(name: Option<String>) -> TenantId {
-    name.map_or_else(credentials::owner, TenantId::new)
 }
 
 async fn add(
