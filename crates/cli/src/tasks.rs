@@ -19,6 +19,8 @@ pub(crate) mod delivery;
 pub(crate) mod served;
 #[cfg(feature = "serve")]
 pub(crate) mod sources;
+#[cfg(feature = "serve")]
+mod telegram;
 
 /// The file of the tasks, in the data folder.
 const FILE: &str = "tasks.db";
@@ -98,7 +100,7 @@ async fn note(
     problem: &str,
     is_meant: impl Fn(&archon::triggers::TriggerTask) -> bool + Send,
 ) {
-    app.output.warn_again(problem);
+    app.output.warn(problem);
     if let Err(error) = engine.note_problem(problem, is_meant).await {
         app.output.warn_again(format!("the problem is not in the history of the tasks: {error}"));
     }

@@ -24,6 +24,7 @@ use agenda::{Agenda, Entry};
 use looks::Looks;
 
 mod agenda;
+mod expiry;
 mod looks;
 mod problems;
 mod requests;

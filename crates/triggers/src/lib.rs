@@ -41,7 +41,7 @@
 // | runs of code without a model | `code_model.rs` |
 // | which task is due, and its next step | `engine/agenda.rs` |
 // | starting, following and notifying | `engine.rs`, `engine/work.rs` |
-// | the questions of runs that wait | `engine/looks.rs` |
+// | the questions of runs that wait, and those that expired | `engine/looks.rs`, `engine/expiry.rs` |
 // | events, and starts by a person, from any process | `engine/requests.rs` |
 // | problems of sources and channels | `engine/problems.rs` |
 // | the tasks of one tenant, for servers and commands | `engine/service.rs` |

@@ -186,6 +186,8 @@ pub struct TaskState {
     pub waiting: Vec<Occurrence>,
     /// The last runs, the newest last; at most [`MOST_LISTED`](Self::MOST_LISTED).
     pub last_runs: Vec<RunId>,
+    /// The questions of the current run that expired, and of which people know, by their ids.
+    pub expired: Vec<String>,
     /// The last problems of sources of events and of channels, the newest last; at most
     /// [`MOST_PROBLEMS`](Self::MOST_PROBLEMS).
     pub problems: Vec<TaskProblem>,

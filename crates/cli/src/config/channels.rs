@@ -41,6 +41,9 @@ pub(crate) enum ChannelSettings {
         variable: String,
         /// The address of a server of yours for bots; by default that of Telegram.
         server: Option<String>,
+        /// True if a reply in the chat answers a question: then no other program reads the messages of the bot. By default
+        /// false.
+        replies: Option<bool>,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
     },

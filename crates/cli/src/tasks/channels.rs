@@ -12,7 +12,7 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-use super::{CONSOLE, place, secret};
+use super::{CONSOLE, place, secret, telegram::Bot};
 use crate::{
     app::App,
     config::{ChannelSettings, RuleSettings},
@@ -27,6 +27,8 @@ pub(crate) struct Opened {
     pub(super) person: String,
     /// True if a link may be in a notification: not in the output of the server, which may be a log that others read.
     pub(super) has_link: bool,
+    /// The bot whose replies answer questions; `None` for a channel without replies.
+    pub(super) bot: Option<Bot>,
     /// The sender of notes to the person about a reply that does not count; `None` for a channel without replies.
     #[cfg(feature = "mail")]
     pub(super) replies: Option<archon::notify::MailSender>,
@@ -59,6 +61,7 @@ impl Opened {
             rules: DeliveryRules::new(),
             person: channel.name().to_owned(),
             has_link: true,
+            bot: None,
             #[cfg(feature = "mail")]
             replies: None,
             channel,
@@ -82,13 +85,15 @@ fn channel(app: &App, name: &str, settings: &ChannelSettings) -> Result<Opened, 
             let address = secret(variable)?;
             Arc::new(SlackChannel::new(&address, clock).map_err(unusable)?.with_name(name))
         }
-        ChannelSettings::Telegram { chat, variable, server, .. } => {
+        ChannelSettings::Telegram { chat, variable, server, replies, .. } => {
             let token = secret(variable)?;
             let channel = match server {
-                Some(server) => TelegramChannel::at(server, &token, chat, clock),
-                None => TelegramChannel::new(&token, chat, clock),
+                Some(server) => TelegramChannel::at(server, &token, chat, clock.clone()),
+                None => TelegramChannel::new(&token, chat, clock.clone()),
             };
-            Arc::new(channel.map_err(unusable)?.with_name(name))
+            let channel = channel.map_err(unusable)?.with_name(name);
+            let bot = (*replies == Some(true)).then(|| Bot::new(server.as_deref(), &token, name, chat));
+            return Ok(Opened { bot: bot.transpose().map_err(unusable)?, ..Opened::new(Arc::new(channel)) });
         }
         ChannelSettings::Email { .. } => return email(app, name, settings),
     };

@@ -14,7 +14,7 @@ use archon::{
     },
 };
 
-use super::{PAUSE, channels::Opened};
+use super::{PAUSE, channels::Opened, place, telegram::Bot};
 use crate::{app::App, failure::Failure};
 
 /// The file of the outbox, in the data folder.
@@ -31,6 +31,8 @@ pub(crate) struct Delivery {
     pub(super) answers: Answers,
     /// The engine, once it is there.
     pub(super) engine: Arc<OnceLock<TriggerEngine>>,
+    /// The bots whose replies answer questions.
+    pub(super) bots: Vec<Bot>,
     /// The senders of notes about replies that do not count, by the address of the person.
     #[cfg(feature = "mail")]
     pub(super) senders: std::collections::BTreeMap<String, archon::notify::MailSender>,
@@ -59,18 +61,28 @@ impl Delivery {
             names: Vec::new(),
             answers,
             engine: Arc::default(),
+            bots: Vec::new(),
             #[cfg(feature = "mail")]
             senders: std::collections::BTreeMap::new(),
         };
         let page = url.map(|url| format!("{url}{PAGE}"));
         for opened in channels {
-            delivery = delivery.with(app, opened, page.as_deref());
+            delivery = delivery.with(app, opened, page.as_deref())?;
         }
         Ok(delivery)
     }
 
-    fn with(mut self, app: &App, opened: Opened, page: Option<&str>) -> Self {
+    fn with(mut self, app: &App, opened: Opened, page: Option<&str>) -> Result<Self, Failure> {
         let name = opened.channel.name().to_owned();
+        if let Some(bot) = opened.bot {
+            // The token of the link is the permission of a reply.
+            if page.is_none() {
+                let what =
+                    format!("{}: `replies` is true, but no link can be sent", place(app, "channels", &name));
+                return Err(Failure::usage(what, "set `url` under [serve], or remove `replies`"));
+            }
+            bot.add_to(&mut self.bots);
+        }
         let mut channel =
             AnswerableChannel::new(opened.channel, self.answers.clone(), opened.person.as_str());
         if let (Some(page), true) = (page, opened.has_link) {
@@ -84,7 +96,7 @@ impl Delivery {
         let noted = Noted { channel, engine: self.engine.clone(), app: app.clone() };
         self.outbox = self.outbox.with_channel(Arc::new(noted), opened.rules);
         self.names.push(name);
-        self
+        Ok(self)
     }
 
     /// Returns the channels for the tasks, which put notifications into the outbox.

@@ -67,9 +67,9 @@ impl Served {
 
     /// Starts runs, sends notifications and publishes events until the server ends.
     pub(crate) async fn serve(self, app: App, end: CancellationToken) {
-        let Self { engine, delivery, sources, .. } = self;
+        let Self { engine, delivery, sources, door } = self;
         let world = World { app, engine, delivery: Arc::new(delivery), end };
-        let publishing = sources.serve(world.clone());
+        let publishing = sources.serve(door, world.clone());
         let delivering = world.delivery.serve(&world.app, world.end.clone());
         tokio::join!(start_runs(&world), delivering, publishing);
     }

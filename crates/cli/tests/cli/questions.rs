@@ -258,3 +258,63 @@ async fn serve_with_a_wrong_channel_source_or_address_is_refused_with_the_file_a
         assert!(names_file, "{refused:?}");
     }
 }
+
+/// A server of Telegram for the bot 7: it takes messages, and has one reply, `no`, to the first question.
+async fn telegram() -> MockServer {
+    let asked: std::sync::Mutex<Option<String>> = std::sync::Mutex::default();
+    MockServer::answering(move |request| {
+        let mut asked = asked.lock().unwrap();
+        if request.path == "/bot7:secret/sendMessage" {
+            let text = request.body["text"].as_str().unwrap();
+            if text.contains("asks you") {
+                asked.get_or_insert_with(|| text.to_owned());
+            }
+            return MockResponse::json(200, &json!({ "ok": true, "result": {} }));
+        }
+        assert_eq!(request.path, "/bot7:secret/getUpdates");
+        let reply = |id: i64, chat: i64, bot: i64, text: &str| {
+            json!({ "update_id": id, "message": {
+                "message_id": id, "chat": { "id": chat }, "from": { "id": 1, "is_bot": false }, "text": text,
+                "reply_to_message": { "message_id": 1, "from": { "id": bot, "is_bot": true }, "text": asked.as_deref() },
+            } })
+        };
+        let updates = match (asked.is_some(), request.body["offset"].as_i64()) {
+            // Of another chat, and to a message of another bot.
+            (true, Some(0)) => json!([reply(5, 666, 7, "yes"), reply(6, 42, 8, "yes"), reply(7, 42, 7, "maybe")]),
+            (true, Some(8)) => json!([reply(8, 42, 7, "Yes."), reply(9, 42, 7, "no")]),
+            _ => json!([]),
+        };
+        MockResponse::json(200, &json!({ "ok": true, "result": updates }))
+    })
+    .await
+}
+
+// spec: AP-10, TR-09, TR-10
+#[tokio::test]
+async fn reply_in_a_chat_of_telegram_answers_a_question_once() {
+    let (model, telegram, place) = (writer().await, telegram().await, Place::new());
+    let channel = format!(
+        "tools = ['write_file']\n[channels.anna]\nkind = 'telegram'\nchat = '42'\nvariable = 'BOT'\nserver = '{}'\n\
+         replies = true\n",
+        telegram.url()
+    );
+    settle(&place, &model, &channel);
+    place.archon("triggers add desk --notify anna", &["--cron", "0 8 1 1 *", "Write it."]).await;
+    let mut command = place.command("serve --json --listen 127.0.0.1:0", &[]);
+    command.env("BOT", "7:secret");
+    let served = Served::of(command, 1).await;
+    place.archon("triggers run desk", &[]).await;
+    let sent = until(async || {
+        let messages =
+            telegram.requests().into_iter().filter(|request| request.path.ends_with("sendMessage"));
+        let texts: Vec<_> = messages.map(|sent| sent.body["text"].as_str().unwrap().to_owned()).collect();
+        // The question, three notes about replies, and the result.
+        Some(texts).filter(|texts| texts.len() == 5)
+    })
+    .await;
+    let has = |part: &str| sent.iter().any(|text| text.contains(part));
+    assert!(has("is not clear") && has("The answer was taken") && has("was answered before"), "{sent:?}");
+    assert!(has("desk done\n> It is written."), "{sent:?}");
+    assert!(is_written(&place));
+    assert_eq!(served.end(Signal::TERM).await, Some(0));
+}

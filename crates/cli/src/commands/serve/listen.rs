@@ -76,7 +76,7 @@ impl Place {
                     let advice = "listen at 127.0.0.1; or add --tls-cert FILE --tls-key FILE; or put a proxy with TLS before the server, and add --behind-proxy --host NAME";
                     return Err(Failure::usage(what, advice));
                 }
-                if address.ip().is_unspecified() && settings.hosts.is_empty() {
+                if address.ip().is_unspecified() && settings.hosts.is_empty() && settings.url.is_none() {
                     return Err(nameless(&format!("the server listens at every address ({address})")));
                 }
                 Ok(Self::Address(address))

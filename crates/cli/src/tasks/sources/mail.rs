@@ -61,9 +61,10 @@ impl Mailbox {
         }
         let taker =
             Arc::new(Taker { name: self.name.clone(), tenant: self.tenant, replies, world: world.clone() });
+        let mailbox = self.mailbox.on_problem(world.noting(&self.name));
         loop {
             let take = |mail| taker.clone().take(mail);
-            let served = self.mailbox.serve(Arc::new(SystemClock), world.end.clone(), take).await;
+            let served = mailbox.serve(Arc::new(SystemClock), world.end.clone(), take).await;
             let Err(error) = served else { return };
             if !world.wait_after(&self.name, &error.to_string()).await {
                 return;
