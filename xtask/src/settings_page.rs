@@ -55,6 +55,11 @@ fn of_schema(schema: &Value) -> String {
             if inner["properties"].is_object() {
                 table(&mut text, &heading(inner), inner, schema);
             }
+            for one in inner["oneOf"].as_array().into_iter().flatten() {
+                if let Some(kind) = one["properties"]["kind"]["const"].as_str() {
+                    table(&mut text, &format!("{} with `kind = \"{kind}\"`", heading(inner)), one, schema);
+                }
+            }
         }
     }
     text
@@ -145,14 +150,21 @@ mod tests {
             "properties": {
                 "max_turns": {"type": ["integer", "null"], "description": "Most model\ncalls."},
                 "agents": {"type": ["object", "null"], "additionalProperties": {"$ref": "#/$defs/Agent"}},
-                "mode": {"anyOf": [{"$ref": "#/$defs/Mode"}, {"type": "null"}], "description": "a | b"}
+                "mode": {"anyOf": [{"$ref": "#/$defs/Mode"}, {"type": "null"}], "description": "a | b"},
+                "channels": {"type": ["object", "null"], "additionalProperties": {"$ref": "#/$defs/Channel"}}
             },
             "$defs": {
                 "Agent": {"type": "object", "properties": {"system": {"type": "string"}}, "description": "`[agents.NAME]` is one."},
+                "Channel": {"description": "`[channels.NAME]` is one.", "oneOf": [
+                    {"properties": {"kind": {"const": "email"}, "to": {"type": "string"}}},
+                ]},
                 "Mode": {"enum": ["native", "text"]}
             }
         });
         let text = of_schema(&schema);
+        let channel = "## `[channels.NAME]` with `kind = \"email\"`\n\n| name | is | what it does |\n|---|---|---|\n\
+                       | `kind` | `email` |  |\n| `to` | text |";
+        assert!(text.contains(channel), "{text}");
         assert!(text.contains("| `max_turns` | whole number | Most model calls. |\n"), "{text}");
         assert!(text.contains("| `mode` | `native`, `text` | a \\| b |\n"), "{text}");
         assert!(

@@ -8,6 +8,7 @@ use crate::{
     error::AnswerError,
     key::AnswerKey,
     ticket::{Ticket, Way},
+    words,
 };
 
 /// The time for which the token of a question without a deadline is valid.
@@ -63,6 +64,17 @@ impl Answers {
     pub async fn answer(&self, token: &str, answer: Answer) -> Result<PendingApproval, AnswerError> {
         let ticket = self.ticket(token, Way::Link)?;
         self.answer_with(&ticket, |_| Ok(answer)).await
+    }
+
+    /// Answers the question of a link's token with the words of the person, for instance those of a reply in a chat that has
+    /// the question with its link: only `yes` or `no`, after a `no` also a reason, or the person's own words if the question
+    /// asks for words. Returns the question.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer); and [`AnswerError::Unclear`] for words that are no clear answer.
+    pub async fn answer_in_words(&self, token: &str, text: &str) -> Result<PendingApproval, AnswerError> {
+        let ticket = self.ticket(token, Way::Link)?;
+        self.answer_with(&ticket, |question| words::answer_in(text, question)).await
     }
 
     pub(crate) fn token_for(&self, way: Way, question: &PendingApproval, person: &str) -> String {

@@ -15,7 +15,7 @@
 //! - The first answer to a question counts, on whichever way it comes; a further one is refused.
 //! - A token is valid for one question as it was shown: not for the same question with other arguments.
 //! - A request that only reads answers nothing, so programs that open links in mail answer nothing.
-//! - The token of a link is not valid for a reply, and that of a reply not for the page.
+//! - The token of a link is not valid for a reply by mail, and that of a reply by mail not for the page.
 //! - Neither way gives lasting permissions: no answer of a link or a mail changes the rules of a session.
 //!
 //! # Example
@@ -44,7 +44,8 @@
 // | checks of a token, and answers | `answers.rs`, `error.rs` |
 // | questions that are sent with a link | `channel.rs` |
 // | the page of links | `page.rs`, `page/` |
-// | replies by mail: the sender, the words | `mail.rs`, `mail/sender.rs`, `mail/words.rs` |
+// | replies by mail, and the check of the sender | `mail.rs`, `mail/sender.rs` |
+// | the answer in the words of a reply | `words.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -57,6 +58,7 @@ mod mail;
 #[cfg(feature = "page")]
 mod page;
 mod ticket;
+mod words;
 
 pub use answers::Answers;
 pub use channel::AnswerableChannel;

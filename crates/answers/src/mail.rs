@@ -7,10 +7,10 @@ use crate::{
     answers::Answers,
     error::AnswerError,
     ticket::{Ticket, Way},
+    words,
 };
 
 mod sender;
-mod words;
 
 /// The beginning and the end of the `Message-ID` of a question, as the mail channel writes it.
 const QUESTION: (&str, &str) = ("question.", "@archon");

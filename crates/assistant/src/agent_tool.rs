@@ -231,9 +231,23 @@ const FIELDS: &str = "Fields:\n";
 
 /// Returns the task of an agent: the model's instruction, and the fields as a JSON object.
 pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> String {
+    task_with_fields(instruction(given).unwrap_or_default(), values)
+}
+
+/// Returns the task that an [`AgentTool`] gives its agent: an instruction, and the values of the fields. For runs
+/// of the agent that no tool starts, such as those of a trigger.
+///
+/// ```
+/// use archon_assistant::{fields_of, task_with_fields};
+///
+/// let values = serde_json::Map::from_iter([("cents".to_owned(), 250.into())]);
+/// let task = task_with_fields("Pay the bill.", &values);
+/// assert_eq!(fields_of(&task), Some(values));
+/// ```
+pub fn task_with_fields(instruction: &str, values: &Map<String, Json>) -> String {
     let fields = serde_json::to_string_pretty(values).unwrap_or_default();
-    let instruction = instruction(given).map(|text| format!("{text}\n\n")).unwrap_or_default();
-    format!("{instruction}{FIELDS}{fields}")
+    let gap = if instruction.is_empty() { "" } else { "\n\n" };
+    format!("{instruction}{gap}{FIELDS}{fields}")
 }
 
 /// Returns the model's instruction, if the call has one that is not empty.

@@ -405,7 +405,7 @@ impl Assistant {
     ) -> Result<AssistantReply, AssistantError> {
         let tenant = &message.tenant;
         let (session, text) = match &message.source {
-            Source::Person => (SessionId::new(format!("{tenant}-assistant")), message.text.clone()),
+            Source::Person => (conversation_of(tenant), message.text.clone()),
             Source::Trigger { name } => {
                 (SessionId::new(format!("{tenant}-trigger-{name}")), format!("[{name}] {}", message.text))
             }
@@ -530,6 +530,14 @@ impl Assistant {
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         turns.entry(tenant.clone()).or_default().clone().lock_owned()
     }
+}
+
+/// Returns the session of a tenant's conversation with an [`Assistant`].
+///
+/// A [`PoolIndex`](archon_types::PoolIndex) over all questions of a journal can leave out those of other runs, which
+/// the conversation never showed to the person.
+pub fn conversation_of(tenant: &TenantId) -> SessionId {
+    SessionId::new(format!("{tenant}-assistant"))
 }
 
 /// Returns the text of all open questions for a person.

@@ -54,11 +54,11 @@ mod assistant;
 mod fields;
 mod pool;
 
-pub use agent_tool::{AgentTool, exposed, fields_of};
+pub use agent_tool::{AgentTool, exposed, fields_of, task_with_fields};
 pub use assistant::{
     AnswerReader, Assistant, AssistantError, AssistantReply, Conversations, Incoming, LongTermSteps,
     ModelReader, NextTurn, PlainSteps, RateLimited, Source, StepVerdict, Steps, Swept, TenantContext,
-    UnknownZone, WordReader, Zone,
+    UnknownZone, WordReader, Zone, conversation_of,
 };
 pub use fields::{FieldKind, InputField, Validator};
 pub use pool::{AgentPool, InMemoryPoolIndex, Noted, PoolOptions};

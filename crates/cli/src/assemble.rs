@@ -18,6 +18,7 @@ use crate::{
     choose,
     chosen::Chosen,
     config::{AgentSettings, EmbedderChoice, Settings, ToolSelection},
+    credentials,
     exit::Exit,
     failure::Failure,
     hooks::with_hooks,
@@ -64,7 +65,16 @@ pub(crate) async fn with(
     if !matches!(selection, Some(ToolSelection::None)) {
         builder = with_skills(app, builder);
     }
-    Ok(with_memory(with_instructions(app, builder), memory))
+    Ok(with_memory(with_instructions(app, with_accounts(app, builder)), memory))
+}
+
+/// Adds the stored keys, for tools that send one of them (`account` of an API). A store that cannot be opened, about which
+/// the command has warned at its start, has none.
+fn with_accounts(app: &App, builder: ArchonBuilder) -> ArchonBuilder {
+    match credentials::open_store(&app.data_dir, &app.sources) {
+        Ok(Some(store)) => builder.credentials(store),
+        Ok(None) | Err(_) => builder,
+    }
 }
 
 /// Removes the resource tools that the session's last run did not have, unless that run deferred tools. Otherwise a
@@ -306,7 +316,7 @@ pub(crate) async fn from_config(
     if config.project_files.is_empty() && !asks_no_model(config) {
         builder = with_instructions(app, builder);
     }
-    with_surroundings(app, builder, config).await
+    with_surroundings(app, with_accounts(app, builder), config).await
 }
 
 /// Returns true for a run whose calls a person or an MCP client chooses, not a model. The configuration of such a run

@@ -16,6 +16,13 @@
 mod absent;
 mod agents;
 mod approvals;
+#[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+mod assistant;
+#[cfg(not(all(feature = "serve", feature = "skills", feature = "triggers")))]
+absent! {
+    mod assistant: AssistantArgs, "archon assistant",
+    "build with `--features serve,skills,triggers`"
+}
 #[cfg(feature = "chat")]
 mod chat;
 #[cfg(not(feature = "chat"))]
@@ -155,6 +162,9 @@ pub(crate) enum Command {
     /// Serve runs over HTTP, to programs and browsers, until Ctrl-C
     #[command(after_help = "Questions of runs always wait for an answer, so --ask-later is refused.")]
     Serve(Box<serve::ServeArgs>),
+    /// Serve many tenants over HTTP with the agents of a folder, until Ctrl-C
+    #[command(after_help = "Questions of runs always wait for an answer, so --ask-later is refused.")]
+    Assistant(Box<assistant::AssistantArgs>),
     /// Add, list, pause and start tasks that start runs when nobody is there; `archon serve` starts their runs
     Triggers(triggers::TriggersArgs),
     /// Show the models that can be used now
@@ -205,6 +215,10 @@ impl Command {
             Self::Serve(args) => args.settings(),
             #[cfg(not(feature = "serve"))]
             Self::Serve(_) => return None,
+            #[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+            Self::Assistant(args) => args.settings(),
+            #[cfg(not(all(feature = "serve", feature = "skills", feature = "triggers")))]
+            Self::Assistant(_) => return None,
             #[cfg(feature = "triggers")]
             Self::Triggers(args) => return args.settings(),
             #[cfg(not(feature = "triggers"))]
@@ -285,6 +299,7 @@ impl Command {
             Self::Mcp(args) => args.run(app).await,
             Self::Openapi(args) => args.run(app).await,
             Self::Serve(args) => args.run(app).await,
+            Self::Assistant(args) => args.run(app).await,
             Self::Triggers(args) => args.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,

@@ -10,6 +10,7 @@ mod channels;
 mod chat;
 #[cfg(feature = "setup")]
 mod edit;
+mod events;
 mod file;
 mod keys;
 mod models;
@@ -38,14 +39,17 @@ pub(crate) use agreed::{AgreedTable, Agreements, sha256};
 pub(crate) use apis::Apis;
 #[cfg(feature = "openapi")]
 pub(crate) use apis::{ApiAuthForm, ApiSettings, is_address};
-#[cfg(all(feature = "serve", feature = "triggers"))]
-pub(crate) use channels::ChannelSettings;
 use channels::Channels;
+#[cfg(all(feature = "serve", feature = "triggers"))]
+pub(crate) use channels::{ChannelSettings, RuleSettings};
 pub(crate) use chat::ChatSettings;
 #[cfg(feature = "chat")]
 pub(crate) use chat::{EditingKeys, Notify};
 #[cfg(feature = "setup")]
 pub(crate) use edit::Edit;
+#[cfg(all(feature = "serve", feature = "triggers"))]
+pub(crate) use events::EventSettings;
+use events::Events;
 #[cfg(test)]
 pub(crate) use file::parse as parse_settings;
 pub(crate) use file::{Problem, line_at, resolve_paths};
@@ -198,6 +202,8 @@ settings! {
     serve: ServeSettings,
     /// Ways on which people hear about the runs of tasks, which `archon serve` sends. Not in a project's settings.
     channels: Channels,
+    /// Sources of events, which start runs of tasks while `archon serve` works. Not in a project's settings.
+    events: Events,
 }
 
 /// Implements [`FromText`] for settings that have no form as a text; the error says where to set them.
@@ -220,6 +226,7 @@ only_in_files! {
     Keys: "keys can be set only in a file, under [keys]",
     ServeSettings: "the server can be set only in a file, under [serve]",
     Channels: "channels can be set only in a file, under [channels.NAME]",
+    Events: "sources of events can be set only in a file, under [events.NAME]",
     ChatSettings: "theme, notices and editing can be set only in a file, under [chat]",
 }
 

@@ -142,9 +142,14 @@ pub(crate) fn owner() -> TenantId {
     TenantId::new("local")
 }
 
-/// Returns the id of a service's key in the store.
-pub(crate) fn place(service: Service, account: &str) -> CredentialKey {
-    CredentialKey::primary(owner(), service.name).named(account)
+/// Returns the tenant of a flag; without one, that of this program.
+pub(crate) fn tenant(name: Option<String>) -> TenantId {
+    name.map_or_else(owner, TenantId::new)
+}
+
+/// Returns the id of a tenant's key of a service in the store.
+pub(crate) fn place(service: Service, account: &str, tenant: TenantId) -> CredentialKey {
+    CredentialKey::primary(tenant, service.name).named(account)
 }
 
 /// Wraps a key for the store.

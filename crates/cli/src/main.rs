@@ -15,6 +15,8 @@ mod app;
 mod args;
 mod ask;
 mod assemble;
+#[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+mod assistant;
 mod attach;
 mod board;
 #[cfg(any(feature = "openapi", feature = "mcp-sign-in"))]

@@ -47,6 +47,29 @@ pub(crate) async fn open_for_run(app: &App, collection: &Collection) -> Option<M
     Some(memory)
 }
 
+/// Opens the memories of tenants: for each the collection `tenant:NAME`, all with one embedder.
+///
+/// # Errors
+/// The database cannot be opened, or the name of a tenant cannot be that of a collection.
+#[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+pub(crate) async fn of_tenants(
+    app: &App,
+    tenants: impl Iterator<Item = String>,
+) -> Result<std::collections::BTreeMap<String, Memory>, Failure> {
+    let embedder = embedder(app).await?;
+    let open = |tenant: String| {
+        // `a:b` would be a collection within that of the tenant `a`.
+        if tenant.contains(':') {
+            let what = format!("the tenant {tenant:?} has a colon in its name, so it can have no memory");
+            return Err(Failure::usage(what, "give the tenant another name under [serve.tokens]"));
+        }
+        let collection = Collection::new(format!("tenant:{tenant}"))?;
+        let memory = with(without_embedder(app, &collection)?, embedder.clone());
+        Ok((tenant, memory))
+    };
+    tenants.map(open).collect()
+}
+
 /// Notes memories that are found less well than they could be: those of the future, and those without a vector.
 async fn note_problems(app: &App, memory: &Memory) {
     let first = async |filter, order| {

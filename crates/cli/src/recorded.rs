@@ -54,6 +54,12 @@ impl Recorded {
             return Err(Failure::failed(what, "start the run again").into());
         };
         let app = &self.app;
+        #[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+        if crate::assistant::is_agent(started.agent.as_str()) {
+            let what = format!("{} is a run of an assistant, whose folder has its agents", started.run);
+            let advice = "`archon assistant` goes on with it within 30 seconds, also after an answer";
+            return Err(Failure::failed(what, advice).into());
+        }
         match started.kind {
             RunKind::Loop => {
                 let agent = from_config(app, &started.config, &[]).await?.agent_id(started.agent.clone());

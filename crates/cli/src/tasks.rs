@@ -13,12 +13,28 @@ use crate::{app::App, failure::Failure};
 
 #[cfg(feature = "serve")]
 pub(crate) mod channels;
+#[cfg(feature = "serve")]
+pub(crate) mod delivery;
+#[cfg(feature = "serve")]
+pub(crate) mod served;
+#[cfg(feature = "serve")]
+pub(crate) mod sources;
+#[cfg(feature = "serve")]
+mod telegram;
 
 /// The file of the tasks, in the data folder.
 const FILE: &str = "tasks.db";
 
 /// The channel that every server has: its own output.
 pub(crate) const CONSOLE: &str = "console";
+
+/// The tenant of the tasks of this command.
+#[cfg(feature = "serve")]
+const LOCAL: &str = "local";
+
+/// The pause between two looks at whether another process still serves the tasks.
+#[cfg(feature = "serve")]
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Returns true if there is a file of tasks.
 pub(crate) fn exist(app: &App) -> bool {
@@ -50,6 +66,44 @@ pub(crate) fn engine(
 pub(crate) fn names_of_channels(app: &App) -> Vec<Arc<dyn NotificationChannel>> {
     let named = app.config.settings.channels.iter().flatten().map(|(name, _)| name.clone());
     named.chain([CONSOLE.to_owned()]).map(|name| Arc::new(OnlyName(name)) as _).collect()
+}
+
+/// Returns the place of an entry of the settings: the file, and the table.
+#[cfg(feature = "serve")]
+fn place(app: &App, table: &str, name: &str) -> String {
+    let file = app.config.origin(table).map(|origin| format!("{origin}: ")).unwrap_or_default();
+    format!("{file}[{table}.{name}]")
+}
+
+/// Returns the secret of an entry of the settings: a variable of the environment, or a stored one.
+///
+/// # Errors
+/// [`Failure`] if there is none.
+#[cfg(feature = "serve")]
+fn secret(app: &App, table: &str, name: &str, variable: &str) -> Result<archon::types::Secret, Failure> {
+    match app.env(variable).map(str::trim) {
+        Some(secret) if !secret.is_empty() => Ok(archon::types::Secret::from(secret)),
+        _ => Err(Failure::usage(
+            format!("{} needs the variable {variable}, which is not set", place(app, table, name)),
+            format!(
+                "store it: archon credentials add {variable}, or set it before `archon serve`: export {variable}=…"
+            ),
+        )),
+    }
+}
+
+/// Notes a problem of a source or a channel in the history of the tasks that it concerns, and prints it.
+#[cfg(feature = "serve")]
+async fn note(
+    app: &App,
+    engine: &TriggerEngine,
+    problem: &str,
+    is_meant: impl Fn(&archon::triggers::TriggerTask) -> bool + Send,
+) {
+    app.output.warn(problem);
+    if let Err(error) = engine.note_problem(problem, is_meant).await {
+        app.output.warn_again(format!("the problem is not in the history of the tasks: {error}"));
+    }
 }
 
 /// The name of a channel of `archon serve`.

@@ -13,6 +13,8 @@ use archon_types::{CancellationToken, Clock, TenantId};
 use serde_json::json;
 use wildmatch::WildMatch;
 
+use crate::problem::OnProblem;
+
 /// The time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -37,6 +39,7 @@ pub struct FileSource {
     folder: PathBuf,
     pattern: WildMatch,
     tenant: Option<TenantId>,
+    on_problem: OnProblem,
 }
 
 /// A folder cannot be watched.
@@ -66,7 +69,8 @@ struct Seen {
 impl FileSource {
     /// Creates the source of a folder. Its events have this name as source.
     pub fn new(name: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
-        Self { name: name.into(), folder: folder.into(), pattern: WildMatch::new("*"), tenant: None }
+        let (pattern, on_problem) = (WildMatch::new("*"), OnProblem::default());
+        Self { name: name.into(), folder: folder.into(), pattern, tenant: None, on_problem }
     }
 
     /// Publishes only files whose name matches a pattern, in which `*` stands for any text and `?` for one character.
@@ -80,6 +84,14 @@ impl FileSource {
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
         self.tenant = Some(tenant.into());
+        self
+    }
+
+    /// Calls a function with each problem after the first look, such as that of a folder which is gone, in words for a
+    /// person. The source goes on.
+    #[must_use]
+    pub fn on_problem(mut self, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_problem = OnProblem::new(note);
         self
     }
 
@@ -105,14 +117,19 @@ impl FileSource {
             let look = match self.look().await {
                 Ok(look) => look,
                 Err(problem) => {
-                    tracing::warn!(folder = %self.folder.display(), "the folder cannot be read: {problem}");
+                    let error = FileSourceError::Folder { folder: self.folder.clone(), problem };
+                    self.on_problem.note(&error.to_string());
                     continue;
                 }
             };
             for (name, change) in changes(&published, &last, &look) {
                 match engine.publish(&self.event(&name, change).at(clock.now())).await {
                     Ok(_) => note(&mut published, name, change),
-                    Err(error) => tracing::warn!(name, "the change of a file is published later: {error}"),
+                    Err(error) => {
+                        let file = self.folder.join(&name);
+                        self.on_problem
+                            .note(&format!("the change of {} is published later: {error}", file.display()));
+                    }
                 }
             }
             last = look;

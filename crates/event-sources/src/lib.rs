@@ -39,6 +39,7 @@
 // | signed requests, and the limits of a web hook | `webhook.rs`, `webhook/signature.rs`, `webhook/door.rs` |
 // | looks at a folder, and the differences between two | `files.rs` |
 // | messages of a bus | `bus.rs` |
+// | problems after the first look | `problem.rs` |
 // | mail: looks at a mailbox, the session with its server, TLS | `mailbox.rs`, `mailbox/session.rs`, `mailbox/tls.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -47,6 +48,7 @@ mod bus;
 mod files;
 #[cfg(feature = "imap")]
 mod mailbox;
+mod problem;
 #[cfg(feature = "webhooks")]
 mod webhook;
 

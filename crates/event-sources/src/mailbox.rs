@@ -17,6 +17,8 @@ mod tls;
 
 use session::Session;
 
+use crate::problem::OnProblem;
+
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_secs(30);
 
@@ -54,6 +56,7 @@ pub struct ImapMailbox {
     password: Secret<String>,
     folder: String,
     max_bytes: u32,
+    on_problem: OnProblem,
 }
 
 /// A mailbox cannot be read. The text has no password.
@@ -111,7 +114,8 @@ impl ImapMailbox {
     /// Creates the mailbox of an account, with TLS at port 993 and the folder `INBOX`.
     pub fn new(host: impl Into<String>, user: impl Into<String>, password: Secret<String>) -> Self {
         let (host, user, folder) = (host.into(), user.into(), "INBOX".to_owned());
-        Self { host, port: 993, is_plain: false, user, password, folder, max_bytes: 1 << 20 }
+        let on_problem = OnProblem::default();
+        Self { host, port: 993, is_plain: false, user, password, folder, max_bytes: 1 << 20, on_problem }
     }
 
     /// Sets the port. The connection begins with TLS at each port.
@@ -139,6 +143,14 @@ impl ImapMailbox {
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u32) -> Self {
         self.max_bytes = bytes.max(1);
+        self
+    }
+
+    /// Calls a function with each problem after the first look, such as that of a server which is gone, in words for a
+    /// person. The source goes on.
+    #[must_use]
+    pub fn on_problem(mut self, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_problem = OnProblem::new(note);
         self
     }
 
@@ -182,7 +194,7 @@ impl ImapMailbox {
                 Err(error) if is_first => return Err(error),
                 Err(error) => {
                     failures = failures.saturating_add(1);
-                    tracing::warn!("{error}; it is tried again");
+                    self.on_problem.note(&error.to_string());
                 }
             }
             let pause = LOOK.saturating_mul(1 << failures.min(5)).min(LONGEST_PAUSE);
@@ -255,7 +267,7 @@ impl ImapMailbox {
             match take(ReceivedMail { id, bytes }).await {
                 Ok(()) if look.is_new => self.within(clock, session.mark(uid)).await?,
                 Ok(()) => {}
-                Err(problem) => tracing::warn!(uid, "a mail is taken later: {problem}"),
+                Err(problem) => self.on_problem.note(&format!("a mail is taken later: {problem}")),
             }
         }
         self.within(clock, session.sign_out()).await

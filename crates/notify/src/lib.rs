@@ -53,6 +53,7 @@
 // | a channel that cannot be created | `error.rs` |
 // | quiet hours, digests, escalation; what waits and what was sent | `delivery.rs`; `outbox.rs`, `outbox/entry.rs` |
 // | the channels | `console.rs`, `webhook.rs`, `slack.rs`, `telegram.rs`, `email.rs` |
+// | replies to the messages of a bot | `telegram/replies.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -76,5 +77,5 @@ pub use email::{EmailChannel, MailSender, SmtpOptions};
 pub use error::ChannelError;
 pub use outbox::{Outbox, QueuedChannel, QueuedNotification};
 pub use slack::SlackChannel;
-pub use telegram::TelegramChannel;
+pub use telegram::{TelegramChannel, TelegramReplies, TelegramReply};
 pub use webhook::{WebhookChannel, WebhookOptions};

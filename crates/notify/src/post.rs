@@ -2,9 +2,9 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use archon_types::{Clock, Ids, RetryConfig};
+use archon_types::{Clock, Ids, Json, RetryConfig};
 use reqwest::{
-    Client, RequestBuilder, StatusCode, Url,
+    Client, RequestBuilder, Response, StatusCode, Url,
     header::{HeaderMap, RETRY_AFTER},
     redirect,
 };
@@ -16,6 +16,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// The longest pause that a service can ask for. A longer one is cut to it, so that a notification does not wait for hours.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The most bytes of an answer that is read.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// An address that gets JSON.
 pub(crate) struct Poster {
@@ -68,8 +71,8 @@ impl Poster {
     ) -> Result<(), String> {
         let mut retry = 0;
         loop {
-            let (problem, asked) = match self.send_once(body, &with).await {
-                Ok(()) => return Ok(()),
+            let (problem, asked) = match self.send_once(body, &with, None).await {
+                Ok(_) => return Ok(()),
                 Err(Failure::Final(problem)) => return Err(problem),
                 Err(Failure::Passing(problem, asked)) => (problem, asked),
             };
@@ -85,11 +88,24 @@ impl Poster {
         }
     }
 
+    /// Sends JSON once, and returns the JSON of the answer, which may have at most [`MOST_BYTES`].
+    pub(crate) async fn fetch(&self, body: &str) -> Result<Json, String> {
+        let plain = |request| request;
+        let answer = self.send_once(body, &plain, Some(MOST_BYTES)).await;
+        let answer = answer.map_err(|failure| match failure {
+            Failure::Final(problem) | Failure::Passing(problem, _) => problem,
+        })?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| format!("the service did not answer with JSON: {error}"))
+    }
+
+    /// Sends JSON once. Returns the answer with up to `most` bytes; nothing of it without `most`.
     async fn send_once(
         &self,
         body: &str,
         with: &(impl Fn(RequestBuilder) -> RequestBuilder + Sync),
-    ) -> Result<(), Failure> {
+        most: Option<usize>,
+    ) -> Result<Vec<u8>, Failure> {
         let request = self.client.post(self.url.clone()).header("content-type", "application/json");
         let request = with(request.body(body.to_owned()));
         let mut sent = pin!(async {
@@ -98,7 +114,7 @@ impl Poster {
             })?;
             let status = answer.status();
             if status.is_success() {
-                return Ok(());
+                return read(answer, most.unwrap_or(0)).await;
             }
             // The answer is not repeated: a service may echo the address or a header.
             let problem = format!("the service answered with status {}", status.as_u16());
@@ -114,6 +130,23 @@ impl Poster {
             Err(Failure::transient(format!("the service did not answer within {} s", LIMIT.as_secs())))
         })
     }
+}
+
+/// Reads a body of up to `most` bytes; nothing for 0.
+async fn read(mut answer: Response, most: usize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    while most > 0 {
+        let part = answer.chunk().await;
+        let part = part.map_err(|error| {
+            Failure::transient(format!("the answer of the service broke off: {}", error.without_url()))
+        })?;
+        let Some(part) = part else { break };
+        if bytes.len() + part.len() > most {
+            return Err(Failure::Final("the answer of the service is too large".to_owned()));
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
 }
 
 /// The reason why a try failed.

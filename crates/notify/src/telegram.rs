@@ -7,6 +7,10 @@ use serde_json::json;
 
 use crate::{error::ChannelError, post::Poster, text};
 
+mod replies;
+
+pub use replies::{TelegramReplies, TelegramReply};
+
 /// The address of Telegram's service.
 const SERVICE: &str = "https://api.telegram.org";
 
@@ -56,7 +60,7 @@ impl TelegramChannel {
         chat: impl Into<String>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ChannelError> {
-        let url = format!("{}/bot{}/sendMessage", service.trim_end_matches('/'), token.expose());
+        let url = address(service, token, "sendMessage");
         let name = "telegram".to_owned();
         Ok(Self { poster: Poster::new(&name, &url, clock)?, name, chat: chat.into() })
     }
@@ -67,6 +71,11 @@ impl TelegramChannel {
         self.name = name.into();
         self
     }
+}
+
+/// Returns the address of a method of a bot.
+fn address(service: &str, token: &Secret<String>, method: &str) -> String {
+    format!("{}/bot{}/{method}", service.trim_end_matches('/'), token.expose())
 }
 
 impl NotificationChannel for TelegramChannel {

@@ -5,6 +5,14 @@ use archon_types::{Notification, NotificationKind, visible};
 /// The most characters of a text that a message has.
 const MOST_CHARACTERS: usize = 2000;
 
+/// The beginning of the line with the link of a question.
+const LINK: &str = "Answer here: ";
+
+/// Returns the link in a message of a subject and a body. A text of a model or of an event, behind `> `, has none.
+pub(crate) fn link_in(message: &str) -> Option<&str> {
+    message.lines().skip(1).take_while(|line| !line.starts_with('>')).find_map(|line| line.strip_prefix(LINK))
+}
+
 /// Returns the subject, as one line.
 pub(crate) fn subject(notification: &Notification) -> String {
     let what = match &notification.about {
@@ -36,7 +44,7 @@ pub(crate) fn body(notification: &Notification) -> String {
         }
     }
     if let Some(link) = &notification.link {
-        lines.push(format!("Answer here: {link}"));
+        lines.push(format!("{LINK}{link}"));
     }
     let text: String = notification.text.chars().take(MOST_CHARACTERS).collect();
     lines.extend(text.lines().map(|line| format!("> {}", visible(line))));

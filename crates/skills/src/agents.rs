@@ -52,12 +52,17 @@ impl AgentFiles {
     ///
     /// A file that describes no agent is left out with a warning. At most 200 files of a folder are read.
     pub fn load<P: AsRef<Path>>(dirs: impl IntoIterator<Item = P>) -> Self {
+        Self::load_with(dirs, &[])
+    }
+
+    /// Does the same as [`load`](Self::load), and keeps the fields in `own` as [`AgentFile::more`].
+    pub fn load_with<P: AsRef<Path>>(dirs: impl IntoIterator<Item = P>, own: &[&str]) -> Self {
         let mut files = Self::new();
-        dirs.into_iter().for_each(|dir| files.load_dir(dir.as_ref()));
+        dirs.into_iter().for_each(|dir| files.load_dir(dir.as_ref(), own));
         files
     }
 
-    fn load_dir(&mut self, dir: &Path) {
+    fn load_dir(&mut self, dir: &Path, own: &[&str]) {
         // The person named this folder, so it may itself be a link.
         let Ok(dir) = dir.canonicalize() else { return };
         let entries = match fs::read_dir(&dir) {
@@ -73,10 +78,10 @@ impl AgentFiles {
                 format!("only {MOST_FILES} files of the folder are read; the others are left out"),
             );
         }
-        paths.iter().take(MOST_FILES).for_each(|path| self.load_file(path));
+        paths.iter().take(MOST_FILES).for_each(|path| self.load_file(path, own));
     }
 
-    fn load_file(&mut self, path: &Path) {
+    fn load_file(&mut self, path: &Path, own: &[&str]) {
         if path.is_symlink() {
             return self.warn(path, "the file is a symbolic link, which is not followed; copy it".to_owned());
         }
@@ -86,7 +91,7 @@ impl AgentFiles {
                 return self.warn(path, format!("the file cannot be read ({error}); it is left out"));
             }
         };
-        match AgentFile::parse(path, &content) {
+        match AgentFile::parse_with(path, &content, own) {
             Ok((file, warnings)) => {
                 self.warnings.extend(warnings);
                 self.insert(Arc::new(file));

@@ -47,6 +47,28 @@ impl InboxKey {
         Self(Arc::new(Source { file: Some(path.into()), key: Mutex::default() }))
     }
 
+    /// Returns a secret for another purpose, in hexadecimal digits, from which nobody can find the key. The same key and
+    /// purpose have the same secret. If the key file does not exist, it is created.
+    ///
+    /// ```
+    /// use archon_store::InboxKey;
+    ///
+    /// # fn main() -> Result<(), archon_types::JournalError> {
+    /// let links = InboxKey::new([7; 32]).secret_for("links")?;
+    /// assert_eq!(links.expose().len(), 64);
+    /// assert_ne!(links.expose(), InboxKey::new([8; 32]).secret_for("links")?.expose());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The key file cannot be read or created.
+    pub fn secret_for(&self, purpose: &str) -> Result<Secret<String>, JournalError> {
+        let no_key = || unusable(Path::new("the inbox key"))(io::ErrorKind::NotFound.into());
+        let key = self.read_or_make()?.ok_or_else(no_key)?;
+        Ok(Secret::new(hex(&HMAC::mac(format!("secret for {purpose}"), key))))
+    }
+
     /// Returns the key; `None` if the key file does not exist yet, which means that no message has been
     /// sealed.
     fn read(&self) -> Result<Option<Key>, JournalError> {

@@ -7,8 +7,8 @@ use std::{
 };
 
 use archon_types::{
-    CancellationToken, Clock, Json, NotificationChannel, PendingApproval, RunService, StoredTask, TaskChange,
-    TaskId, TaskStatus, TaskStore, TaskStoreError, TenantId, Timestamp,
+    CancellationToken, Clock, Json, NotificationChannel, RunService, StoredTask, TaskChange, TaskId,
+    TaskStatus, TaskStore, TaskStoreError, TenantId, Timestamp,
 };
 use serde::Deserialize;
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -24,7 +24,9 @@ use agenda::{Agenda, Entry};
 use looks::Looks;
 
 mod agenda;
+mod expiry;
 mod looks;
+mod problems;
 mod requests;
 mod service;
 mod work;
@@ -78,7 +80,6 @@ pub struct TriggerEngine {
 ///         .probe("price", price)
 ///         .executor("refresh")
 ///         .channel(sms)
-///         .answer_link(|question| Some(format!("https://archon.example.com/inbox/{}", question.request.request_id)))
 /// }
 /// ```
 #[derive(Clone, Default)]
@@ -86,10 +87,7 @@ pub struct TriggerParts {
     probes: BTreeMap<String, Arc<dyn Probe>>,
     executors: BTreeSet<String>,
     channels: BTreeMap<String, Arc<dyn NotificationChannel>>,
-    answer_link: Option<Arc<AnswerLink>>,
 }
-
-type AnswerLink = dyn Fn(&PendingApproval) -> Option<String> + Send + Sync;
 
 struct Parts {
     runs: Arc<dyn RunService>,
@@ -163,17 +161,6 @@ impl TriggerParts {
     #[must_use]
     pub fn channel(mut self, channel: Arc<dyn NotificationChannel>) -> Self {
         self.channels.insert(channel.name().to_owned(), channel);
-        self
-    }
-
-    /// Sets the function that makes the address at which a person can answer a question, for instance a link into the inbox
-    /// of a server.
-    #[must_use]
-    pub fn answer_link(
-        mut self,
-        link: impl Fn(&PendingApproval) -> Option<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.answer_link = Some(Arc::new(link));
         self
     }
 }

@@ -93,6 +93,25 @@ impl EventPattern {
         &self.0
     }
 
+    /// Returns true if the pattern matches a type of this source.
+    ///
+    /// ```
+    /// use archon_triggers::EventPattern;
+    ///
+    /// assert!(EventPattern::new("shop.order.*").may_match_source("shop"));
+    /// assert!(EventPattern::new("*order").may_match_source("shop"));
+    /// assert!(!EventPattern::new("shop.order.*").may_match_source("shops"));
+    /// ```
+    pub fn may_match_source(&self, source: &str) -> bool {
+        // A star stands for any text, also with dots: from there on a type may match.
+        let start = match (self.0.find('*'), self.0.find('.')) {
+            (Some(star), dot) if dot.is_none_or(|dot| star < dot) => &self.0[..=star],
+            (_, Some(dot)) => &self.0[..dot],
+            _ => return false,
+        };
+        WildMatch::new(start).matches(source)
+    }
+
     /// Returns true if the pattern matches a source and a type.
     pub fn matches(&self, source: &str, kind: &str) -> bool {
         WildMatch::new(&self.0).matches(&format!("{source}.{kind}"))

@@ -41,8 +41,9 @@
 // | runs of code without a model | `code_model.rs` |
 // | which task is due, and its next step | `engine/agenda.rs` |
 // | starting, following and notifying | `engine.rs`, `engine/work.rs` |
-// | the questions of runs that wait | `engine/looks.rs` |
+// | the questions of runs that wait, and those that expired | `engine/looks.rs`, `engine/expiry.rs` |
 // | events, and starts by a person, from any process | `engine/requests.rs` |
+// | problems of sources and channels | `engine/problems.rs` |
 // | the tasks of one tenant, for servers and commands | `engine/service.rs` |
 
 mod code_model;
@@ -67,4 +68,6 @@ pub use expression::{Expression, ExpressionError};
 pub use occurrence::Occurrence;
 pub use probe::Probe;
 pub use schedule::{Cron, Schedule, ScheduleError};
-pub use task::{ConditionState, MissedRuns, TaskLimits, TaskState, Trigger, TriggerAction, TriggerTask};
+pub use task::{
+    ConditionState, MissedRuns, TaskLimits, TaskProblem, TaskState, Trigger, TriggerAction, TriggerTask,
+};

@@ -186,11 +186,29 @@ pub struct TaskState {
     pub waiting: Vec<Occurrence>,
     /// The last runs, the newest last; at most [`MOST_LISTED`](Self::MOST_LISTED).
     pub last_runs: Vec<RunId>,
+    /// The questions of the current run that expired, and of which people know, by their ids.
+    pub expired: Vec<String>,
+    /// The last problems of sources of events and of channels, the newest last; at most
+    /// [`MOST_PROBLEMS`](Self::MOST_PROBLEMS).
+    pub problems: Vec<TaskProblem>,
+}
+
+/// A problem of a source of events or of a channel, which a run did not cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskProblem {
+    /// The last time at which it occurred.
+    pub at: Timestamp,
+    /// The text, which says what failed and what to do.
+    pub text: String,
 }
 
 impl TaskState {
     /// The most runs in the list of the last runs.
     pub const MOST_LISTED: usize = 50;
+
+    /// The most problems in the list of problems.
+    pub const MOST_PROBLEMS: usize = 20;
 }
 
 /// The state of a task with a condition.
@@ -246,6 +264,14 @@ impl TriggerTask {
     pub fn missed(mut self, rule: MissedRuns) -> Self {
         self.missed = rule;
         self
+    }
+
+    /// Returns true if events of this source may start runs of the task.
+    pub fn may_take_from(&self, source: &str) -> bool {
+        match &self.trigger {
+            Trigger::Event(filter) => filter.pattern.may_match_source(source),
+            _ => false,
+        }
     }
 
     /// Sets the limits.

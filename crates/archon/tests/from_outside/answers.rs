@@ -98,6 +98,38 @@ async fn answer_to_a_question_that_expired_says_so_on_each_way() {
     assert_eq!(world.refunds.load(Ordering::SeqCst), 0);
 }
 
+// spec: TR-10, TR-11, A-40
+#[tokio::test]
+async fn question_that_expires_while_no_process_runs_is_notified_as_expired_after_the_restart_and_once() {
+    let world = World::new();
+    let mut process = world.start();
+    let sent = ask(&world, &mut process).await;
+    process.kill().await;
+    world.clock.advance(Duration::from_secs(31 * 60));
+
+    let mut process = world.start();
+    let expired = process.next_after_looks(&world.clock).await;
+    assert_eq!((&expired.about, &expired.run), (&NotificationKind::Expired, &sent.run), "{expired:?}");
+    assert!(expired.text.contains("no answer came in time to: "), "{expired:?}");
+    let result = process.next_after_looks(&world.clock).await;
+    assert_eq!(result.about, NotificationKind::Result, "{result:?}");
+    assert_eq!(world.refunds.load(Ordering::SeqCst), 0);
+}
+
+// spec: TR-10
+#[tokio::test]
+async fn question_that_is_answered_in_time_is_not_notified_as_expired_when_its_end_passes_before_the_next_look()
+ {
+    let world = World::new();
+    let mut process = world.start();
+    let sent = ask(&world, &mut process).await;
+    process.answers.answer(&link_token(&sent), Answer::Approve).await.unwrap();
+    world.clock.advance(Duration::from_secs(31 * 60));
+    let result = process.next_after_looks(&world.clock).await;
+    assert_eq!(result.about, NotificationKind::Result, "{result:?}");
+    assert!(!process.has_notification());
+}
+
 // spec: AP-10
 #[tokio::test]
 async fn page_beside_the_routes_of_a_server_takes_an_answer_without_an_access_token() {

@@ -1,5 +1,6 @@
 //! `archon credentials`: stores keys of services encrypted, lists and removes them.
 
+use archon::types::TenantId;
 use clap::Subcommand;
 use serde_json::json;
 
@@ -24,12 +25,19 @@ pub(crate) enum CredentialsCommand {
         /// names
         #[arg(long, value_name = "NAME", default_value = PRIMARY)]
         account: String,
+        /// The tenant of `archon assistant` to whom the key belongs [default: you]
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
         /// A key is never read from the command line.
         #[arg(hide = true, num_args = 0.., allow_hyphen_values = true)]
         key: Vec<String>,
     },
     /// List the services whose keys are stored; never the keys
-    List,
+    List {
+        /// List the keys of this tenant [default: yours]
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
+    },
     /// Remove a key
     Remove {
         /// The service
@@ -37,6 +45,9 @@ pub(crate) enum CredentialsCommand {
         /// The name of the key
         #[arg(long, value_name = "NAME", default_value = PRIMARY)]
         account: String,
+        /// The tenant to whom the key belongs [default: you]
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
     },
 }
 
@@ -49,14 +60,23 @@ impl CredentialsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         credentials::check_built()?;
         match self {
-            Self::Add { service, account, key } => add(app, &service, &account, &key).await,
-            Self::List => list(app).await,
-            Self::Remove { service, account } => remove(app, &service, &account).await,
+            Self::Add { service, account, tenant, key } => {
+                add(app, &service, (&account, credentials::tenant(tenant)), &key).await
+            }
+            Self::List { tenant } => list(app, &credentials::tenant(tenant)).await,
+            Self::Remove { service, account, tenant } => {
+                remove(app, &service, (&account, credentials::tenant(tenant))).await
+            }
         }
     }
 }
 
-async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exit, Failure> {
+async fn add(
+    app: &App,
+    name: &str,
+    (account, tenant): (&str, TenantId),
+    key: &[String],
+) -> Result<Exit, Failure> {
     let service = Service::named(name)?;
     if !key.is_empty() {
         let what = "a key cannot be an argument: other programs could see it, and the shell stores it";
@@ -71,19 +91,23 @@ async fn add(app: &App, name: &str, account: &str, key: &[String]) -> Result<Exi
     }
     let key = secret_input::read(app, &format!("key of {}: ", service.name), PIPE).await?;
     let store = credentials::open(&app.data_dir, &app.sources)?;
-    let replaced = store.put(&credentials::place(service, account), Some(credentials::sealed(&key))).await?;
+    let replaced = store
+        .put(&credentials::place(service, account, tenant.clone()), Some(credentials::sealed(&key)))
+        .await?;
     let item = json!({"service": service.name, "account": account, "replaced": replaced});
     let done = if replaced { "replaced" } else { "stored" };
     app.report(&item, format!("the key of {} ({account}) is {done}", service.name));
-    if let Some(set) = service.variables.iter().find(|variable| app.sources.env.contains_key(**variable)) {
+    let is_own = tenant == credentials::owner();
+    let set = service.variables.iter().find(|variable| app.sources.env.contains_key(**variable));
+    if let Some(set) = set.filter(|_| is_own) {
         app.output.note(Look::Plain, format!("{set} is set, and is used instead"));
     }
     Ok(Exit::Finished)
 }
 
-async fn list(app: &App) -> Result<Exit, Failure> {
+async fn list(app: &App, tenant: &TenantId) -> Result<Exit, Failure> {
     let entries = match credentials::open_store(&app.data_dir, &app.sources)? {
-        Some(store) => store.list(&credentials::owner(), None).await?,
+        Some(store) => store.list(tenant, None).await?,
         None => Vec::new(),
     };
     app.note_if(entries.is_empty(), "no keys are stored; store one: archon credentials add SERVICE");
@@ -100,11 +124,11 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-async fn remove(app: &App, name: &str, account: &str) -> Result<Exit, Failure> {
+async fn remove(app: &App, name: &str, (account, tenant): (&str, TenantId)) -> Result<Exit, Failure> {
     let service = Service::named(name)?;
     let store = credentials::open_store(&app.data_dir, &app.sources)?;
     let was_there = match store {
-        Some(store) => store.delete(&credentials::place(service, account)).await?,
+        Some(store) => store.delete(&credentials::place(service, account, tenant)).await?,
         None => false,
     };
     if !was_there {

@@ -30,6 +30,10 @@ pub(crate) struct DoctorArgs {
     /// stale locks and indexes
     #[arg(long)]
     fix: bool,
+    /// Check the files of this folder of `archon assistant` [default: ~/.archon/assistant, if it exists]
+    #[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+    #[arg(long, value_name = "FOLDER")]
+    assistant: Option<std::path::PathBuf>,
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
@@ -84,6 +88,10 @@ impl DoctorArgs {
         }
         for found in agent_files::findings(app) {
             show(Finding { check: "agents", ok: false, found });
+        }
+        #[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+        for found in crate::assistant::Folder::findings(app, self.assistant.as_deref()).await {
+            show(Finding { check: "assistant", ok: false, found });
         }
         project(app).into_iter().for_each(show);
         show(Finding::of("tools", toolset::chosen(app).await.map(|picked| picked.names().join(", "))));

@@ -175,7 +175,7 @@ impl InitArgs {
 /// Stores the key and writes the settings, or does neither. Returns true if a key was replaced.
 async fn store(app: &App, service: Service, key: &Secret, edit: &Edit) -> Result<bool, Failure> {
     let store = credentials::open(&app.data_dir, &app.sources)?;
-    let place = credentials::place(service, ACCOUNT);
+    let place = credentials::place(service, ACCOUNT, credentials::owner());
     let before = store.get(&place).await?;
     let replaced = store.put(&place, Some(credentials::sealed(key))).await?;
     let Err(e) = edit.write() else { return Ok(replaced) };

@@ -34,11 +34,17 @@ pub(crate) enum OpenapiCommand {
     Login {
         /// The API's name
         name: String,
+        /// The tenant of `archon assistant` whose sign-in it is [default: you]
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
     },
     /// Delete the tokens of a sign-in
     Logout {
         /// The API's name
         name: String,
+        /// The tenant of `archon assistant` whose sign-in it is [default: you]
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
     },
 }
 
@@ -84,8 +90,8 @@ impl OpenapiArgs {
                 "edit [openapi.NAME] of your settings by hand, or build with `--features setup`",
             )),
             OpenapiCommand::List => Ok(list(app)),
-            OpenapiCommand::Login { name } => login::login(app, &name).await,
-            OpenapiCommand::Logout { name } => login::logout(app, &name).await,
+            OpenapiCommand::Login { name, tenant } => login::login(app, &name, tenant).await,
+            OpenapiCommand::Logout { name, tenant } => login::logout(app, &name, tenant).await,
         }
     }
 }

@@ -23,7 +23,6 @@ use std::{
 
 use archon::{
     Runs, SystemClock,
-    memory::Memory,
     server::{RequestLog, ServeOptions, Server, ServerOptions, axum::Router},
     types::Collection,
 };
@@ -32,7 +31,7 @@ use serde_json::json;
 use self::{
     agents::Agents,
     listen::{Bound, Place},
-    tasks::Tasks,
+    tasks::{SettledTasks, Tasks},
     tokens::Tokens,
 };
 use super::{MemoryFlags, RecordedFlags};
@@ -41,21 +40,35 @@ use crate::{
     config::{ServeSettings, Settings},
     exit::Exit,
     failure::Failure,
-    interrupt, memory,
+    interrupt,
 };
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    listen: ListenFlags,
+    /// An agent of the settings that clients may start, besides the default one; may be given again
+    /// [default: all of them]
+    #[arg(long = "agent", value_name = "NAME")]
+    agents: Vec<String>,
+    /// Offer tools that change nothing and the agents also to MCP clients, at /mcp
+    #[arg(long)]
+    mcp: bool,
+    #[command(flatten)]
+    flags: RecordedFlags,
+    #[command(flatten)]
+    memory: MemoryFlags,
+}
+
+/// Flags of the place at which a server listens.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListenFlags {
     /// Listen at this address [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "socket")]
     listen: Option<SocketAddr>,
     /// Listen at this Unix socket, in place of an address
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// An agent of the settings that clients may start, besides the default one; may be given again
-    /// [default: all of them]
-    #[arg(long = "agent", value_name = "NAME")]
-    agents: Vec<String>,
     /// A name by which clients reach the server, as agents.example; may be given again
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
@@ -68,13 +81,15 @@ pub(crate) struct ServeArgs {
     /// A PEM file with the private key of the certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Offer tools that change nothing and the agents also to MCP clients, at /mcp
-    #[arg(long)]
-    mcp: bool,
-    #[command(flatten)]
-    flags: RecordedFlags,
-    #[command(flatten)]
-    memory: MemoryFlags,
+}
+
+/// The agents that a server offers.
+pub(crate) enum Offered {
+    /// Those of the settings. The default one has a memory with this collection.
+    Settings(Option<Collection>),
+    /// Those of the folder of an assistant.
+    #[cfg(all(feature = "skills", feature = "triggers"))]
+    Assistant(crate::assistant::Folder),
 }
 
 /// The file in the data folder that records the write requests of the access tokens.
@@ -90,78 +105,74 @@ impl ServeArgs {
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        if app.ask_later {
-            let what = "--ask-later has no effect on a server, whose questions always wait for an answer";
-            return Err(Failure::usage(what, "leave the flag out"));
+        let mut settings = self.listen.over(app.config.settings.serve.clone().unwrap_or_default());
+        if !self.agents.is_empty() {
+            settings.agents = Some(self.agents);
         }
-        // Nobody is asked at the terminal: questions wait for an answer over HTTP, or by `archon approvals`.
-        let app = App { ask_later: true, ..app.clone() };
-        let settings = self.over(app.config.settings.serve.clone().unwrap_or_default());
-        let place = Place::of(&settings)?;
-        let tokens = Tokens::of(&settings)?;
-        let memory = self.open_memory(&app, &settings, &tokens).await?;
-        let agents = Agents::build(&app, &settings, memory.as_ref()).await?;
-        let runs = agents.runs(&app)?;
-        let tasks = Tasks::open(&app, &runs)?;
-        let tokens = tokens.access(&app, &runs, memory.as_ref(), &tasks, agents.described())?;
-        let tls = tls::identity(&settings)?;
-        let bound = place.bind().await?;
-
-        let mut options = ServerOptions::default().with_dashboard().with_request_log(request_log(&app)?);
-        options.secure_cookie = settings.behind_proxy;
-        let hosts = bound.hosts(&settings.hosts)?;
-        let access = tokens.iter().map(|token| token.access.clone());
-        let server = Server::new(hosts, access, Arc::new(SystemClock), options);
-        let router = agents.mount(&server, &tokens);
-        // Before the address is printed: a program that reads it may end the server at once.
-        let listener = interrupt::listen(server.end().clone(), app.output.clone());
-        greet(&app, &server, &bound, &settings, &tokens)?;
-        let mut options = ServeOptions::default();
-        (options.behind_proxy, options.tls) = (settings.behind_proxy, tls);
-        let served = work(app, (runs, tasks), server, router, bound, options).await;
-        listener.abort();
-        served.map(|()| Exit::Finished)
+        settings.mcp |= self.mcp;
+        let collection = match (self.memory.memory, &settings.memory) {
+            (Some(collection), _) => Some(collection),
+            (None, Some(name)) => {
+                Some(name.parse::<Collection>().map_err(|e| Failure::from(e).at("[serve] memory"))?)
+            }
+            (None, None) => None,
+        };
+        serve(app, settings, Offered::Settings(collection)).await
     }
+}
 
+impl ListenFlags {
     /// Returns the settings, overridden by the flags.
-    fn over(&self, mut settings: ServeSettings) -> ServeSettings {
+    pub(crate) fn over(&self, mut settings: ServeSettings) -> ServeSettings {
         if self.listen.is_some() || self.socket.is_some() {
             (settings.listen, settings.socket) = (self.listen, self.socket.clone());
-        }
-        if !self.agents.is_empty() {
-            settings.agents = Some(self.agents.clone());
         }
         settings.hosts.extend(self.hosts.iter().cloned());
         settings.behind_proxy |= self.behind_proxy;
         if self.tls_cert.is_some() {
             (settings.tls_cert, settings.tls_key) = (self.tls_cert.clone(), self.tls_key.clone());
         }
-        settings.mcp |= self.mcp;
         settings
     }
+}
 
-    /// Opens the memory of the default agent; `None` if there is none.
-    async fn open_memory(
-        &self,
-        app: &App,
-        settings: &ServeSettings,
-        tokens: &Tokens,
-    ) -> Result<Option<Memory>, Failure> {
-        let collection = match (&self.memory.memory, &settings.memory) {
-            (Some(collection), _) => collection.clone(),
-            (None, Some(name)) => {
-                name.parse::<Collection>().map_err(|e| Failure::from(e).at("[serve] memory"))?
-            }
-            (None, None) => return Ok(None),
-        };
-        if let Some(name) = tokens.first_of_a_tenant() {
-            return Err(Failure::usage(
-                format!("the runs of the tenant of the token {name} would read the memory {collection}"),
-                "leave the memory out, or serve tenants by a server of their own",
-            ));
-        }
-        memory::open(app, &collection).await.map(Some)
+/// Serves runs of these agents until the process is told to end.
+///
+/// # Errors
+/// [`Failure`] if a setting or an agent cannot be used, or the server ends by an error.
+pub(crate) async fn serve(app: &App, settings: ServeSettings, offered: Offered) -> Result<Exit, Failure> {
+    if app.ask_later {
+        let what = "--ask-later has no effect on a server, whose questions always wait for an answer";
+        return Err(Failure::usage(what, "leave the flag out"));
     }
+    // Nobody is asked at the terminal: questions wait for an answer over HTTP, or by `archon approvals`.
+    let app = App { ask_later: true, ..app.clone() };
+    let place = Place::of(&settings)?;
+    let tokens = Tokens::of(&settings)?;
+    let agents = Agents::build(&app, &settings, offered, &tokens).await?;
+    let runs = agents.runs(&app)?;
+    let tasks = SettledTasks::read(&app)?;
+    let tls = tls::identity(&settings)?;
+    // The links of questions need the address.
+    let bound = place.bind().await?;
+    let tasks = tasks.open(&app, &runs, bound.url(&settings).as_deref())?;
+    agents.settle_tasks(&app, &tasks).await?;
+    let tokens = tokens.access(&app, &runs, &agents, &tasks)?;
+
+    let mut options = ServerOptions::default().with_dashboard().with_request_log(request_log(&app)?);
+    options.secure_cookie = settings.behind_proxy;
+    let hosts = bound.hosts(&settings)?;
+    let access = tokens.iter().map(|token| token.access.clone());
+    let server = Server::new(hosts.clone(), access, Arc::new(SystemClock), options);
+    let router = tasks.mount(agents.mount(&app, &server, &runs, &tokens).await?, hosts);
+    // Before the address is printed: a program that reads it may end the server at once.
+    let listener = interrupt::listen(server.end().clone(), app.output.clone());
+    greet(&app, &server, &bound, &settings, &tokens)?;
+    let mut options = ServeOptions::default();
+    (options.behind_proxy, options.tls) = (settings.behind_proxy, tls);
+    let served = work(app, (runs, tasks), server, router, bound, options).await;
+    listener.abort();
+    served.map(|()| Exit::Finished)
 }
 
 /// Opens the file that records the write requests of the access tokens.

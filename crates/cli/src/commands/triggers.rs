@@ -44,7 +44,7 @@ enum TriggersCommand {
     Run(WhichTask),
     /// Publish an event, which starts a run of each task that takes it
     Publish(publish::PublishArgs),
-    /// List the last runs of a task, the newest first
+    /// List the last runs of a task, the newest first, and the problems of its channels and sources
     History(WhichTask),
     /// Delete a task; its run goes on
     Delete(WhichTask),
@@ -157,7 +157,7 @@ fn row(listed: &ListedTask) -> String {
     format!("{id:<20}  {status:<9}  {trigger}  {next}  {} runs{money}{problem}", state.runs)
 }
 
-/// Lists the last runs of a task, with the runs that cannot be read.
+/// Lists the last runs of a task, with the runs that cannot be read, and the problems of its channels and sources.
 async fn history(app: &App, id: &TaskId) -> Result<(), Failure> {
     let listed = all(app).await?.into_iter().find(|listed| listed.task.id == *id);
     let listed = listed.ok_or_else(|| {
@@ -173,6 +173,10 @@ async fn history(app: &App, id: &TaskId) -> Result<(), Failure> {
     }
     if let Some(problem) = &listed.state.problem {
         app.note(format!("the last failure: {}", one_line(problem, 500)));
+    }
+    for problem in &listed.state.problems {
+        let row = || format!("{}  problem      {}", format_time(problem.at), one_line(&problem.text, 500));
+        app.item(&json!({ "at": problem.at, "problem": problem.text }), row);
     }
     Ok(())
 }

@@ -47,14 +47,17 @@ pub(crate) struct ApiSettings {
     pub(crate) hides_one_of_project: bool,
 }
 
-/// `[openapi.NAME.auth]` of a settings file: the credentials of an API, in one of six forms: `bearer`; `header` and
-/// `key`; `query` and `key`; `user` and `password`; `token_url`, `client_id` and `client_secret`; `authorize_url`,
-/// `token_url` and `client_id`.
+/// `[openapi.NAME.auth]` of a settings file: the credentials of an API, in one of seven forms: `bearer`; `account`;
+/// `header` and `key`; `query` and `key`; `user` and `password`; `token_url`, `client_id` and `client_secret`;
+/// `authorize_url`, `token_url` and `client_id`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ApiAuthSettings {
     /// The token of the header `Authorization: Bearer`, as `"${VAR}"`.
     pub(crate) bearer: Option<String>,
+    /// The name of the stored key that is the token of the header `Authorization: Bearer`, for each tenant its own: see
+    /// `archon credentials add NAME --tenant TENANT`. Only in your own settings.
+    pub(crate) account: Option<String>,
     /// The name of the header with the key.
     pub(crate) header: Option<String>,
     /// The name of the query's parameter with the key.
@@ -83,6 +86,7 @@ pub(crate) struct ApiAuthSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ApiAuthForm<'s> {
     Bearer { token: &'s str },
+    Account { name: &'s str },
     HeaderKey { name: &'s str, key: &'s str },
     QueryKey { name: &'s str, key: &'s str },
     Basic { user: &'s str, password: &'s str },
@@ -96,6 +100,7 @@ impl ApiAuthSettings {
         let fields: Vec<(&str, &str)> = self.fields().collect();
         match fields.as_slice() {
             [("bearer", token)] => Some(ApiAuthForm::Bearer { token }),
+            [("account", name)] => Some(ApiAuthForm::Account { name }),
             [("header", name), ("key", key)] => Some(ApiAuthForm::HeaderKey { name, key }),
             [("query", name), ("key", key)] => Some(ApiAuthForm::QueryKey { name, key }),
             [("user", user), ("password", password)] => Some(ApiAuthForm::Basic { user, password }),
@@ -117,6 +122,7 @@ impl ApiAuthSettings {
     fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("bearer", &self.bearer),
+            ("account", &self.account),
             ("header", &self.header),
             ("query", &self.query),
             ("key", &self.key),
@@ -133,7 +139,7 @@ impl ApiAuthSettings {
     fn problem(&self) -> Option<String> {
         if self.form().is_none() {
             return Some(
-                "`auth` needs `bearer`; or `key` with `header` or `query`; or `user` and `password`; or \
+                "`auth` needs `bearer`; or `account`; or `key` with `header` or `query`; or `user` and `password`; or \
                  `token_url`, `client_id` and `client_secret`; or `authorize_url`, `token_url` and `client_id`"
                     .to_owned(),
             );
@@ -178,10 +184,11 @@ impl ApiSettings {
         self.auth.as_ref().is_some_and(|auth| auth.authorize_url.is_some())
     }
 
-    /// Returns the secrets that calls send: the names of the variables, and the tokens of a sign-in.
+    /// Returns the secrets that calls send: the names of the variables and of the stored key, and the tokens of a sign-in.
     pub(crate) fn secrets_in_words(&self) -> Vec<&str> {
         let tokens = self.has_person_sign_in().then_some("the tokens of your sign-in");
-        self.variables().into_iter().chain(tokens).collect()
+        let account = self.auth.iter().filter_map(|auth| auth.account.as_deref());
+        self.variables().into_iter().chain(account).chain(tokens).collect()
     }
 
     /// Returns the names of the variables that the credentials and the headers need.
@@ -264,6 +271,8 @@ mod tests {
         for (text, expected) in [
             ("", None),
             ("auth = { bearer = '${A}' }", None),
+            ("auth = { account = 'SHOP_TOKEN' }", None),
+            ("auth = { account = 'SHOP_TOKEN', bearer = '${A}' }", Some("`auth` needs `bearer`; or")),
             ("auth = { key = '${A}', header = 'X-Key' }", None),
             (
                 "auth = { token_url = 'https://a', client_id = 'b', client_secret = '${A}', scopes = ['c'] }",

@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// `[channels.NAME]` of a settings file: a way on which people hear about the runs of tasks. Its secret is in an environment
-/// variable of `archon serve`.
+use super::Span;
+
+/// `[channels.NAME]` of a settings file: a way on which a person hears about the runs of tasks. Its secret is in an environment
+/// variable of `archon serve`, or stored with `archon credentials add VARIABLE`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum ChannelSettings {
@@ -21,11 +23,15 @@ pub(crate) enum ChannelSettings {
         url: String,
         /// The variable with the secret that signs the requests; by default they are not signed.
         variable: Option<String>,
+        /// The rules for the times of notifications; by default each is sent at once.
+        rules: Option<RuleSettings>,
     },
     /// An incoming web hook of Slack.
     Slack {
         /// The variable with the address of the web hook.
         variable: String,
+        /// The rules for the times of notifications; by default each is sent at once.
+        rules: Option<RuleSettings>,
     },
     /// A bot of Telegram.
     Telegram {
@@ -33,6 +39,13 @@ pub(crate) enum ChannelSettings {
         chat: String,
         /// The variable with the token of the bot.
         variable: String,
+        /// The address of a server of yours for bots; by default that of Telegram.
+        server: Option<String>,
+        /// True if a reply in the chat answers a question: then no other program reads the messages of the bot. By default
+        /// false.
+        replies: Option<bool>,
+        /// The rules for the times of notifications; by default each is sent at once.
+        rules: Option<RuleSettings>,
     },
     /// Mail over SMTP.
     Email {
@@ -50,7 +63,40 @@ pub(crate) enum ChannelSettings {
         from: String,
         /// The receiver.
         to: String,
+        /// True if a mailbox under `[events]` gets the mail to the sender: then a reply answers a question. By default false.
+        replies: Option<bool>,
+        /// The rules for the times of notifications; by default each is sent at once.
+        rules: Option<RuleSettings>,
     },
+}
+
+/// `[channels.NAME.rules]` of a settings file: the times at which notifications are sent, and the next person.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RuleSettings {
+    /// The time zone of the hours, as in `Europe/Berlin`; by default that of this machine.
+    pub(crate) zone: Option<String>,
+    /// The quiet hours of each day, as in `"22:00-07:00"`: a notification waits for their end, unless it is a question that
+    /// would expire before; by default none.
+    pub(crate) quiet: Option<String>,
+    /// The times of each day at which collected results are sent, as in `["08:00"]`; by default each is sent at once.
+    pub(crate) digest: Vec<String>,
+    /// The time after which a question that is still open goes to `escalate_to`, too, as in `"15m"`.
+    pub(crate) escalate_after: Option<Span>,
+    /// The channel of the next person.
+    pub(crate) escalate_to: Option<String>,
+}
+
+impl ChannelSettings {
+    /// Returns the rules for the times of notifications.
+    pub(crate) fn rules(&self) -> Option<&RuleSettings> {
+        match self {
+            Self::Webhook { rules, .. }
+            | Self::Slack { rules, .. }
+            | Self::Telegram { rules, .. }
+            | Self::Email { rules, .. } => rules.as_ref(),
+        }
+    }
 }
 
 /// Channels by their names.
@@ -67,6 +113,7 @@ mod tests {
             ("kind = 'slack'", "missing field `variable`"),
             ("kind = 'slack'\nvariable = 'A'\nsecret = 'x'", "unknown field `secret`"),
             ("kind = 'email'\nserver = 'a'\nfrom = 'b'", "missing field `to`"),
+            ("kind = 'slack'\nvariable = 'A'\nrules = { loud = true }", "unknown field `loud`"),
         ] {
             let e = toml::from_str::<ChannelSettings>(text).unwrap_err();
             assert!(e.message().contains(problem), "{text}: {e}");

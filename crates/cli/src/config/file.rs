@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
-use super::{KEYS, Settings, resolve};
+use super::{KEYS, Settings, events::EventSettings, resolve};
 use crate::{failure::Failure, own_file};
 
 pub(super) struct File {
@@ -45,6 +45,11 @@ pub(crate) fn resolve_paths(path: &Path, settings: &mut Settings) {
         resolve(path, &mut serve.socket);
         resolve(path, &mut serve.tls_cert);
         resolve(path, &mut serve.tls_key);
+    }
+    for events in settings.events.iter_mut().flat_map(|events| events.values_mut()) {
+        if let (EventSettings::Folder { path: folder, .. }, Some(dir)) = (events, path.parent()) {
+            *folder = dir.join(&*folder);
+        }
     }
 }
 

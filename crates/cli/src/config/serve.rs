@@ -21,6 +21,9 @@ pub(crate) struct ServeSettings {
     pub(crate) socket: Option<PathBuf>,
     /// The names by which clients reach the server, besides those of the address, as in `agents.example`.
     pub(crate) hosts: Vec<String>,
+    /// The address by which people reach the server, as in `https://agents.example`, for links in notifications; by default
+    /// the one that the server prints.
+    pub(crate) url: Option<String>,
     /// True if a proxy with TLS is before the server, so that it may listen beyond this machine; by default false.
     pub(crate) behind_proxy: bool,
     /// The PEM file with the certificate of the server, followed by those of the authorities between: then the server

@@ -108,6 +108,7 @@ pub(super) const FORBIDDEN: &[(&str, &str)] = &[
     ("keys", "a project may not change your keys"),
     ("serve", "a project may not choose who listens, and who may come in"),
     ("channels", "a project may not choose who hears about your runs"),
+    ("events", "a project may not choose what starts your tasks"),
     ("chat", "a project may not change how your terminal looks and sounds"),
 ];
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use archon::{
     openapi::{
         AuthorizationCode, ClientCredentials, OpenApiAuth, OpenApiConfig, OpenApiError, OperationFilter,
+        StoredToken,
     },
     types::{CredentialStore, Secret},
 };
@@ -43,6 +44,14 @@ pub(crate) fn config(
     let auth = match auth.form() {
         None => OpenApiAuth::None,
         Some(ApiAuthForm::Bearer { token }) => OpenApiAuth::Bearer(secret(token)?),
+        Some(ApiAuthForm::Account { .. }) if settings.is_of_project => {
+            let what = format!("{} of the project sends a stored key", place(name));
+            return Err(Failure::usage(
+                what,
+                "import its document into your own settings: archon openapi import",
+            ));
+        }
+        Some(ApiAuthForm::Account { name }) => OpenApiAuth::Token(Arc::new(StoredToken::new(name))),
         Some(ApiAuthForm::HeaderKey { name, key }) => {
             OpenApiAuth::ApiKey { header: name.to_owned(), value: secret(key)? }
         }

@@ -1,67 +1,156 @@
-//! The notification channels of the settings, with their secrets, for `archon serve`.
+//! The notification channels of the settings, with their secrets and rules, for `archon serve`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use archon::{
     SystemClock,
-    notify::{ChannelError, SlackChannel, TelegramChannel, WebhookChannel, WebhookOptions},
-    types::{BoxFuture, Notification, NotificationChannel, Secret, visible},
+    notify::{
+        ChannelError, DeliveryError, DeliveryRules, DigestTimes, QuietHours, SlackChannel, TelegramChannel,
+        WebhookChannel, WebhookOptions,
+    },
+    types::{BoxFuture, Notification, NotificationChannel, visible},
+};
+use jiff::tz::TimeZone;
+
+use super::{CONSOLE, place, secret, telegram::Bot};
+use crate::{
+    app::App,
+    config::{ChannelSettings, RuleSettings},
+    failure::Failure,
 };
 
-use super::CONSOLE;
-use crate::{app::App, config::ChannelSettings, failure::Failure};
+/// A channel of the settings. It reaches one person.
+pub(crate) struct Opened {
+    pub(super) channel: Arc<dyn NotificationChannel>,
+    pub(super) rules: DeliveryRules,
+    /// The person for whom answers count: the mail address, or the name of the channel.
+    pub(super) person: String,
+    /// True if a link may be in a notification: not in the output of the server, which may be a log that others read.
+    pub(super) has_link: bool,
+    /// The bot whose replies answer questions; `None` for a channel without replies.
+    pub(super) bot: Option<Bot>,
+    /// The sender of notes to the person about a reply that does not count; `None` for a channel without replies.
+    #[cfg(feature = "mail")]
+    pub(super) replies: Option<archon::notify::MailSender>,
+}
 
 /// Returns the channels of the settings, and the console.
 ///
 /// # Errors
 /// [`Failure`] if a secret is missing, or a channel cannot be used.
-pub(crate) fn open(app: &App) -> Result<Vec<Arc<dyn NotificationChannel>>, Failure> {
-    let mut channels: Vec<Arc<dyn NotificationChannel>> = vec![Arc::new(Console(app.clone()))];
+pub(crate) fn open(app: &App) -> Result<Vec<Opened>, Failure> {
+    let console = Opened { has_link: false, ..Opened::new(Arc::new(Console(app.clone()))) };
+    let mut channels = vec![console];
     for (name, settings) in app.config.settings.channels.iter().flatten() {
         if name == CONSOLE {
-            let what = format!("[channels.{name}]: the output of the server has this name");
+            let what = format!("{}: the output of the server has this name", place(app, "channels", name));
             return Err(Failure::usage(what, "give the channel another name"));
         }
-        channels.push(channel(app, name, settings)?);
+        let mut opened = channel(app, name, settings)?;
+        if let Some(rules) = settings.rules() {
+            opened.rules = delivery_rules(app, name, rules)?;
+        }
+        channels.push(opened);
     }
     Ok(channels)
 }
 
-fn channel(
-    app: &App,
-    name: &str,
-    settings: &ChannelSettings,
-) -> Result<Arc<dyn NotificationChannel>, Failure> {
+impl Opened {
+    fn new(channel: Arc<dyn NotificationChannel>) -> Self {
+        Self {
+            rules: DeliveryRules::new(),
+            person: channel.name().to_owned(),
+            has_link: true,
+            bot: None,
+            #[cfg(feature = "mail")]
+            replies: None,
+            channel,
+        }
+    }
+}
+
+fn channel(app: &App, name: &str, settings: &ChannelSettings) -> Result<Opened, Failure> {
     let clock = Arc::new(SystemClock);
-    let unusable = |error: ChannelError| {
-        Failure::usage(format!("[channels.{name}]: {error}"), "correct the settings of the channel")
-    };
-    Ok(match settings {
-        ChannelSettings::Webhook { url, variable } => {
+    let secret = |variable: &str| secret(app, "channels", name, variable);
+    let unusable = |error| unusable(app, name, &error);
+    let channel: Arc<dyn NotificationChannel> = match settings {
+        ChannelSettings::Webhook { url, variable, .. } => {
             let mut options = WebhookOptions::new(url.as_str());
             if let Some(variable) = variable {
-                options = options.secret(secret(app, name, variable)?);
+                options = options.secret(secret(variable)?);
             }
             Arc::new(WebhookChannel::new(name, options, clock).map_err(unusable)?)
         }
-        ChannelSettings::Slack { variable } => {
-            let address = secret(app, name, variable)?;
+        ChannelSettings::Slack { variable, .. } => {
+            let address = secret(variable)?;
             Arc::new(SlackChannel::new(&address, clock).map_err(unusable)?.with_name(name))
         }
-        ChannelSettings::Telegram { chat, variable } => {
-            let token = secret(app, name, variable)?;
-            Arc::new(TelegramChannel::new(&token, chat, clock).map_err(unusable)?.with_name(name))
+        ChannelSettings::Telegram { chat, variable, server, replies, .. } => {
+            let token = secret(variable)?;
+            let channel = match server {
+                Some(server) => TelegramChannel::at(server, &token, chat, clock.clone()),
+                None => TelegramChannel::new(&token, chat, clock.clone()),
+            };
+            let channel = channel.map_err(unusable)?.with_name(name);
+            let bot = (*replies == Some(true)).then(|| Bot::new(server.as_deref(), &token, name, chat));
+            return Ok(Opened { bot: bot.transpose().map_err(unusable)?, ..Opened::new(Arc::new(channel)) });
         }
-        ChannelSettings::Email { .. } => email(app, name, settings)?,
-    })
+        ChannelSettings::Email { .. } => return email(app, name, settings),
+    };
+    Ok(Opened::new(channel))
+}
+
+fn unusable(app: &App, name: &str, error: &ChannelError) -> Failure {
+    let what = format!("{}: {error}", place(app, "channels", name));
+    Failure::usage(what, "correct the settings of the channel")
+}
+
+fn delivery_rules(app: &App, name: &str, settings: &RuleSettings) -> Result<DeliveryRules, Failure> {
+    let place = format!("{}.rules", place(app, "channels", name).trim_end_matches(']')) + "]";
+    let wrong = |error: DeliveryError| Failure::usage(format!("{place}: {error}"), "correct the rules");
+    let own = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
+    let zone = settings.zone.clone().unwrap_or_else(own);
+    let mut rules = DeliveryRules::new();
+    if let Some(hours) = &settings.quiet {
+        let (from, until) = hours.split_once('-').ok_or_else(|| {
+            let what = format!("{place}: `quiet` is {hours:?}, which are no hours");
+            Failure::usage(what, "write both ends, as in quiet = \"22:00-07:00\"")
+        })?;
+        rules = rules.quiet(QuietHours::new(from.trim(), until.trim(), &zone).map_err(wrong)?);
+    }
+    if !settings.digest.is_empty() {
+        let times: Vec<&str> = settings.digest.iter().map(String::as_str).collect();
+        rules = rules.digest(DigestTimes::new(&times, &zone).map_err(wrong)?);
+    }
+    match (&settings.escalate_after, &settings.escalate_to) {
+        (None, None) => Ok(rules),
+        (Some(after), Some(next)) => {
+            let is_channel = next != name
+                && (next == CONSOLE
+                    || app.config.settings.channels.iter().flatten().any(|(one, _)| one == next));
+            if !is_channel {
+                let what = format!("{place}: `escalate_to` is {next:?}, which is no other channel");
+                return Err(Failure::usage(what, "name a channel of [channels], or `console`"));
+            }
+            Ok(rules.escalate(Duration::from_millis(after.0), next))
+        }
+        _ => {
+            let what = format!("{place} has only one of `escalate_after` and `escalate_to`");
+            Err(Failure::usage(what, "set both, or remove it"))
+        }
+    }
 }
 
 #[cfg(feature = "mail")]
-fn email(app: &App, name: &str, settings: &ChannelSettings) -> Result<Arc<dyn NotificationChannel>, Failure> {
-    use archon::notify::{EmailChannel, SmtpOptions};
+fn email(app: &App, name: &str, settings: &ChannelSettings) -> Result<Opened, Failure> {
+    use archon::notify::{EmailChannel, MailSender, SmtpOptions};
 
-    let ChannelSettings::Email { server, port, tls, account, variable, from, to } = settings else {
-        return Err(Failure::usage(format!("[channels.{name}] is no mail"), "correct its kind"));
+    let ChannelSettings::Email { server, port, tls, account, variable, from, to, replies, .. } = settings
+    else {
+        return Err(Failure::usage(
+            format!("{} is no mail", place(app, "channels", name)),
+            "correct its kind",
+        ));
     };
     let mut options = SmtpOptions::new(server.as_str());
     if let Some(port) = port {
@@ -72,36 +161,43 @@ fn email(app: &App, name: &str, settings: &ChannelSettings) -> Result<Arc<dyn No
     }
     match (account, variable) {
         (Some(account), Some(variable)) => {
-            options = options.account(account.as_str(), secret(app, name, variable)?);
+            options = options.account(account.as_str(), secret(app, "channels", name, variable)?);
         }
         (None, None) => {}
         _ => {
-            let what = format!("[channels.{name}] has only one of `account` and `variable`");
+            let what = format!("{} has only one of `account` and `variable`", place(app, "channels", name));
             return Err(Failure::usage(what, "an account needs both, and a server without one neither"));
         }
     }
-    let unusable = |error: ChannelError| {
-        Failure::usage(format!("[channels.{name}]: {error}"), "correct the settings of the channel")
-    };
-    Ok(Arc::new(EmailChannel::new(&options, from, to).map_err(unusable)?.with_name(name)))
+    let unusable = |error| unusable(app, name, &error);
+    let channel = EmailChannel::new(&options, from, to).map_err(unusable)?.with_name(name);
+    let mut opened = Opened { person: address_in(to), ..Opened::new(Arc::new(channel)) };
+    if *replies == Some(true) {
+        if !super::sources::has_mailbox(app) {
+            let what = format!(
+                "{}: `replies` is true, but no mailbox under [events] gets them",
+                place(app, "channels", name)
+            );
+            return Err(Failure::usage(what, "add the mailbox of the sender, or remove `replies`"));
+        }
+        opened.replies = Some(MailSender::new(&options, from).map_err(unusable)?);
+    }
+    Ok(opened)
+}
+
+/// Returns the address alone, without the name of the person.
+#[cfg(feature = "mail")]
+fn address_in(receiver: &str) -> String {
+    let inner = receiver.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>'));
+    inner.map_or(receiver, |(address, _)| address).trim().to_owned()
 }
 
 #[cfg(not(feature = "mail"))]
-fn email(_: &App, name: &str, _: &ChannelSettings) -> Result<Arc<dyn NotificationChannel>, Failure> {
+fn email(app: &App, name: &str, _: &ChannelSettings) -> Result<Opened, Failure> {
     Err(Failure::usage(
-        format!("[channels.{name}]: mail is not in this build"),
+        format!("{}: mail is not in this build", place(app, "channels", name)),
         "build with `--features mail`",
     ))
-}
-
-fn secret(app: &App, name: &str, variable: &str) -> Result<Secret, Failure> {
-    match app.sources.env.get(variable).map(|secret| secret.trim()) {
-        Some(secret) if !secret.is_empty() => Ok(Secret::from(secret)),
-        _ => Err(Failure::usage(
-            format!("the variable {variable} of the channel {name} is not set"),
-            format!("set it before `archon serve`: export {variable}=…"),
-        )),
-    }
 }
 
 /// Prints notifications: as lines of JSON for programs, or as notes for people.
@@ -117,5 +213,21 @@ impl NotificationChannel for Console {
         let text = format!("{task}{}: {}", notification.about.as_str(), visible(&notification.text));
         self.0.report(&serde_json::json!({ "notification": notification }), text);
         Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[cfg(all(test, feature = "mail"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_in_a_receiver_is_without_the_name() {
+        for (receiver, address) in [
+            ("anna@example.com", "anna@example.com"),
+            ("Anna <anna@example.com>", "anna@example.com"),
+            ("\"A <b>\" <anna@example.com>", "anna@example.com"),
+        ] {
+            assert_eq!(address_in(receiver), address);
+        }
     }
 }

@@ -197,3 +197,14 @@ async fn triggers_without_the_feature_are_refused_with_its_name() {
     let refused = Place::new().archon("triggers list", &[]).await;
     refused.check_refused(2, "`archon triggers` is not in this build", "build with `--features triggers`");
 }
+
+#[cfg(not(all(feature = "serve", feature = "skills", feature = "triggers")))]
+#[tokio::test]
+async fn assistant_without_its_features_is_refused_with_their_names() {
+    let refused = Place::new().archon("assistant office", &[]).await;
+    refused.check_refused(
+        2,
+        "`archon assistant` is not in this build",
+        "build with `--features serve,skills,triggers`",
+    );
+}

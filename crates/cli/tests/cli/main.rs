@@ -12,6 +12,16 @@ mod absent;
 #[cfg(feature = "skills")]
 mod agents;
 mod approvals;
+#[cfg(all(
+    unix,
+    feature = "credentials",
+    feature = "openapi",
+    feature = "serve",
+    feature = "setup",
+    feature = "skills",
+    feature = "triggers"
+))]
+mod assistant;
 mod attach;
 #[cfg(any(feature = "mcp-sign-in", all(feature = "openapi", feature = "setup", feature = "credentials")))]
 mod browser;
@@ -44,6 +54,8 @@ mod limits;
 #[cfg(feature = "local")]
 mod local;
 mod logs;
+#[cfg(all(unix, feature = "serve", feature = "mail"))]
+mod mail_servers;
 #[cfg(all(target_os = "linux", feature = "mcp"))]
 mod mcp;
 #[cfg(all(unix, feature = "mcp-serve"))]
@@ -57,6 +69,10 @@ mod openapi_login;
 mod plans;
 mod prices;
 mod project_instructions;
+#[cfg(all(unix, feature = "serve", feature = "triggers"))]
+mod questions;
+#[cfg(all(unix, feature = "serve", feature = "mail"))]
+mod questions_by_mail;
 mod resumes;
 mod runs;
 mod screen;

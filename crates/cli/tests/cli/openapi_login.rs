@@ -68,6 +68,45 @@ async fn login_with_a_browser_signs_calls_in_until_the_logout() {
     assert_eq!(shop.requests().len(), 1);
 }
 
+// spec: CR-06
+#[tokio::test]
+async fn login_of_a_tenant_is_not_the_sign_in_of_this_program() {
+    let tokens = json!({ "access_token": "tok-of-ben", "refresh_token": "ref-of-ben", "expires_in": 3600 });
+    let logins = MockServer::start([MockResponse::json(200, &tokens)]).await;
+    let shop = MockServer::start([]).await;
+    let model = MockServer::start([asks_for("shop__getPet", r#"{"petId":"7"}"#), answer("Nobody.")]).await;
+    let place = Place::with_server(&model);
+    let file = write(&place, "shop.yaml", &document("https://pets.example.com"));
+    let (authorize, token) = (format!("{}/authorize", logins.url()), format!("{}/token", logins.url()));
+    let base = shop.url();
+    let flags = [
+        &file,
+        "--name",
+        "shop",
+        "--base-url",
+        &base,
+        "--auth",
+        "authorization-code",
+        "--authorize-url",
+        &authorize,
+        "--token-url",
+        &token,
+        "--client-id",
+        "me",
+    ];
+    assert_eq!(place.archon("openapi import", &flags).await.code, Some(0));
+    let mut child = place.command("openapi login shop --tenant ben", &[]).spawn().unwrap();
+    let url = address_in(&mut child).await;
+    browse(&format!("{}?code=c-1&state={}", field(&url, "redirect_uri"), field(&url, "state"))).await;
+    assert_eq!(Ran::from(child.wait_with_output().await.unwrap()).code, Some(0));
+    place.archon("run", &["Which pet is it?"]).await;
+    assert!(shop.requests().is_empty());
+    let own = place.archon("openapi logout shop", &[]).await;
+    assert_eq!(own.out, "there are no tokens of the API 'shop'\n", "{own:?}");
+    let of_ben = place.archon("openapi logout shop --tenant ben", &[]).await;
+    assert_eq!(of_ben.out, "the tokens of the API 'shop' are deleted\n", "{of_ben:?}");
+}
+
 #[tokio::test]
 async fn login_is_for_apis_of_the_person_that_have_a_sign_in() {
     let place = Place::new();

@@ -123,12 +123,3 @@ async fn result_of_a_task_goes_to_a_channel_of_the_settings() {
     assert_eq!(hook.body["type"], "archon.result");
     assert_eq!((&data["task"], &data["text"]), (&json!("mail"), &json!("Two mails.")));
 }
-
-#[tokio::test]
-async fn serve_with_a_channel_without_its_secret_is_refused() {
-    let model = MockServer::start([]).await;
-    let place = Place::new();
-    settle(&place, &model, "[channels.ops]\nkind = 'slack'\nvariable = 'OPS_SLACK'\n");
-    let refused = place.archon("serve --listen 127.0.0.1:0", &[]).await;
-    refused.check_refused(2, "the variable OPS_SLACK of the channel ops is not set", "export OPS_SLACK=");
-}

@@ -3,6 +3,9 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use archon_types::Json;
+use serde_json::Map;
+
 use super::AgentFileProblem;
 use crate::{
     fields::{QUOTED, parse_lenient},
@@ -34,19 +37,21 @@ pub(super) struct AgentFields {
     pub(super) model: Option<String>,
     pub(super) skills: Vec<String>,
     pub(super) max_turns: Option<u32>,
-    pub(super) lines: BTreeMap<&'static str, usize>,
+    pub(super) more: Map<String, Json>,
+    pub(super) lines: BTreeMap<String, usize>,
 }
 
 /// Reads the fields, and returns all problems. If the fields are returned, the problems are warnings. If they are
-/// `None`, the last problem is the reason.
-pub(super) fn read(yaml: &str, file: &Path) -> (Option<AgentFields>, Vec<AgentFileProblem>) {
-    let mut reader = Reader { file, problems: Vec::new() };
+/// `None`, the last problem is the reason. `own` are the names of further fields, which the caller reads.
+pub(super) fn read(yaml: &str, file: &Path, own: &[&str]) -> (Option<AgentFields>, Vec<AgentFileProblem>) {
+    let mut reader = Reader { file, own, problems: Vec::new() };
     let fields = reader.fields(yaml);
     (fields, reader.problems)
 }
 
 struct Reader<'f> {
     file: &'f Path,
+    own: &'f [&'f str],
     problems: Vec<AgentFileProblem>,
 }
 
@@ -75,9 +80,13 @@ impl Reader<'_> {
             return self.leave_out(root.line, "the YAML must be a mapping such as `name: x`");
         };
         self.warn_of_unknown(entries);
-        let lines = FIELDS.iter().filter_map(|(field, _)| Some((*field, entry(&root, field)?.0)));
+        let lines =
+            FIELDS.iter().filter_map(|(field, _)| Some(((*field).to_owned(), entry(&root, field)?.0)));
+        let mut lines: BTreeMap<String, usize> = lines.collect();
+        let more = self.more(&root, &mut lines);
         Some(AgentFields {
-            lines: lines.collect(),
+            more,
+            lines,
             name: self.name(&root)?,
             description: self.description(&root)?,
             tools: self.tools(&root)?,
@@ -90,16 +99,29 @@ impl Reader<'_> {
 
     fn warn_of_unknown(&mut self, entries: &[(Node, Node)]) {
         let is_known = |name: &str| {
-            WITHOUT_EFFECT.contains(&name) || FIELDS.iter().any(|(_, spellings)| spellings.contains(&name))
+            WITHOUT_EFFECT.contains(&name)
+                || self.own.contains(&name)
+                || FIELDS.iter().any(|(_, spellings)| spellings.contains(&name))
         };
         for (key, _) in entries {
             let name = key.text().unwrap_or_default();
             if !is_known(name) {
-                let known: Vec<&str> = FIELDS.iter().map(|(field, _)| *field).collect();
-                let known = known.join(", ");
+                let known = FIELDS.iter().map(|(field, _)| *field).chain(self.own.iter().copied());
+                let known = known.collect::<Vec<_>>().join(", ");
                 self.warn(key.line, format!("the field `{name}` has no effect; the fields are: {known}"));
             }
         }
+    }
+
+    /// Returns the further fields, and adds the lines of all their parts.
+    fn more(&self, root: &Node, lines: &mut BTreeMap<String, usize>) -> Map<String, Json> {
+        let named = self.own.iter().filter_map(|name| Some((*name, root.entry(name)?)));
+        named
+            .map(|(name, (key, value))| {
+                lines.insert(name.to_owned(), key.line);
+                (name.to_owned(), json(value, name, lines))
+            })
+            .collect()
     }
 
     fn name(&mut self, root: &Node) -> Option<String> {
@@ -190,6 +212,30 @@ impl Reader<'_> {
             return self.leave_out(line, &problem);
         }
         Some(Some(names))
+    }
+}
+
+/// Returns a value as JSON, in which each scalar is a text. Adds the line of each part under its path.
+fn json(value: &Node, path: &str, lines: &mut BTreeMap<String, usize>) -> Json {
+    match &value.value {
+        Value::Text(text) => Json::from(text.as_str()),
+        Value::List(items) => {
+            let items = items.iter().enumerate().map(|(at, item)| {
+                let path = format!("{path}/{at}");
+                lines.insert(path.clone(), item.line);
+                json(item, &path, lines)
+            });
+            items.collect()
+        }
+        Value::Map(entries) => {
+            let entries = entries.iter().filter_map(|(key, value)| {
+                let name = key.text()?;
+                let path = format!("{path}/{name}");
+                lines.insert(path.clone(), key.line);
+                Some((name.to_owned(), json(value, &path, lines)))
+            });
+            Json::Object(entries.collect())
+        }
     }
 }
 

@@ -5,6 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use archon_types::Json;
+use serde_json::Map;
+
 use super::{AgentFileProblem, fields, tool_names};
 use crate::{SkillLevel, SkillSet, skill_file};
 
@@ -43,8 +46,10 @@ pub struct AgentFile {
     pub file: PathBuf,
     /// The SHA-256 of the file in hexadecimal digits.
     pub digest: String,
-    /// The line of each field, by the name of the field.
-    pub(super) lines: BTreeMap<&'static str, usize>,
+    /// The further fields that the caller of [`parse_with`](Self::parse_with) named. Each scalar is a text.
+    pub more: Map<String, Json>,
+    /// The line of each field and of each part of a further field, by its path: `name`, `fields/0/kind`.
+    pub(super) lines: BTreeMap<String, usize>,
 }
 
 impl AgentFile {
@@ -56,6 +61,30 @@ impl AgentFile {
         file: impl AsRef<Path>,
         content: &[u8],
     ) -> Result<(Self, Vec<AgentFileProblem>), Vec<AgentFileProblem>> {
+        Self::parse_with(file, content, &[])
+    }
+
+    /// Does the same as [`parse`](Self::parse), and keeps the fields in `own` as [`more`](Self::more). The caller
+    /// checks them, and names the line of a wrong part with [`problem`](Self::problem).
+    ///
+    /// ```
+    /// use archon_skills::AgentFile;
+    ///
+    /// let text = "---\nname: a\ndescription: b\nfields:\n  - name: cents\n    kind: money\n---\nYou help.\n";
+    /// let (file, warnings) = AgentFile::parse_with("a.md", text.as_bytes(), &["fields"]).unwrap();
+    /// assert!(warnings.is_empty());
+    /// assert_eq!(file.more["fields"][0]["kind"], "money");
+    /// let problem = file.problem("fields/0/kind", "there is no kind `money`");
+    /// assert_eq!(problem.to_string(), "a.md:6: there is no kind `money`");
+    /// ```
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(
+        file: impl AsRef<Path>,
+        content: &[u8],
+        own: &[&str],
+    ) -> Result<(Self, Vec<AgentFileProblem>), Vec<AgentFileProblem>> {
         let file = file.as_ref();
         let failed = |line, problem: &str| {
             vec![AgentFileProblem::new(file, line, format!("{problem}; the file is left out"))]
@@ -63,7 +92,7 @@ impl AgentFile {
         let text = std::str::from_utf8(content).map_err(|_| failed(1, "the file is not UTF-8 text"))?;
         let text = skill_file::with_plain_line_ends(text);
         let parts = skill_file::split(&text).map_err(|(line, problem)| failed(line, problem))?;
-        let (fields, mut problems) = fields::read(parts.yaml, file);
+        let (fields, mut problems) = fields::read(parts.yaml, file, own);
         let Some(fields) = fields else { return Err(problems) };
         if parts.body.is_empty() {
             problems.extend(failed(1, "the instructions after the YAML are missing"));
@@ -80,6 +109,7 @@ impl AgentFile {
             instructions: parts.body.to_owned(),
             file: file.to_owned(),
             digest: hmac_sha256::Hash::hash(content).iter().map(|byte| format!("{byte:02x}")).collect(),
+            more: fields.more,
             lines: fields.lines,
         };
         Ok((agent, problems))
@@ -127,7 +157,7 @@ impl AgentFile {
         Ok(prompt)
     }
 
-    /// Returns a problem with the line of this field.
+    /// Returns a problem with the line of this field, or of the part of a field with this path.
     ///
     /// ```
     /// # let text = "---\nname: a\ndescription: b\nmodel: gpt-9\n---\nYou help.\n";
@@ -136,6 +166,8 @@ impl AgentFile {
     /// assert_eq!(problem.to_string(), "a.md:4: there is no model `gpt-9`");
     /// ```
     pub fn problem(&self, field: &str, text: impl Into<String>) -> AgentFileProblem {
-        AgentFileProblem::new(&self.file, self.lines.get(field).copied().unwrap_or(1), text)
+        let above = std::iter::successors(Some(field), |path| Some(path.rsplit_once('/')?.0));
+        let line = above.into_iter().find_map(|path| self.lines.get(path)).copied();
+        AgentFileProblem::new(&self.file, line.unwrap_or(1), text)
     }
 }

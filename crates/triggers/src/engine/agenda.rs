@@ -326,6 +326,7 @@ impl Entry {
         let state = &mut self.state;
         state.spent_micros = state.spent_micros.saturating_add(cost_micros);
         state.current = None;
+        state.expired.clear();
         self.stop_at_limit(now);
     }
 

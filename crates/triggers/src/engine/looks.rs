@@ -29,11 +29,13 @@ pub(super) struct RunQuestions {
     known: BTreeMap<String, Option<PendingApproval>>,
     /// True if the run may have questions that nobody knows.
     is_new: bool,
+    /// True once the questions that expired before are known.
+    is_checked: bool,
 }
 
 impl Looks {
     pub(super) fn of_run(&self) -> RunQuestions {
-        RunQuestions { looks: self.open.subscribe(), known: BTreeMap::new(), is_new: true }
+        RunQuestions { looks: self.open.subscribe(), known: BTreeMap::new(), is_new: true, is_checked: false }
     }
 }
 
@@ -114,16 +116,22 @@ impl TriggerEngine {
         questions: &mut RunQuestions,
         open: &[PendingApproval],
     ) {
-        let now = self.parts.clock.now_for_others();
+        let (now, mut is_over) = (self.parts.clock.now_for_others(), false);
         for (id, known) in &mut questions.known {
             if open.iter().any(|question| question.request.request_id == *id) {
                 continue;
             }
             let Some(over) = known.take() else { continue };
-            if over.request.expires_at.is_some_and(|at| at <= now) {
+            is_over = true;
+            // Questions of child runs expire in the logs of the child runs.
+            let is_of_child = !over.request.call_path.is_empty();
+            if is_of_child && over.request.expires_at.is_some_and(|at| at <= now) {
                 let text = format!("no answer came in time to: {}", over.request.action_summary);
                 self.notify(task, Some(run), NotificationKind::Expired, text).await;
             }
+        }
+        if is_over || !std::mem::replace(&mut questions.is_checked, true) {
+            self.notify_expired(task, run, open).await;
         }
     }
 }

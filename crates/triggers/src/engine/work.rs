@@ -165,6 +165,8 @@ impl TriggerEngine {
                 reply => break (cost_of(&reply), end_of(reply)),
             }
         };
+        // Another part of the program may have resumed the run with a question that expired.
+        self.notify_expired(task, run, &[]).await;
         self.end(task, Some(run), end, cost).await;
     }
 
@@ -203,7 +205,7 @@ impl TriggerEngine {
     }
 
     /// Changes the entry of a task, unless another task has its id by now, and stores the state.
-    async fn update(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) + Send) {
+    pub(super) async fn update(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) + Send) {
         // Not with the definitions of now: a storage that cannot be read would leave the task busy.
         let mut agenda = self.parts.agenda.lock().await;
         let states: Vec<_> = agenda.change_own(task, change).1.into_iter().collect();
@@ -243,18 +245,8 @@ impl TriggerEngine {
         about: NotificationKind,
         text: String,
     ) -> Option<String> {
-        let link = match &about {
-            NotificationKind::Question(question) => {
-                let link = self.parts.named.answer_link.as_ref();
-                let link = async { link.and_then(|link| link(question)) };
-                caught("the code of an answer link", link).await.unwrap_or_default()
-            }
-            _ => None,
-        };
-        let notification = Notification::new(task.tenant.clone(), about, text)
-            .task(task.id.clone())
-            .run(run.cloned())
-            .link(link);
+        let notification =
+            Notification::new(task.tenant.clone(), about, text).task(task.id.clone()).run(run.cloned());
         let mut failed = None;
         for name in &task.notify {
             let problem = match self.parts.named.channels.get(name) {

@@ -6,10 +6,10 @@ use serde_json::json;
 use crate::{app::App, browser_answer, credentials, exit::Exit, failure::Failure, openapi, output::Look};
 
 /// Shows the address of the sign-in, and stores the tokens once the person has agreed in a browser.
-pub(super) async fn login(app: &App, name: &str) -> Result<Exit, Failure> {
+pub(super) async fn login(app: &App, name: &str, tenant: Option<String>) -> Result<Exit, Failure> {
     let tokens = tokens(app, name)?;
     let failed = |e| openapi::wrong(name, &e);
-    let sign_in = tokens.begin(credentials::owner()).await.map_err(failed)?;
+    let sign_in = tokens.begin(credentials::tenant(tenant)).await.map_err(failed)?;
     let finish = async |line: String| sign_in.finish(&line, &SystemClock).await;
     let done = browser_answer::of_sign_in(app, sign_in.url(), sign_in.wait(&SystemClock), finish).await;
     done.map_err(failed)?;
@@ -18,8 +18,8 @@ pub(super) async fn login(app: &App, name: &str) -> Result<Exit, Failure> {
 }
 
 /// Deletes the tokens of a sign-in.
-pub(super) async fn logout(app: &App, name: &str) -> Result<Exit, Failure> {
-    let any = tokens(app, name)?.sign_out(credentials::owner()).await?;
+pub(super) async fn logout(app: &App, name: &str, tenant: Option<String>) -> Result<Exit, Failure> {
+    let any = tokens(app, name)?.sign_out(credentials::tenant(tenant)).await?;
     app.item(&json!({"name": name, "logged_out": any}), || match any {
         true => format!("the tokens of the API '{name}' are deleted"),
         false => format!("there are no tokens of the API '{name}'"),

@@ -6,10 +6,16 @@ use archon::{
     Archon, Runs,
     memory::Memory,
     server::{Server, axum::Router},
-    types::{Confirm, RunAgent},
+    types::{Collection, Confirm, MemoryStore, RunAgent},
 };
 
-use super::{by_log::ByLog, own_folder::OwnFolder, tokens::Access};
+use super::{
+    Offered,
+    by_log::ByLog,
+    own_folder::OwnFolder,
+    tasks::Tasks,
+    tokens::{Access, Tokens},
+};
 #[cfg(all(unix, feature = "mcp-serve"))]
 use crate::commands::mcp::offer::Offer;
 use crate::{
@@ -17,6 +23,7 @@ use crate::{
     assemble,
     config::ServeSettings,
     failure::Failure,
+    memory,
     planning::planning,
     toolset,
 };
@@ -28,19 +35,55 @@ pub(super) struct Agents {
     others: Vec<Arc<dyn RunAgent>>,
     /// The agents of the settings that clients may start, with their descriptions.
     described: Vec<(String, String)>,
+    /// The memory of the default agent.
+    memory: Option<Memory>,
     #[cfg(all(unix, feature = "mcp-serve"))]
     offer: Option<Offer>,
+    /// The parts of an assistant, whose agents these are.
+    #[cfg(all(feature = "skills", feature = "triggers"))]
+    assisted: Option<crate::assistant::Assisted>,
 }
 
 impl Agents {
-    /// Builds the default agent of the settings, also for plans, and the others by their names.
+    /// Builds the agents that a server offers to the holders of these tokens.
     ///
     /// # Errors
-    /// [`Failure`] if there is no model, or a tool or an agent of the settings cannot be used.
+    /// [`Failure`] if there is no model, or a memory, a tool or an agent cannot be used.
     pub(super) async fn build(
         app: &App,
         settings: &ServeSettings,
-        memory: Option<&Memory>,
+        offered: Offered,
+        tokens: &Tokens,
+    ) -> Result<Self, Failure> {
+        match offered {
+            Offered::Settings(collection) => {
+                let memory = match &collection {
+                    Some(collection) => Some(open_memory(app, collection, tokens).await?),
+                    None => None,
+                };
+                Self::of_settings(app, settings, memory).await
+            }
+            #[cfg(all(feature = "skills", feature = "triggers"))]
+            Offered::Assistant(folder) => {
+                let assisted = crate::assistant::Assisted::build(app, folder, tokens.tenants()).await?;
+                Ok(Self {
+                    own: assisted.main().clone(),
+                    others: assisted.agents().iter().map(Archon::run_agent).collect(),
+                    described: assisted.described(),
+                    memory: None,
+                    #[cfg(all(unix, feature = "mcp-serve"))]
+                    offer: None,
+                    assisted: Some(assisted),
+                })
+            }
+        }
+    }
+
+    /// Builds the default agent of the settings, also for plans, and the others by their names.
+    async fn of_settings(
+        app: &App,
+        settings: &ServeSettings,
+        memory: Option<Memory>,
     ) -> Result<Self, Failure> {
         if settings.mcp && !cfg!(all(unix, feature = "mcp-serve")) {
             let what = "`archon serve --mcp` is not in this build";
@@ -56,7 +99,7 @@ impl Agents {
         }
         // A plan can only use tools that are known.
         toolset::settle(app).await;
-        let own = assemble::chosen(app, memory.cloned(), None).await?;
+        let own = assemble::chosen(app, memory.clone(), None).await?;
         let mut others = vec![planning(&own, Confirm::Never).run_agent()];
         let mut described = Vec::new();
         for name in &names {
@@ -73,8 +116,11 @@ impl Agents {
             own,
             others,
             described,
+            memory,
             #[cfg(all(unix, feature = "mcp-serve"))]
             offer,
+            #[cfg(all(feature = "skills", feature = "triggers"))]
+            assisted: None,
         })
     }
 
@@ -88,6 +134,11 @@ impl Agents {
         let by_settings = App { config: app.config.clone().without_flags(), ..app.clone() };
         let (journal, recorded) = (app.open_journal()?, Arc::new(OwnFolder::new(&by_settings)));
         let runs = Runs::new(self.own.clone()).with_source(recorded.clone());
+        #[cfg(all(feature = "skills", feature = "triggers"))]
+        if self.assisted.is_some() {
+            // The logs of these agents do not have all their parts.
+            return Ok(self.others.iter().cloned().fold(runs, Runs::with_agent));
+        }
         let begin = |runs: Runs, agent: Arc<dyn RunAgent>| {
             runs.with_agent(Arc::new(ByLog::new(agent, journal.clone(), recorded.clone())))
         };
@@ -103,18 +154,78 @@ impl Agents {
         &self.described
     }
 
-    /// Returns the ids of the agents: the default one, and the others.
-    fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        std::iter::once(AGENT).chain(self.described.iter().map(|(name, _)| name.as_str()))
+    /// Returns the memories that a token of a tenant, or without a tenant, can list.
+    pub(super) fn memories_of(&self, tenant: Option<&str>) -> Option<Arc<dyn MemoryStore>> {
+        #[cfg(all(feature = "skills", feature = "triggers"))]
+        if let Some(assisted) = &self.assisted {
+            return assisted.memories_of(tenant.unwrap_or(crate::assistant::LOCAL));
+        }
+        let _ = tenant;
+        self.memory.as_ref().map(|memory| memory.store().clone())
     }
 
-    /// Returns the router of the server, with those for OpenAI clients and, if they are served, for MCP clients.
-    pub(super) fn mount(&self, server: &Server, tokens: &[Access]) -> Router {
-        let router = server.router().merge(super::models::router(self.names(), server, tokens));
+    /// Makes the tasks of files equal to the files.
+    ///
+    /// # Errors
+    /// [`Failure`] if the tasks cannot be read or stored.
+    #[cfg_attr(
+        not(all(feature = "skills", feature = "triggers")),
+        allow(clippy::unused_async, reason = "as with an assistant")
+    )]
+    pub(super) async fn settle_tasks(&self, app: &App, tasks: &Tasks) -> Result<(), Failure> {
+        #[cfg(all(feature = "skills", feature = "triggers"))]
+        if let Some(assisted) = &self.assisted {
+            assisted.settle_tasks(app, tasks.engine()).await?;
+        }
+        let _ = (app, tasks);
+        Ok(())
+    }
+
+    /// Returns the ids of the agents: the default one, and the others.
+    fn names(&self) -> Vec<String> {
+        let own = self.own.run_agent().id().to_string();
+        std::iter::once(own).chain(self.described.iter().map(|(name, _)| name.clone())).collect()
+    }
+
+    /// Returns the router of the server, with those for OpenAI clients and, if they are served, for MCP clients and for
+    /// messages to an assistant.
+    ///
+    /// # Errors
+    /// [`Failure`] if the assistant cannot be used.
+    #[cfg_attr(
+        not(all(feature = "skills", feature = "triggers")),
+        allow(clippy::unused_async, reason = "as with an assistant")
+    )]
+    pub(super) async fn mount(
+        &self,
+        app: &App,
+        server: &Server,
+        runs: &Runs,
+        tokens: &[Access],
+    ) -> Result<Router, Failure> {
+        let names = self.names();
+        let models = super::models::router(names.iter().map(String::as_str), server, tokens);
+        let router = server.router().merge(models);
+        #[cfg(all(feature = "skills", feature = "triggers"))]
+        if let Some(assisted) = &self.assisted {
+            return Ok(router.merge(assisted.router(app, server, runs).await?));
+        }
+        let _ = (app, runs);
         #[cfg(all(unix, feature = "mcp-serve"))]
         if let Some(offer) = &self.offer {
-            return router.merge(super::mcp::router(offer, server, tokens));
+            return Ok(router.merge(super::mcp::router(offer, server, tokens)));
         }
-        router
+        Ok(router)
     }
+}
+
+/// Opens the memory of the default agent.
+async fn open_memory(app: &App, collection: &Collection, tokens: &Tokens) -> Result<Memory, Failure> {
+    if let Some(name) = tokens.first_of_a_tenant() {
+        return Err(Failure::usage(
+            format!("the runs of the tenant of the token {name} would read the memory {collection}"),
+            "leave the memory out, or serve tenants by a server of their own",
+        ));
+    }
+    memory::open(app, collection).await
 }

@@ -29,7 +29,18 @@ pub(super) enum Place {
 pub(super) enum Bound {
     Address(TcpListener),
     #[cfg(unix)]
-    Socket(UnixListener, PathBuf),
+    Socket(UnixListener, SocketFile),
+}
+
+/// The file of a socket, which is removed at the end.
+#[cfg(unix)]
+pub(super) struct SocketFile(PathBuf);
+
+#[cfg(unix)]
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl Place {
@@ -43,7 +54,10 @@ impl Place {
             let what = format!("the host {host:?} is not a name");
             return Err(Failure::usage(what, "write the name alone, or with a port, as in agents.example"));
         }
-        if settings.behind_proxy && settings.hosts.is_empty() {
+        if let Some(url) = &settings.url {
+            check_url(url)?;
+        }
+        if settings.behind_proxy && settings.hosts.is_empty() && settings.url.is_none() {
             return Err(nameless("the server is behind a proxy"));
         }
         match (settings.listen, &settings.socket) {
@@ -62,7 +76,7 @@ impl Place {
                     let advice = "listen at 127.0.0.1; or add --tls-cert FILE --tls-key FILE; or put a proxy with TLS before the server, and add --behind-proxy --host NAME";
                     return Err(Failure::usage(what, advice));
                 }
-                if address.ip().is_unspecified() && settings.hosts.is_empty() {
+                if address.ip().is_unspecified() && settings.hosts.is_empty() && settings.url.is_none() {
                     return Err(nameless(&format!("the server listens at every address ({address})")));
                 }
                 Ok(Self::Address(address))
@@ -81,7 +95,7 @@ impl Place {
                 Err(e) => Err(address_refused(address, &e)),
             },
             #[cfg(unix)]
-            Self::Socket(path) => Ok(Bound::Socket(bind_socket(&path).await?, path)),
+            Self::Socket(path) => Ok(Bound::Socket(bind_socket(&path).await?, SocketFile(path))),
             #[cfg(not(unix))]
             Self::Socket(path) => Err(Failure::usage(
                 format!("there is no Unix socket {} on this system", path.display()),
@@ -89,6 +103,30 @@ impl Place {
             )),
         }
     }
+}
+
+/// Refuses an address that would send the permission of a link unencrypted, or that is none.
+fn check_url(url: &str) -> Result<(), Failure> {
+    let is_here =
+        |host: &str| archon::types::is_this_machine(host.rsplit_once(':').map_or(host, |(name, _)| name));
+    let wrong = |problem: &str, advice: &str| {
+        Err(Failure::usage(format!("[serve] `url` is {url:?}, {problem}"), advice))
+    };
+    match host_of(url) {
+        None => wrong("which is no address of a server", "write it as in https://agents.example"),
+        Some(host) if url.starts_with("http://") && !is_here(host) => {
+            wrong("which is not encrypted: who reads a link can answer", "write https://")
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Returns the host of the address of a server, with its port.
+fn host_of(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let host = rest.trim_end_matches('/');
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    (!host.is_empty() && host.chars().all(is_host)).then_some(host)
 }
 
 fn nameless(why: &str) -> Failure {
@@ -143,22 +181,24 @@ async fn bind_socket(path: &std::path::Path) -> Result<UnixListener, Failure> {
 }
 
 impl Bound {
-    /// Returns the hosts that requests may name.
+    /// Returns the hosts that requests may name: those of the address, of `hosts` and of `url`.
     ///
     /// # Errors
     /// [`Failure`] if the operating system does not tell the address.
-    pub(super) fn hosts(&self, named: &[String]) -> Result<AllowedHosts, Failure> {
+    pub(super) fn hosts(&self, settings: &ServeSettings) -> Result<AllowedHosts, Failure> {
+        let of_url = settings.url.as_deref().and_then(host_of);
+        let named: Vec<String> = settings.hosts.iter().cloned().chain(of_url.map(str::to_owned)).collect();
         match self {
             Self::Address(listener) => {
                 let address = listener.local_addr().map_err(|e| {
                     Failure::failed(format!("the address of the server is not known: {e}"), "try again")
                 })?;
-                Ok(AllowedHosts::of_address(address, named.iter().cloned()))
+                Ok(AllowedHosts::of_address(address, named))
             }
             #[cfg(unix)]
             Self::Socket(..) => {
                 let own = AllowedHosts::of_socket();
-                Ok(AllowedHosts::new(own.names().iter().chain(named).cloned()))
+                Ok(AllowedHosts::new(own.names().iter().cloned().chain(named)))
             }
         }
     }
@@ -171,12 +211,15 @@ impl Bound {
                 Err(_) => "an address that is not known".to_owned(),
             },
             #[cfg(unix)]
-            Self::Socket(_, path) => format!("the socket {}", path.display()),
+            Self::Socket(_, file) => format!("the socket {}", file.0.display()),
         }
     }
 
     /// Returns the address that a browser opens, without a slash at the end; `None` if there is none.
     pub(super) fn url(&self, settings: &ServeSettings) -> Option<String> {
+        if let Some(url) = &settings.url {
+            return Some(url.trim_end_matches('/').to_owned());
+        }
         if let (true, Some(host)) = (settings.behind_proxy, settings.hosts.first()) {
             return Some(format!("https://{host}"));
         }
@@ -193,7 +236,7 @@ impl Bound {
         }
     }
 
-    /// Serves until `end` is cancelled, and removes the socket.
+    /// Serves until `end` is cancelled.
     ///
     /// # Errors
     /// See [`serve`].
@@ -206,11 +249,7 @@ impl Bound {
         match self {
             Self::Address(listener) => serve(router, listener, options, end).await,
             #[cfg(unix)]
-            Self::Socket(listener, path) => {
-                let served = serve(router, listener, options, end).await;
-                let _ = std::fs::remove_file(path);
-                served
-            }
+            Self::Socket(listener, _file) => serve(router, listener, options, end).await,
         }
     }
 }

@@ -1,55 +1,83 @@
 //! The tasks of a server: it starts their runs, and shows them to the holders of tokens.
 
-#[cfg(feature = "triggers")]
-use std::sync::Arc;
-
-use archon::{Runs, server::Scope, types::CancellationToken};
+use archon::{
+    Runs,
+    server::{AllowedHosts, Scope, axum::Router},
+    types::CancellationToken,
+};
 
 use crate::{app::App, failure::Failure};
 
+/// What the settings say about tasks; nothing in a build without them.
+pub(super) struct SettledTasks(#[cfg(feature = "triggers")] crate::tasks::served::Settled);
+
 /// The tasks in the data folder; nothing in a build without them.
-#[derive(Clone)]
-pub(super) struct Tasks {
-    #[cfg(feature = "triggers")]
-    engine: archon::triggers::TriggerEngine,
+pub(super) struct Tasks(#[cfg(feature = "triggers")] crate::tasks::served::Served);
+
+#[cfg(feature = "triggers")]
+impl SettledTasks {
+    /// # Errors
+    /// [`Failure`] if a channel or a source of events cannot be used.
+    pub(super) fn read(app: &App) -> Result<Self, Failure> {
+        Ok(Self(crate::tasks::served::Settled::read(app)?))
+    }
+
+    /// # Errors
+    /// [`Failure`] if a file of the tasks cannot be used.
+    pub(super) fn open(self, app: &App, runs: &Runs, url: Option<&str>) -> Result<Tasks, Failure> {
+        Ok(Tasks(self.0.open(app, runs, url)?))
+    }
 }
 
 #[cfg(feature = "triggers")]
 impl Tasks {
-    /// # Errors
-    /// [`Failure`] if the file of the tasks or a channel cannot be used.
-    pub(super) fn open(app: &App, runs: &Runs) -> Result<Self, Failure> {
-        let channels = crate::tasks::channels::open(app)?;
-        Ok(Self { engine: crate::tasks::engine(app, Arc::new(runs.clone()), channels)? })
+    /// Returns the engine.
+    #[cfg(feature = "skills")]
+    pub(super) fn engine(&self) -> &archon::triggers::TriggerEngine {
+        &self.0.engine
     }
 
     /// Adds the tasks to the scope of a token: all of them, or those of its tenant.
     pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
+        use std::sync::Arc;
+
         scope.with_tasks(match tenant {
-            Some(tenant) => Arc::new(self.engine.for_tenant(tenant)),
-            None => Arc::new(self.engine.clone()),
+            Some(tenant) => Arc::new(self.0.engine.for_tenant(tenant)),
+            None => Arc::new(self.0.engine.clone()),
         })
+    }
+
+    /// Adds the routes that take no access token.
+    pub(super) fn mount(&self, router: Router, hosts: AllowedHosts) -> Router {
+        router.merge(self.0.routes(hosts))
     }
 
     /// Starts the runs of the tasks until the server ends.
     pub(super) async fn serve(self, app: App, end: CancellationToken) {
-        if let Err(error) = self.engine.serve(end).await {
-            let failure = Failure::from(error);
-            app.output
-                .warn_again(format!("no task starts any more: {}; start the server again", failure.line()));
-        }
+        self.0.serve(app, end).await;
+    }
+}
+
+#[cfg(not(feature = "triggers"))]
+#[expect(clippy::unnecessary_wraps, reason = "the build with tasks may fail here")]
+impl SettledTasks {
+    pub(super) fn read(_: &App) -> Result<Self, Failure> {
+        Ok(Self())
+    }
+
+    pub(super) fn open(self, _: &App, _: &Runs, _: Option<&str>) -> Result<Tasks, Failure> {
+        Ok(Tasks())
     }
 }
 
 #[cfg(not(feature = "triggers"))]
 impl Tasks {
-    #[expect(clippy::unnecessary_wraps, reason = "the build with tasks may fail here")]
-    pub(super) fn open(_: &App, _: &Runs) -> Result<Self, Failure> {
-        Ok(Self {})
-    }
-
     pub(super) fn add_to(&self, scope: Scope, _: Option<&str>) -> Scope {
         scope
+    }
+
+    pub(super) fn mount(&self, router: Router, _: AllowedHosts) -> Router {
+        router
     }
 
     pub(super) async fn serve(self, _: App, end: CancellationToken) {

@@ -9,12 +9,11 @@ use std::{
 
 use archon::{
     Runs,
-    memory::Memory,
     server::{AccessToken, Role, Scope, ServeError},
     types::Secret,
 };
 
-use super::tasks::Tasks;
+use super::{agents::Agents, tasks::Tasks};
 use crate::{
     app::App,
     config::{RoleName, ServeSettings, TokenSettings},
@@ -83,6 +82,15 @@ impl Tokens {
         self.0.iter().find(|(_, token)| token.tenant.is_some()).map(|(name, _)| name.as_str())
     }
 
+    /// Returns the tenant of each token; a token without one is of the tenant `local`.
+    #[cfg(all(feature = "skills", feature = "triggers"))]
+    pub(super) fn tenants(&self) -> BTreeMap<String, String> {
+        let tenant = |token: &TokenSettings| {
+            token.tenant.clone().unwrap_or_else(|| crate::assistant::LOCAL.to_owned())
+        };
+        self.0.iter().map(|(name, token)| (name.clone(), tenant(token))).collect()
+    }
+
     /// Reads the secrets. Writes a random one for a token without a file.
     ///
     /// # Errors
@@ -91,9 +99,8 @@ impl Tokens {
         self,
         app: &App,
         runs: &Runs,
-        memory: Option<&Memory>,
+        agents: &Agents,
         tasks: &Tasks,
-        agents: &[(String, String)],
     ) -> Result<Vec<Access>, Failure> {
         let mut tokens = Vec::new();
         for (name, settings) in self.0 {
@@ -102,11 +109,11 @@ impl Tokens {
                 None => Scope::new(Arc::new(runs.clone())),
             };
             let mut scope = tasks.add_to(scope, settings.tenant.as_deref());
-            for (agent, description) in agents {
+            for (agent, description) in agents.described() {
                 scope = scope.with_description(agent.as_str(), description);
             }
-            if let Some(memory) = memory {
-                scope = scope.with_memories(memory.store().clone());
+            if let Some(memories) = agents.memories_of(settings.tenant.as_deref()) {
+                scope = scope.with_memories(memories);
             }
             let role = Role::from(settings.role);
             let (source, access) = match settings.variable {

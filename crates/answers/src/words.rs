@@ -17,7 +17,7 @@ const MOST_CHARACTERS: usize = 4_000;
 /// Returns the answer to a question in the text of a reply.
 ///
 /// A yes is a yes only if the person wrote nothing else: a condition behind it would get lost.
-pub(super) fn answer_in(text: &str, question: &ApprovalRequest) -> Result<Answer, AnswerError> {
+pub(crate) fn answer_in(text: &str, question: &ApprovalRequest) -> Result<Answer, AnswerError> {
     let own = own_words(text);
     let (first, rest) = own.split_once('\n').unwrap_or((&own, ""));
     let (first, rest) = (first.trim().trim_end_matches(['.', '!', '。', ',']).to_lowercase(), rest.trim());

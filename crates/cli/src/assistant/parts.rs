@@ -1,0 +1,99 @@
+//! Parts of the fields of an agent file, with their places, so that a problem names its line.
+
+use archon::{
+    skills::{AgentFile, AgentFileProblem},
+    types::Json,
+};
+
+/// A part of a field: a text, a list or a mapping.
+#[derive(Clone)]
+pub(super) struct Part<'f> {
+    file: &'f AgentFile,
+    path: String,
+    value: &'f Json,
+}
+
+type Read<T> = Result<T, AgentFileProblem>;
+
+/// Returns a field of the file; `None` if the file does not have it.
+pub(super) fn field<'f>(file: &'f AgentFile, name: &str) -> Option<Part<'f>> {
+    file.more.get(name).map(|value| Part { file, path: name.to_owned(), value })
+}
+
+/// Returns the problem that leaves a file out.
+pub(super) fn leave_out(file: &AgentFile, path: &str, problem: impl AsRef<str>) -> AgentFileProblem {
+    file.problem(path, format!("{}; the file is left out", problem.as_ref()))
+}
+
+impl<'f> Part<'f> {
+    pub(super) fn wrong(&self, problem: impl AsRef<str>) -> AgentFileProblem {
+        leave_out(self.file, &self.path, problem)
+    }
+
+    /// Returns the text, which is not empty.
+    pub(super) fn text(&self) -> Read<&'f str> {
+        let text = self.value.as_str().map(str::trim).filter(|text| !text.is_empty());
+        text.ok_or_else(|| self.wrong(format!("`{}` must be a text", self.path)))
+    }
+
+    /// Returns the names in a list, or in a text with commas.
+    pub(super) fn names(&self) -> Read<Vec<String>> {
+        let texts: Option<Vec<&str>> = match self.value {
+            Json::String(text) => Some(text.split(',').collect()),
+            Json::Array(items) => items.iter().map(Json::as_str).collect(),
+            _ => None,
+        };
+        let names = texts.into_iter().flatten().map(str::trim).filter(|name| !name.is_empty());
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        match names.is_empty() {
+            true => Err(self.wrong(format!("`{}` must be names, with commas or as a list", self.path))),
+            false => Ok(names),
+        }
+    }
+
+    /// Returns the items of a list of mappings with these keys.
+    pub(super) fn items(&self, keys: &[&str]) -> Read<Vec<Part<'f>>> {
+        let Json::Array(items) = self.value else {
+            return Err(self.wrong(format!("`{}` must be a list: `- name: …`", self.path)));
+        };
+        let items = items.iter().enumerate().map(|(at, value)| {
+            let item = Part { file: self.file, path: format!("{}/{at}", self.path), value };
+            match item.entries()?.iter().find(|(key, _)| !keys.contains(key)) {
+                Some((key, part)) => {
+                    Err(part.wrong(format!("`{key}` is no part of it; the parts are: {}", keys.join(", "))))
+                }
+                None => Ok(item),
+            }
+        });
+        items.collect()
+    }
+
+    /// Returns the entries of a mapping.
+    pub(super) fn entries(&self) -> Read<Vec<(&'f str, Part<'f>)>> {
+        let Json::Object(entries) = self.value else {
+            return Err(self.wrong("it must be a mapping: `name: …`"));
+        };
+        let part = |(key, value): (&'f String, &'f Json)| {
+            (key.as_str(), Part { file: self.file, path: format!("{}/{key}", self.path), value })
+        };
+        Ok(entries.iter().map(part).collect())
+    }
+
+    pub(super) fn entry(&self, key: &str) -> Option<Part<'f>> {
+        let value = self.value.get(key)?;
+        Some(Part { file: self.file, path: format!("{}/{key}", self.path), value })
+    }
+
+    /// Returns the text of an entry; `None` if there is no such entry.
+    pub(super) fn entry_text(&self, key: &str) -> Read<Option<&'f str>> {
+        self.entry(key).map(|part| part.text()).transpose()
+    }
+
+    /// Returns the text of an entry that must be there.
+    pub(super) fn required(&self, key: &str) -> Read<&'f str> {
+        match self.entry(key) {
+            Some(part) => part.text(),
+            None => Err(self.wrong(format!("it has no `{key}`"))),
+        }
+    }
+}

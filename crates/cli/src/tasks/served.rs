@@ -1,0 +1,84 @@
+//! The tasks of `archon serve`, with their channels and their sources of events.
+
+use std::sync::Arc;
+
+use archon::{
+    Runs,
+    answers::AnswerPage,
+    event_sources::WebhookDoor,
+    server::{AllowedHosts, axum::Router},
+    triggers::TriggerEngine,
+    types::CancellationToken,
+};
+
+use super::{
+    channels::{self, Opened},
+    delivery::Delivery,
+    sources::{EventSources, World},
+};
+use crate::{app::App, failure::Failure};
+
+/// What the settings say about tasks, before the server has an address.
+pub(crate) struct Settled {
+    channels: Vec<Opened>,
+    sources: EventSources,
+}
+
+/// The tasks, before the server serves them.
+pub(crate) struct Served {
+    pub(crate) engine: TriggerEngine,
+    delivery: Delivery,
+    sources: EventSources,
+    door: Option<WebhookDoor>,
+}
+
+impl Settled {
+    /// Reads the channels and the sources of the settings.
+    ///
+    /// # Errors
+    /// [`Failure`] if one of them cannot be used.
+    pub(crate) fn read(app: &App) -> Result<Self, Failure> {
+        Ok(Self { channels: channels::open(app)?, sources: EventSources::open(app)? })
+    }
+
+    /// Opens the tasks. `url` is the address of the server for the links of questions.
+    ///
+    /// # Errors
+    /// [`Failure`] if a file of the data folder cannot be used.
+    pub(crate) fn open(mut self, app: &App, runs: &Runs, url: Option<&str>) -> Result<Served, Failure> {
+        let delivery = Delivery::open(app, runs, url, self.channels)?;
+        let engine = super::engine(app, Arc::new(runs.clone()), delivery.channels())?;
+        // Set once, here.
+        let _ = delivery.engine.set(engine.clone());
+        let door = self.sources.take_door(&engine);
+        Ok(Served { engine, delivery, sources: self.sources, door })
+    }
+}
+
+impl Served {
+    /// Returns the routes of the page of answers and of web hooks. They have checks of their own, and take no access token.
+    pub(crate) fn routes(&self, hosts: AllowedHosts) -> Router {
+        let page = AnswerPage::new(self.delivery.answers.clone(), hosts).router();
+        match &self.door {
+            Some(door) => page.merge(door.router()),
+            None => page,
+        }
+    }
+
+    /// Starts runs, sends notifications and publishes events until the server ends.
+    pub(crate) async fn serve(self, app: App, end: CancellationToken) {
+        let Self { engine, delivery, sources, door } = self;
+        let world = World { app, engine, delivery: Arc::new(delivery), end };
+        let publishing = sources.serve(door, world.clone());
+        let delivering = world.delivery.serve(&world.app, world.end.clone());
+        tokio::join!(start_runs(&world), delivering, publishing);
+    }
+}
+
+async fn start_runs(world: &World) {
+    if let Err(error) = world.engine.serve(world.end.clone()).await {
+        let failure = Failure::from(error);
+        let line = failure.line();
+        world.app.output.warn_again(format!("no task starts any more: {line}; start the server again"));
+    }
+}

@@ -1,0 +1,55 @@
+//! Problems outside of runs: of a source of events, or of a channel that sends later.
+
+use archon_types::{TaskId, Timestamp};
+
+use super::TriggerEngine;
+use crate::{
+    error::TriggerError,
+    task::{TaskProblem, TaskState, TriggerTask},
+};
+
+impl TriggerEngine {
+    /// Notes a problem in the history of each task that `is_meant` selects: that of a source of events, or of a channel that
+    /// sends later. The text says what failed and what to do. The same problem again counts once, with the newest time.
+    ///
+    /// Only the engine that serves the tasks notes problems; another one changes nothing.
+    ///
+    /// ```
+    /// use archon_triggers::{TriggerEngine, TriggerError};
+    ///
+    /// /// The mailbox of the source `inbox` refuses the password.
+    /// async fn note(engine: &TriggerEngine, problem: &str) -> Result<(), TriggerError> {
+    ///     engine.note_problem(problem, |task| task.may_take_from("inbox")).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The storage failed.
+    pub async fn note_problem(
+        &self,
+        problem: &str,
+        is_meant: impl Fn(&TriggerTask) -> bool + Send,
+    ) -> Result<Vec<TaskId>, TriggerError> {
+        let now = self.parts.clock.now();
+        let mut agenda = self.agenda().await?;
+        if !agenda.is_served() {
+            return Ok(Vec::new());
+        }
+        let meant = agenda.entries().map(|entry| &entry.task).filter(|task| is_meant(task));
+        let meant: Vec<TriggerTask> = meant.cloned().collect();
+        let note = |task| agenda.change_own(task, |entry| entry.state.note_problem(problem, now)).1;
+        let states: Vec<_> = meant.iter().filter_map(note).collect();
+        self.parts.put(&states).await;
+        Ok(states.into_iter().map(|(id, _)| id).collect())
+    }
+}
+
+impl TaskState {
+    fn note_problem(&mut self, text: &str, at: Timestamp) {
+        self.problems.retain(|problem| problem.text != text);
+        self.problems.push(TaskProblem { at, text: text.to_owned() });
+        let surplus = self.problems.len().saturating_sub(Self::MOST_PROBLEMS);
+        self.problems.drain(..surplus);
+    }
+}
