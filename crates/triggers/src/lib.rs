@@ -35,7 +35,7 @@
 // |---|---|
 // | times of a schedule, and when clocks change | `schedule.rs`, `schedule/cron.rs` |
 // | events, patterns and filters | `event.rs` |
-// | conditions, probes and expressions | `condition.rs`, `probe.rs`, `expression.rs` |
+// | conditions, probes, and expressions with their limits | `condition.rs`, `probe.rs`, `expression.rs`, `expression/cost.rs` |
 // | the definition and the state of a task | `task.rs` |
 // | occurrences, and the requests of their runs | `occurrence.rs`, `request.rs` |
 // | runs of code without a model | `code_model.rs` |
