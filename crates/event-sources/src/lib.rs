@@ -40,6 +40,7 @@
 // | looks at a folder, and the differences between two | `files.rs` |
 // | messages of a bus | `bus.rs` |
 // | mail: looks at a mailbox, the session with its server, TLS | `mailbox.rs`, `mailbox/session.rs`, `mailbox/tls.rs` |
+// | the event of a mail, without tokens of questions | `mailbox/mail.rs`, `mailbox/tokens.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
