@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,8 +23,8 @@ use archon::{
     types::{
         Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Inbox, JournalError, Json,
         ModelPrice, Notification, NotificationChannel, NotificationKind, OpenMode, OpenRun, ProviderError,
-        Record, RunFilter, RunHead, RunId, RunService, RunStatus, StoredTasks, TaskChange, TaskHold, TaskId,
-        TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
+        Record, RunFilter, RunHead, RunId, RunService, RunStatus, StoredTask, StoredTasks, TaskChange,
+        TaskHold, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
@@ -63,6 +63,8 @@ struct LosingStore {
     /// True if another process serves the tasks.
     is_served: Arc<AtomicBool>,
     version: Arc<AtomicU64>,
+    /// A task that another process creates just before this one.
+    rival: Arc<Mutex<Option<StoredTask>>>,
 }
 
 impl TaskStore for LosingStore {
@@ -74,6 +76,10 @@ impl TaskStore for LosingStore {
         if self.is_losing.load(Ordering::Relaxed) {
             changes
                 .retain(|change| !matches!(change, TaskChange::SetState { state, .. } if state["runs"] != 0));
+        }
+        if let Some(rival) = self.rival.lock().unwrap().take() {
+            changes.insert(0, TaskChange::Create(rival));
+            self.version.fetch_add(1, Ordering::Relaxed);
         }
         self.inner.change(changes)
     }

@@ -210,8 +210,18 @@ impl TriggerEngine {
             return Err(TriggerError::Exists(task.id));
         }
         let entry = Entry::new(task, state);
-        self.parts.define(&entry.task, &entry.state).await?;
-        agenda.insert(entry, now);
+        let stored = stored(&entry.task, &entry.state)?;
+        self.parts.store.change(vec![TaskChange::Create(stored)]).await?;
+        if agenda.has_version(self.parts.store.version().await?) {
+            agenda.insert(entry, now);
+        } else {
+            // Another process changed the tasks meanwhile, and may have created one with this id.
+            drop(agenda);
+            let agenda = self.agenda().await?;
+            if agenda.entry(&entry.task.id).is_none_or(|stored| stored.task != entry.task) {
+                return Err(TriggerError::Exists(entry.task.id));
+            }
+        }
         self.parts.bell.notify_one();
         Ok(())
     }
@@ -364,8 +374,7 @@ fn read(stored: &StoredTask) -> Option<(TriggerTask, TaskState)> {
 
 impl Parts {
     async fn define(&self, task: &TriggerTask, state: &TaskState) -> Result<(), TaskStoreError> {
-        let (definition, state) = (to_json(task)?, to_json(state)?);
-        self.store.change(vec![TaskChange::Define(StoredTask::new(task.id.clone(), definition, state))]).await
+        self.store.change(vec![TaskChange::Define(stored(task, state)?)]).await
     }
 
     /// Stores states. If that fails, the next change of each task stores its state.
@@ -404,6 +413,10 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+fn stored(task: &TriggerTask, state: &TaskState) -> Result<StoredTask, TaskStoreError> {
+    Ok(StoredTask::new(task.id.clone(), to_json(task)?, to_json(state)?))
 }
 
 fn set_state(id: &TaskId, state: &TaskState) -> Result<TaskChange, TaskStoreError> {

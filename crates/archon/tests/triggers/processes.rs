@@ -149,3 +149,18 @@ async fn service_of_a_tenant_has_the_tasks_of_this_tenant_only() {
     assert!(wrong.to_string().contains("the definition of the task cannot be read"), "{wrong}");
     assert_eq!(process.engine.list().await.unwrap().len(), 2);
 }
+
+// spec: TR-01
+#[tokio::test]
+async fn task_that_two_processes_create_at_the_same_time_is_that_of_the_first() {
+    let world = World::new();
+    let process = world.start().await;
+    process.until_served().await;
+    let first = hourly("mail", "of the other process");
+    let definition = serde_json::to_value(&first).unwrap();
+    *world.store.rival.lock().unwrap() = Some(StoredTask::new("mail", definition, json!({})));
+    let created = process.engine.create_task(hourly("mail", "of this process")).await;
+    assert!(matches!(created, Err(TriggerError::Exists(_))), "{created:?}");
+    assert_eq!(process.task("mail").await.task.action, first.action);
+    assert_eq!(world.store.list().await.unwrap().tasks.len(), 1);
+}
