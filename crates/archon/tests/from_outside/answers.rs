@@ -22,7 +22,7 @@ use crate::world::{ANNA, Process, World};
 /// Starts a run that asks, and returns the notification of its question.
 async fn ask(world: &World, process: &mut Process) -> Notification {
     process.create("desk", "shop.*", "refund what the customer sent back").await;
-    let event = TriggerEvent::new("o-1", "shop", "returned", json!({ "order": 7 }));
+    let event = TriggerEvent::new("o-1", "shop", "returned", json!({ "order": 7 })).tenant("anna");
     process.engine.publish(&event).await.unwrap();
     let sent = process.next_notification().await;
     assert!(matches!(sent.about, NotificationKind::Question(_)), "{sent:?}");

@@ -164,3 +164,61 @@ async fn task_that_two_processes_create_at_the_same_time_is_that_of_the_first() 
     assert_eq!(process.task("mail").await.task.action, first.action);
     assert_eq!(world.store.list().await.unwrap().tasks.len(), 1);
 }
+
+// spec: TR-04, TR-12
+#[tokio::test]
+async fn event_that_is_published_again_after_an_error_starts_no_second_run_of_the_tasks_that_have_it() {
+    let world = World::new();
+    let mut process = world.start().await;
+    process.until_served().await;
+    for id in ["full", "other"] {
+        let task = TriggerTask::new(id, EventFilter::new(format!("*.{id}*")), "Thank.").notify("sms");
+        process.engine.create_task(task).await.unwrap();
+    }
+    let event = |id: &str, kind: &str| TriggerEvent::new(id, "shop", kind, json!({}));
+    // A run of this task waits for a person, so its events wait, too.
+    for number in 0..101 {
+        let refund = TriggerEvent::new(format!("{number}"), "shop", "full", json!({ "do": "refund" }));
+        process.engine.publish(&refund).await.unwrap();
+        while process.task("full").await.state.runs == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    for _ in 0..3 {
+        let refused = process.engine.publish(&event("both", "full.other")).await;
+        assert!(matches!(refused, Err(TriggerError::TooManyEvents { .. })), "{refused:?}");
+    }
+    let mut results = 0;
+    while results == 0 {
+        results += usize::from(process.next_notification().await.about == NotificationKind::Result);
+    }
+    // Also after its run, and after more runs than the state of the task lists.
+    for number in 0..60 {
+        process.engine.publish(&event(&format!("n{number}"), "other")).await.unwrap();
+        while process.next_notification().await.about != NotificationKind::Result {}
+    }
+    let _ = process.engine.publish(&event("both", "full.other")).await;
+    while !process.task("other").await.state.waiting.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    while process.task("other").await.state.current.is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(process.task("other").await.state.runs, 61);
+    assert!(process.sent.try_recv().is_err());
+}
+
+// spec: TR-08
+#[tokio::test]
+async fn event_without_a_tenant_reaches_the_tasks_of_the_tenant_local_only() {
+    let world = World::new();
+    let process = world.start().await;
+    for (id, tenant) in [("own", None), ("annas", Some("anna"))] {
+        let task = TriggerTask::new(id, EventFilter::new("shop.*"), "Thank.");
+        let task = tenant.into_iter().fold(task, TriggerTask::tenant);
+        process.engine.create_task(task).await.unwrap();
+    }
+    let order = |id: &str| TriggerEvent::new(id, "shop", "order", json!({}));
+    assert_eq!(process.engine.publish(&order("1")).await.unwrap(), ["own".into()]);
+    assert_eq!(process.engine.publish(&order("2").tenant("anna")).await.unwrap(), ["annas".into()]);
+}
