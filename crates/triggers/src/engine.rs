@@ -25,6 +25,7 @@ use looks::Looks;
 
 mod agenda;
 mod looks;
+mod notices;
 mod requests;
 mod service;
 mod work;

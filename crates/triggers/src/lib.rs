@@ -40,7 +40,8 @@
 // | occurrences, and the requests of their runs | `occurrence.rs`, `request.rs` |
 // | runs of code without a model | `code_model.rs` |
 // | which task is due, and its next step | `engine/agenda.rs` |
-// | starting, following and notifying | `engine.rs`, `engine/work.rs` |
+// | starting and following | `engine.rs`, `engine/work.rs` |
+// | notifications to the channels of a task | `engine/notices.rs` |
 // | the questions of runs that wait | `engine/looks.rs` |
 // | events, and starts by a person, from any process | `engine/requests.rs` |
 // | the tasks of one tenant, for servers and commands | `engine/service.rs` |

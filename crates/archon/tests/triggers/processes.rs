@@ -5,10 +5,10 @@ use archon::types::{TaskCommand, TaskService, TaskServiceError};
 use super::*;
 
 /// Returns the engine of another process, which does not serve.
-fn other(world: &World, process: &Process) -> TriggerEngine {
+pub(crate) fn other(world: &World, process: &Process) -> TriggerEngine {
     let (runs, store): (Arc<dyn RunService>, _) = (process.runs.clone(), Arc::new(world.store.clone()));
-    let channel = Arc::new(Sent(mpsc::unbounded_channel().0));
-    TriggerEngine::new(runs, store, Arc::new(world.clock.clone()), TriggerParts::new().channel(channel))
+    let parts = TriggerParts::new().channel(Arc::new(Sent::new(mpsc::unbounded_channel().0)));
+    TriggerEngine::new(runs, store, Arc::new(world.clock.clone()), parts)
 }
 
 impl World {

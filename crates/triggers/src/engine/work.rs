@@ -1,17 +1,18 @@
 //! The work of the engine: it starts runs, follows them to their end, looks at conditions, and notifies people.
 
-use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
+use std::{future::Future, time::Duration};
 
 use archon_types::{
-    BoxFuture, FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId,
-    RunRefused, RunStatus, Started, StartedRun, TaskId, TaskStatus, Timestamp,
+    BoxFuture, FinalAnswer, JournalError, MoreLimits, NotificationKind, Reply, RunError, RunId, RunRefused,
+    RunStatus, Started, StartedRun, TaskId, TaskStatus, Timestamp,
 };
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 
 use super::{
     Parts, TriggerEngine,
     agenda::{Entry, FoundRun, Step},
     looks::LOOK,
+    notices::caught,
 };
 use crate::{
     condition::TriggerCondition,
@@ -212,7 +213,7 @@ impl TriggerEngine {
     }
 
     /// Changes the entry of a task, unless another task has its id by now, and stores the state.
-    async fn update(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) + Send) {
+    pub(super) async fn update(&self, task: &TriggerTask, change: impl FnOnce(&mut Entry) + Send) {
         // Not with the definitions of now: a storage that cannot be read would leave the task busy.
         let mut agenda = self.parts.agenda.lock().await;
         let states: Vec<_> = agenda.change_own(task, change).1.into_iter().collect();
@@ -255,43 +256,6 @@ impl TriggerEngine {
             }
         })
         .await;
-    }
-
-    /// Sends a notification to the channels of a task, and returns the problem of a channel that failed.
-    pub(super) async fn notify(
-        &self,
-        task: &TriggerTask,
-        run: Option<&RunId>,
-        about: NotificationKind,
-        text: String,
-    ) -> Option<String> {
-        let link = match &about {
-            NotificationKind::Question(question) => {
-                let link = self.parts.named.answer_link.as_ref();
-                let link = async { link.and_then(|link| link(question)) };
-                caught("the code of an answer link", link).await.unwrap_or_default()
-            }
-            _ => None,
-        };
-        let notification = Notification::new(task.tenant.clone(), about, text)
-            .task(task.id.clone())
-            .run(run.cloned())
-            .link(link);
-        let mut failed = None;
-        for name in &task.notify {
-            let problem = match self.parts.named.channels.get(name) {
-                Some(channel) => caught("its code", async { channel.send(&notification).await })
-                    .await
-                    .and_then(|sent| sent)
-                    .err(),
-                None => Some("this program does not have it".to_owned()),
-            };
-            if let Some(problem) = problem {
-                tracing::warn!(task = %task.id, "the channel {name} failed: {problem}");
-                failed = Some(format!("the channel {name} failed: {problem}"));
-            }
-        }
-        failed
     }
 }
 
@@ -349,15 +313,6 @@ impl Parts {
         let data = data.map_err(|problem| format!("probe {name}: {problem}"))?;
         condition.expression.is_true_of([("data", &data)]).map_err(|error| error.to_string())
     }
-}
-
-/// Does work of the program's own code. If it panics, the error says so.
-async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, String> {
-    // The state of the code is the program's: the engine shares none with it.
-    AssertUnwindSafe(work)
-        .catch_unwind()
-        .await
-        .map_err(|_| format!("{what} panicked; see the log, and correct it"))
 }
 
 /// Returns the money that a run has cost, in millionths of a currency unit.
