@@ -250,8 +250,8 @@ impl World {
         let runs = Arc::new(Runs::new(agent).with_agent(code.run_agent()));
         let (sender, sent) = mpsc::unbounded_channel();
         let named = TriggerParts::new()
-            .channel(Arc::new(Sent { faults: self.faults.clone(), ..Sent::new(sender.clone()) }))
-            .channel(Arc::new(Sent { name: "phone", ..Sent::new(sender) }))
+            .channel_of_all(Arc::new(Sent { faults: self.faults.clone(), ..Sent::new(sender.clone()) }))
+            .channel_of("anna", Arc::new(Sent { name: "phone", ..Sent::new(sender) }))
             .executor("refresh")
             .probe("price", Arc::new(self.price.clone()));
         let service: Arc<dyn RunService> = runs.clone();

@@ -17,7 +17,7 @@ use crate::{
     error::TriggerError,
     probe::Probe,
     schedule::ScheduleError,
-    task::{TaskState, Trigger, TriggerAction, TriggerTask},
+    task::{LOCAL, TaskState, Trigger, TriggerAction, TriggerTask},
 };
 
 use agenda::{Agenda, Entry};
@@ -74,11 +74,12 @@ pub struct TriggerEngine {
 /// use archon_triggers::{Probe, TriggerParts};
 /// use archon_types::NotificationChannel;
 ///
-/// fn parts(price: Arc<dyn Probe>, sms: Arc<dyn NotificationChannel>) -> TriggerParts {
+/// fn parts(price: Arc<dyn Probe>, own: Arc<dyn NotificationChannel>, annas: Arc<dyn NotificationChannel>) -> TriggerParts {
 ///     TriggerParts::new()
 ///         .probe("price", price)
 ///         .executor("refresh")
-///         .channel(sms)
+///         .channel(own)
+///         .channel_of("anna", annas)
 ///         .answer_link(|question| Some(format!("https://archon.example.com/inbox/{}", question.request.request_id)))
 /// }
 /// ```
@@ -86,7 +87,8 @@ pub struct TriggerEngine {
 pub struct TriggerParts {
     probes: BTreeMap<String, Arc<dyn Probe>>,
     executors: BTreeSet<String>,
-    channels: BTreeMap<String, Arc<dyn NotificationChannel>>,
+    /// By their tenants, `None` for the channels of all tenants, and their names.
+    channels: BTreeMap<(Option<TenantId>, String), Arc<dyn NotificationChannel>>,
     answer_link: Option<Arc<AnswerLink>>,
 }
 
@@ -160,10 +162,25 @@ impl TriggerParts {
         self
     }
 
-    /// Adds a notification channel under its own name.
+    /// Adds a notification channel under its own name, for the tasks of the tenant `local`, which is that of a task without
+    /// another one. No task of another tenant can name it.
     #[must_use]
-    pub fn channel(mut self, channel: Arc<dyn NotificationChannel>) -> Self {
-        self.channels.insert(channel.name().to_owned(), channel);
+    pub fn channel(self, channel: Arc<dyn NotificationChannel>) -> Self {
+        self.channel_of(LOCAL, channel)
+    }
+
+    /// Adds a notification channel of a tenant, under its own name. Two tenants may each have one with the same name.
+    #[must_use]
+    pub fn channel_of(mut self, tenant: impl Into<TenantId>, channel: Arc<dyn NotificationChannel>) -> Self {
+        self.channels.insert((Some(tenant.into()), channel.name().to_owned()), channel);
+        self
+    }
+
+    /// Adds a notification channel that the tasks of all tenants may name, such as the output of a server. A tenant's own
+    /// channel of the same name comes first.
+    #[must_use]
+    pub fn channel_of_all(mut self, channel: Arc<dyn NotificationChannel>) -> Self {
+        self.channels.insert((None, channel.name().to_owned()), channel);
         self
     }
 
@@ -410,9 +427,23 @@ impl Parts {
             must_be_known("probe", &condition.probe, self.named.probes.keys())?;
         }
         for channel in &task.notify {
-            must_be_known("notification channel", channel, self.named.channels.keys())?;
+            must_be_known("notification channel", channel, self.named.channels_for(&task.tenant))?;
         }
         Ok(())
+    }
+}
+
+impl TriggerParts {
+    /// Returns the names of the channels that tasks of a tenant may name.
+    fn channels_for(&self, tenant: &TenantId) -> impl Iterator<Item = &String> + Clone {
+        let is_for = move |owner: Option<&TenantId>| owner.is_none_or(|owner| owner == tenant);
+        self.channels.keys().filter(move |(owner, _)| is_for(owner.as_ref())).map(|(_, name)| name)
+    }
+
+    /// Returns the channel with a name for the tasks of a tenant.
+    fn channel_for(&self, tenant: &TenantId, name: &str) -> Option<&Arc<dyn NotificationChannel>> {
+        let of = |owner| self.channels.get(&(owner, name.to_owned()));
+        of(Some(tenant.clone())).or_else(|| of(None))
     }
 }
 

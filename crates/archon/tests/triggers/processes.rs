@@ -7,7 +7,7 @@ use super::*;
 /// Returns the engine of another process, which does not serve.
 pub(crate) fn other(world: &World, process: &Process) -> TriggerEngine {
     let (runs, store): (Arc<dyn RunService>, _) = (process.runs.clone(), Arc::new(world.store.clone()));
-    let parts = TriggerParts::new().channel(Arc::new(Sent::new(mpsc::unbounded_channel().0)));
+    let parts = TriggerParts::new().channel_of_all(Arc::new(Sent::new(mpsc::unbounded_channel().0)));
     TriggerEngine::new(runs, store, Arc::new(world.clock.clone()), parts)
 }
 
@@ -221,4 +221,39 @@ async fn event_without_a_tenant_reaches_the_tasks_of_the_tenant_local_only() {
     let order = |id: &str| TriggerEvent::new(id, "shop", "order", json!({}));
     assert_eq!(process.engine.publish(&order("1")).await.unwrap(), ["own".into()]);
     assert_eq!(process.engine.publish(&order("2").tenant("anna")).await.unwrap(), ["annas".into()]);
+}
+
+// spec: TR-01, TR-09
+#[tokio::test]
+async fn task_of_a_tenant_cannot_name_the_channel_of_another_tenant_and_nothing_is_sent_there() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let of = |tenant: &str| hourly(tenant, "read").tenant(tenant).notify("phone");
+    process.engine.create_task(of("anna")).await.unwrap();
+    let refused = process.engine.create_task(of("ben")).await.unwrap_err().to_string();
+    assert_eq!(refused, "there is no notification channel \"phone\"; there is: sms");
+    let definition = json!({
+        "id": "bens", "trigger": { "schedule": { "cron": "0 * * * *", "zone": "UTC" } }, "notify": ["phone"],
+        "action": { "agent": { "instruction": "read" } },
+    });
+    let service = process.engine.for_tenant("ben");
+    let refused = service.carry_out(TaskCommand::Create(definition)).await;
+    assert!(matches!(refused, Err(TaskServiceError::Refused(_))), "{refused:?}");
+
+    // A task that another program stored.
+    let stored = serde_json::to_value(of("ben")).unwrap();
+    let state = json!({ "handled": world.clock.now() });
+    world.store.change(vec![TaskChange::Define(StoredTask::new("ben", stored, state))]).await.unwrap();
+    world.store.version.fetch_add(1, Ordering::Relaxed);
+    process.until_idle("ben").await;
+    world.clock.advance(Duration::from_secs(3600));
+    let mut names = Vec::new();
+    while names.len() < 3 {
+        names.push(process.next_notification().await.tenant.to_string());
+    }
+    names.sort();
+    assert_eq!(names, ["anna", "anna", "ben"]);
+    let problem = process.until_idle("ben").await.state.problem.unwrap();
+    assert!(problem.contains("the channel phone failed: this program has no such channel for tenant ben"));
+    assert!(process.sent.try_recv().is_err());
 }

@@ -73,8 +73,9 @@ impl TriggerEngine {
 
 impl Parts {
     async fn send(&self, name: &str, notification: &Notification) -> Result<(), String> {
-        let Some(channel) = self.named.channels.get(name) else {
-            return Err("this program has no such channel: name another one".to_owned());
+        let Some(channel) = self.named.channel_for(&notification.tenant, name) else {
+            let tenant = &notification.tenant;
+            return Err(format!("this program has no such channel for tenant {tenant}: name another one"));
         };
         let mut sending = pin!(caught("its code", async { channel.send(notification).await }));
         let deadline = self.clock.now() + LIMIT;
