@@ -49,7 +49,8 @@ pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
     SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_store)
 }
 
-/// Returns the engine over the file of the tasks, with channels.
+/// Returns the engine over the file of the tasks, with channels. Those of the settings are for the tasks of this command's own
+/// tenant; the console is for all.
 ///
 /// # Errors
 /// As [`open`].
@@ -58,7 +59,10 @@ pub(crate) fn engine(
     runs: Arc<dyn RunService>,
     channels: Vec<Arc<dyn NotificationChannel>>,
 ) -> Result<TriggerEngine, Failure> {
-    let parts = channels.into_iter().fold(TriggerParts::new(), TriggerParts::channel);
+    let parts = channels.into_iter().fold(TriggerParts::new(), |parts, channel| match channel.name() {
+        CONSOLE => parts.channel_of_all(channel),
+        _ => parts.channel(channel),
+    });
     Ok(TriggerEngine::new(runs, Arc::new(open(app)?), Arc::new(SystemClock), parts))
 }
 

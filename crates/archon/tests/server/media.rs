@@ -203,7 +203,10 @@ async fn pictures_of_a_tool_are_sent_to_watchers_by_hash() {
     let run = site.start("draw").await;
     let sent = site.watch(&run, None).await.rest().await;
     let text = format!("{sent:?}");
-    assert!(sent.iter().any(|sent| sent.name == "delta" && sent.data.to_string().contains("half.png")), "{text}");
+    assert!(
+        sent.iter().any(|sent| sent.name == "delta" && sent.data.to_string().contains("half.png")),
+        "{text}"
+    );
     assert_eq!(site.runs.reply(&run).await.ended().last_text(), Some("Drawn."));
     assert!(!text.contains(PNG), "{text}");
 }
