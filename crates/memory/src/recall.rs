@@ -258,12 +258,13 @@ impl Recall {
     /// Returns true if the best memory is relevant. The best of few is less often similar by chance, so a fact, and a
     /// small memory, need less.
     async fn has_relevant(&self, query: &MemoryQuery, found: &[Recalled]) -> bool {
-        let (least, of_few) = (self.memory.options().threshold, self.memory.options().threshold * OF_FEW);
-        let best = |hits: &mut dyn Iterator<Item = &Recalled>| hits.map(|hit| hit.score).fold(0.0, f32::max);
-        let all = best(&mut found.iter());
-        let facts = best(&mut found.iter().filter(|hit| hit.entry.kind == MemoryKind::Fact));
-        let is_small = async || self.memory.long_term().has_at_most(FEW, query).await;
-        all >= least || facts >= of_few || all >= of_few && is_small().await
+        let least = self.memory.options().threshold;
+        let mut nearly = found.iter().filter(|hit| hit.score >= least * OF_FEW).peekable();
+        if nearly.peek().is_none() {
+            return false;
+        }
+        nearly.any(|hit| hit.score >= least || hit.entry.kind == MemoryKind::Fact)
+            || self.memory.long_term().has_at_most(FEW, query).await
     }
 
     async fn values(&self) -> Vec<TaskValue> {
