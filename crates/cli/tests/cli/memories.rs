@@ -304,6 +304,45 @@ async fn run_with_a_table_of_words_is_told_a_fact_in_other_words() {
     assert!(server.requests()[3].body.to_string().contains(said), "found by a word");
 }
 
+// spec: M-25
+#[tokio::test]
+async fn run_with_the_model_as_extractor_learns_facts_in_another_language_as_the_persons() {
+    let fact = |object: &str, ends: bool| {
+        let fact = json!({
+            "subject": "user", "relation": "lives in", "object": object, "ends": ends, "topics": [],
+        });
+        answer(&json!({"facts": [fact]}).to_string())
+    };
+    let server =
+        MockServer::start([answer("Schön!"), fact("Porto", false), answer("Schade."), fact("Porto", true)])
+            .await;
+    let place = Place::with_server(&server);
+    let run = async |extractor: &str, text: &str| {
+        let mut command = place.command("run --tools none --memory user:anna", &[text]);
+        Ran::from(command.env("ARCHON_EXTRACTOR", extractor).output().await.unwrap())
+    };
+    let facts = async || {
+        let listed = place.archon("memory list --json --memory user:anna", &[]).await.json();
+        let facts = listed.into_iter().filter(|entry| entry["kind"] == "fact");
+        facts
+            .map(|fact| (fact["content"].clone(), fact["trust"].clone(), fact["valid_to"].is_null()))
+            .collect::<Vec<_>>()
+    };
+    let ran = run("model", "Ich bin letzten Monat nach Porto gezogen.").await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Schön!\n"), "{ran:?}");
+    assert_eq!(facts().await, [(json!("user lives in Porto"), json!("trusted"), true)]);
+    let ran = run("model", "Aus Porto bin ich wieder weg.").await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ended = json!("user no longer lives in Porto");
+    assert_eq!(
+        facts().await,
+        [(ended, json!("trusted"), false), (json!("user lives in Porto"), json!("trusted"), false)]
+    );
+    assert_eq!(server.requests().len(), 4);
+    let ran = run("words", "Hello.").await;
+    assert!(ran.code == Some(2) && ran.err.contains("`rules` or `model` is needed"), "{ran:?}");
+}
+
 #[tokio::test]
 async fn run_goes_on_without_a_memory_that_cannot_be_used() {
     let server = MockServer::start((0..3).map(|_| answer("Done."))).await;
