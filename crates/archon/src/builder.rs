@@ -20,6 +20,8 @@ use crate::{AutoSave, BuildError, ProcessMemoryLimit};
 
 #[cfg(feature = "hooks")]
 mod event_hooks;
+#[cfg(feature = "memory")]
+mod facts;
 #[cfg(feature = "skills")]
 mod file_agents;
 #[cfg(feature = "openapi")]

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use archon::{
     AgentMemory, Archon, ArchonBuilder, ProjectFile, SubAgentTool,
-    memory::{Memory, RuleExtractor},
+    memory::{KnowledgeExtractor, Memory, RuleExtractor},
     react_loop::Fallback,
     tools::{Ask, EngineOptions},
     types::{AskLater, ExecutionLimits, MemoryConfig, RequestOptions, RunConfig, Tool},
@@ -17,7 +17,7 @@ use crate::{
     ask::{Asking, Prompt},
     choose,
     chosen::Chosen,
-    config::{AgentSettings, EmbedderChoice, Settings, ToolSelection},
+    config::{AgentSettings, EmbedderChoice, ExtractorChoice, Settings, ToolSelection},
     credentials,
     exit::Exit,
     failure::Failure,
@@ -65,7 +65,7 @@ pub(crate) async fn with(
     if !matches!(selection, Some(ToolSelection::None)) {
         builder = with_skills(app, builder);
     }
-    Ok(with_memory(with_instructions(app, with_accounts(app, builder)), memory))
+    Ok(with_memory(app, with_instructions(app, with_accounts(app, builder)), memory))
 }
 
 /// Adds the stored keys, for tools that send one of them (`account` of an API). A store that cannot be opened, about which
@@ -90,12 +90,18 @@ fn remove_new_resource_tools(tools: &mut Tools, last: &RunConfig, selection: Opt
     });
 }
 
-/// Adds a memory with a rule-based extractor, which costs no model call.
-pub(crate) fn with_memory(builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
-    match memory {
-        Some(memory) => builder.memory(AgentMemory::from(memory).with_extractor(Arc::new(RuleExtractor))),
-        None => builder,
-    }
+/// Adds a memory, with the reader of facts that the settings choose.
+pub(crate) fn with_memory(app: &App, builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
+    let Some(memory) = memory else { return builder };
+    let by_model = match app.config.settings.extractor.unwrap_or_default() {
+        ExtractorChoice::Rules => None,
+        ExtractorChoice::Model => builder.own_model_extractor(),
+    };
+    let extractor: Arc<dyn KnowledgeExtractor> = match by_model {
+        Some(model) => Arc::new(model),
+        None => Arc::new(RuleExtractor),
+    };
+    builder.memory(AgentMemory::from(memory).with_extractor(extractor))
 }
 
 /// Builds an agent with this model and these tools; everything else is from the settings.
@@ -383,7 +389,7 @@ pub(crate) async fn with_surroundings(
         Some(memory) => recorded_memory(app, memory).await,
         None => None,
     };
-    Ok(with_memory(builder, memory))
+    Ok(with_memory(app, builder, memory))
 }
 
 /// Opens the memory that a log names, with the embedder that made its vectors.

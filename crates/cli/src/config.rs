@@ -67,7 +67,8 @@ pub(crate) use source::Source;
 pub(crate) use trust::{Asks, asks, refusals, remedy};
 use value::FromText;
 pub(crate) use value::{
-    Detail, EmbedderChoice, LocalServers, Mode, Money, Span, Thinking, ToolExecution, ToolSelection,
+    Detail, EmbedderChoice, ExtractorChoice, LocalServers, Mode, Money, Span, Thinking, ToolExecution,
+    ToolSelection,
 };
 
 /// Declares the settings once; the file's keys, the environment variables and the merge are generated from
@@ -181,6 +182,10 @@ settings! {
     /// default `auto`, the first of `local` and `table` whose files were fetched with `archon model pull`. With `local`,
     /// deferred tools are also found by meaning.
     embedder: EmbedderChoice,
+    /// The reader of facts from your messages, for runs with a memory: `rules` (plain English sentences, without a model
+    /// call) or `model` (the model of the run, in any language that it reads: one more call for each message, outside of
+    /// the limits of the run); by default `rules`.
+    extractor: ExtractorChoice,
     /// The number of threads that compute for a model in this program; by default one: two are quicker on
     /// idle cores and much slower on busy ones.
     local_threads: u32,

@@ -90,6 +90,14 @@ async fn note_problems(app: &App, memory: &Memory) {
     }
 }
 
+/// Returns the name of the table of words that [`open_for_run`] asks for; `None` if an embedder is there, if the settings
+/// choose one or none, or if this build cannot fetch or use the table.
+pub(crate) fn missing_table(app: &App) -> Option<&'static str> {
+    let is_automatic = app.config.settings.embedder.unwrap_or_default() == EmbedderChoice::Auto;
+    let can_fetch = cfg!(all(feature = "embedder", feature = "local"));
+    (is_automatic && can_fetch && !local::is_any_there(app)).then_some("wordllama-256")
+}
+
 fn without_embedder(app: &App, collection: &Collection) -> Result<Memory, Failure> {
     let store = SqliteMemory::open(app.data_dir.join("memory.db"))?.collection(collection.clone())?;
     Ok(Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(RandomIds)))
@@ -141,19 +149,26 @@ mod local {
 
     /// Returns the best embedder whose files were fetched, if there is one. Warns of files that cannot be used.
     pub(super) async fn best(app: &App) -> Option<Arc<dyn Embedder>> {
-        let is_there =
-            |name: &str| crate::local::directory(app).join(format!("{name}.safetensors")).is_file();
         let warn = |failure: Failure| app.output.warn(failure.line());
-        if is_there(MINI_LM) {
+        if is_there(app, MINI_LM) {
             match mini_lm(app).await {
                 Ok(embedder) => return Some(embedder),
                 Err(failure) => warn(failure),
             }
         }
-        if is_there(WORD_TABLE) {
+        if is_there(app, WORD_TABLE) {
             return table(app).await.map_err(warn).ok();
         }
         None
+    }
+
+    /// Returns true if the files of an embedder were fetched.
+    pub(super) fn is_any_there(app: &App) -> bool {
+        [MINI_LM, WORD_TABLE].iter().any(|name| is_there(app, name))
+    }
+
+    fn is_there(app: &App, name: &str) -> bool {
+        crate::local::directory(app).join(format!("{name}.safetensors")).is_file()
     }
 
     pub(super) async fn mini_lm(app: &App) -> Result<Arc<dyn Embedder>, Failure> {
@@ -186,6 +201,10 @@ mod local {
 
     pub(super) async fn best(_: &App) -> Option<Arc<dyn Embedder>> {
         None
+    }
+
+    pub(super) fn is_any_there(_: &App) -> bool {
+        false
     }
 
     pub(super) async fn mini_lm(_: &App) -> Result<Arc<dyn Embedder>, Failure> {

@@ -123,7 +123,7 @@ impl NotificationChannel for OnlyName {
     }
 }
 
-fn of_store(error: TaskStoreError) -> Failure {
+pub(crate) fn of_store(error: TaskStoreError) -> Failure {
     Failure::failed(error.to_string(), "make the data folder and its file tasks.db writable for you")
 }
 

@@ -9,8 +9,8 @@ use std::{
 };
 
 use archon_types::{
-    Clock, Damaged, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
-    MemoryOrder, MemoryStore, Recalled, Timestamp,
+    Clock, Damaged, Embedder, Ids, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryKind, MemoryOrder, MemoryStore, Recalled, Timestamp,
 };
 
 use crate::{
@@ -275,23 +275,34 @@ impl Memory {
         }
     }
 
-    /// Returns markers for the deleted entries that runs had stored and would otherwise store again.
-    pub(crate) async fn marks_of(&self, filter: &MemoryFilter) -> Result<Vec<MemoryChange>, MemoryError> {
+    /// Returns markers for the deleted entries that runs had stored and would otherwise store again. With a note,
+    /// returns markers for all deleted entries, with the note as their metadata; those that must stay have a run.
+    pub(crate) async fn marks_of(
+        &self,
+        filter: &MemoryFilter,
+        note: Option<&serde_json::Map<String, Json>>,
+    ) -> Result<Vec<MemoryChange>, MemoryError> {
+        const STORED_BY_RUNS: [MemoryKind; 2] = [MemoryKind::Turn, MemoryKind::Summary];
         let is_meant = |kind: &MemoryKind| filter.kinds.is_empty() || filter.kinds.contains(kind);
-        let kinds: Vec<_> = [MemoryKind::Turn, MemoryKind::Summary].into_iter().filter(is_meant).collect();
+        let kinds = if note.is_some() { &MemoryKind::WITH_CONTENT[..] } else { &STORED_BY_RUNS };
+        let kinds: Vec<_> = kinds.iter().copied().filter(is_meant).collect();
         if kinds.is_empty() {
             return Ok(Vec::new());
         }
-        let said = self.all(filter.clone().of(&kinds)).await?;
         let now = self.now();
         let mark = |entry: MemoryEntry| {
+            let must_stay = STORED_BY_RUNS.contains(&entry.kind) && entry.run.is_some();
             let mut mark = MemoryEntry::new(entry.id, NOTHING, now);
             (mark.kind, mark.collection) = (MemoryKind::Forgotten, entry.collection);
             // It is valid at no time, so no query finds it.
             (mark.valid_from, mark.valid_to) = (Some(now), Some(now));
-            MemoryChange::put(mark)
+            if let Some(note) = note {
+                mark.metadata = note.clone();
+                mark.run = entry.run.filter(|_| must_stay);
+            }
+            (must_stay || note.is_some()).then(|| MemoryChange::put(mark))
         };
-        Ok(said.into_iter().filter(|entry| entry.run.is_some()).map(mark).collect())
+        Ok(self.all(filter.clone().of(&kinds)).await?.into_iter().filter_map(mark).collect())
     }
 
     /// Returns all entries that match, and the expectation that they are unchanged.

@@ -74,6 +74,14 @@ impl SqliteTaskStore {
         Ok(Self(Arc::new(database)))
     }
 
+    /// Removes the bytes of deleted and replaced rows from the files of the database.
+    ///
+    /// # Errors
+    /// The database cannot be written, or another program reads it.
+    pub async fn erase_deleted(&self) -> Result<(), TaskStoreError> {
+        self.run(Database::erase_deleted).await
+    }
+
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Database) -> Result<T, TaskStoreError> + Send + 'static,
@@ -179,6 +187,19 @@ impl Database {
             let changed = changes.iter().try_for_each(|change| make(transaction, change));
             changed.map_err(failed("stored", &self.path))
         })
+    }
+
+    fn erase_deleted(&self) -> Result<(), TaskStoreError> {
+        let failed = || failed("erased", &self.path);
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.execute_batch("VACUUM").map_err(failed())?;
+        // The log has the pages from before.
+        let is_busy: bool =
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).map_err(failed())?;
+        match is_busy {
+            false => Ok(()),
+            true => Err(failure("erased", &self.path, "another program reads the database")),
+        }
     }
 
     /// Takes the lock of the file beside the database.

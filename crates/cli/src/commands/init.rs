@@ -20,7 +20,7 @@ use crate::{
     credentials::{self, Service},
     exit::Exit,
     failure::Failure,
-    local,
+    local, memory,
     name_advice::name_advice,
     output::Look,
     secret_input,
@@ -77,6 +77,10 @@ impl InitArgs {
             None => edit.write().map(|()| None)?,
         };
         self.report(app, choice, &model, replaced, settings);
+        if self.provider.is_none() && self.model.is_none() {
+            offer_table(app).await;
+        }
+        app.note("next: archon run \"What is 15% of 200?\"");
         Ok(Exit::Finished)
     }
 
@@ -94,7 +98,6 @@ impl InitArgs {
             app.output.note(Look::Plain, format!("the key of {} ({ACCOUNT}) is {done}", choice.name));
         }
         app.output.note(Look::Plain, format!("{file}: model = {}", visible(model)));
-        app.output.note(Look::Plain, "next: archon run \"What is 15% of 200?\"");
     }
 
     /// Returns the provider of the flags, or the one that a person chooses.
@@ -169,6 +172,23 @@ impl InitArgs {
                 Ok(Some(key))
             }
         }
+    }
+}
+
+/// Asks a person whether to fetch the table of words with which memories are also found in other words. Nothing is fetched
+/// without a terminal. A failure is a warning, since the model and its key are stored.
+async fn offer_table(app: &App) {
+    let Some(table) = memory::missing_table(app).filter(|_| app.can_ask()) else { return };
+    let later = format!("to fetch it later: archon model pull {table}");
+    let question = "Fetch a table of words (19 MB), so that memories are also found in other words? [Y/n] ";
+    let Some(line) = Prompt::line_of(app, question) else { return };
+    if !matches!(line.trim().to_lowercase().as_str(), "" | "y" | "yes") {
+        return app.hint(later);
+    }
+    match local::fetch(app, Some(table)).await {
+        Ok(Some(path)) => app.note(format!("the table is in {}", visible_path(&path))),
+        Ok(None) => app.hint(later),
+        Err(e) => app.output.warn(format!("the table was not fetched: {}; {later}", e.line())),
     }
 }
 

@@ -147,7 +147,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: there is no setting `limits`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, extractor, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
     );
     check(
         "max_turns = 'three'",
@@ -155,7 +155,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: invalid type: string "three", expected u32
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, extractor, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
     );
     check(
         "model = \n",
@@ -163,7 +163,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: string values must be quoted, expected literal string
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, extractor, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
     );
     check(
         "mode = 'loud'",
@@ -171,7 +171,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, extractor, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
     );
     check(
         "",
@@ -195,7 +195,7 @@ fn problem_is_reported_with_its_place() {
         &[],
         expect![[r#"
             user/archon.toml:1: `parallel`, `sequential` or a number of calls is needed
-              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
+              known settings: model, fallback, base_url, api_key_env, allow_plain_http, tools, definition_budget, workspace, agents, mcp, openapi, sandbox_hooks, search_url, models, mode, tool_execution, thinking, output_level, max_turns, max_tokens, max_cost, max_duration, system, project_file, permissions, embedder, extractor, local_threads, local_kernel, data_dir, local_servers, keys, chat, serve, channels, events"#]],
     );
     check(
         "",

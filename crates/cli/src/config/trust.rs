@@ -28,6 +28,7 @@ pub(super) const AFTER_AGREEMENT: &[&str] = &[
     "openapi",
     "system",
     "project_file",
+    "extractor",
     "max_tokens",
     "max_cost",
     "max_duration",

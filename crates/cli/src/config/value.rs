@@ -119,6 +119,17 @@ pub(crate) enum EmbedderChoice {
     Table,
 }
 
+/// The reader of facts from a person's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ExtractorChoice {
+    /// Rules for plain English sentences, which cost no model call
+    #[default]
+    Rules,
+    /// The model of the run, in any language that it reads: one more call for each message
+    Model,
+}
+
 /// The amount of thinking before an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -296,6 +307,7 @@ parsed_by! {
     Thinking: "`off`, `minimal`, `low`, `medium` or `high` is needed",
     Detail: "`brief`, `standard` or `full` is needed",
     EmbedderChoice: "`auto`, `none`, `hash`, `local` or `table` is needed",
+    ExtractorChoice: "`rules` or `model` is needed",
 }
 
 impl FromText for String {

@@ -186,6 +186,13 @@ async fn init_on_a_terminal_asks_for_the_provider_and_the_key_and_does_not_show_
     terminal.say("2\n");
     let mut shown = terminal.read_until("key of anthropic: ").await;
     terminal.say(&format!("{KEY}\n"));
+    if cfg!(all(feature = "embedder", feature = "local")) {
+        shown += &terminal.read_until("memories are also found in other words? [Y/n] ").await;
+        // Tests have no registry to fetch from.
+        terminal.say("\n");
+        shown += &terminal.read_until("the table was not fetched: ").await;
+        shown += &terminal.read_until("to fetch it later: archon model pull wordllama-256").await;
+    }
     let status = child.wait().await.expect("it ends");
     shown += &terminal.rest().await;
     assert_eq!(status.code(), Some(0), "{shown}");

@@ -41,6 +41,8 @@ mod doubt;
 mod exits;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(unix)]
+mod forget;
 #[cfg(target_os = "linux")]
 mod frozen;
 #[cfg(target_os = "linux")]

@@ -242,75 +242,6 @@ async fn run_with_a_memory_extracts_facts_and_forgotten_ones_are_not_listed() {
     assert!(!stats.contains("forgotten"), "{stats}");
 }
 
-/// Returns the files below a folder that have some bytes.
-fn files_with(folder: &std::path::Path, part: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if entry.file_type().unwrap().is_dir() {
-            found.extend(files_with(&path, part));
-        } else if std::fs::read(&path).unwrap().windows(part.len()).any(|window| window == part.as_bytes()) {
-            found.push(path.display().to_string());
-        }
-    }
-    found
-}
-
-// spec: M-04
-#[tokio::test]
-async fn memory_forget_leaves_nothing_in_the_memory_and_erases_runs_that_have_it() {
-    let server =
-        MockServer::start([answer("Noted."), answer("It is 4711."), answer("You are welcome.")]).await;
-    let place = Place::with_server(&server);
-    let anna = ["--memory", "user:anna"];
-    let said = "My passport has the number quagga-4711 and is blue.";
-    place.archon("run --tools none --memory user:anna --embedder hash", &[said]).await;
-    let asks = "What is the number of my passport?";
-    place.archon("run --tools none --memory user:anna --embedder hash", &[asks]).await;
-    place
-        .archon("run --tools none --continue --memory user:anna --embedder hash", &["Thank you very much."])
-        .await;
-    let asked = server.requests()[1].body.to_string();
-    assert!(asked.contains("quagga-4711"), "the second run is told: {asked}");
-    let snapshots = place.data().join("snapshots").join("0123").join("objects");
-    std::fs::create_dir_all(&snapshots).unwrap();
-    std::fs::write(snapshots.join("ab"), format!("notes\n{said}\n")).unwrap();
-    std::fs::write(
-        place.data().join("history.jsonl"),
-        format!("{}\n{}\n", json!({"text": said}), json!({"text": "another"})),
-    )
-    .unwrap();
-    let listed = place.archon("memory list --json", &anna).await.json();
-    let turn = listed.iter().find(|entry| entry["content"] == said).expect("what was said");
-    let (id, run) = (turn["id"].as_str().unwrap(), turn["run"].as_str().unwrap());
-
-    let ran = place.archon("memory forget", &[&anna[..], &[id]].concat()).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.err.contains("what was forgotten is still in run") && ran.err.contains(run), "{ran:?}");
-    assert!(ran.err.contains(&format!("archon memory forget --erase-runs {id}")), "{ran:?}");
-    let left = files_with(&place.data(), "quagga");
-    assert!(!left.is_empty() && left.iter().all(|path| !path.contains("memory.db")), "{left:?}");
-
-    let ran = place.archon("memory forget --json --erase-runs", &[&anna[..], &[id]].concat()).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(files_with(&place.data(), "quagga"), [""; 0]);
-    assert_eq!(place.archon("runs list", &[]).await.out, "", "the third run continues the second");
-    let history = std::fs::read_to_string(place.data().join("history.jsonl")).unwrap();
-    assert_eq!(history, format!("{}\n", json!({"text": "another"})));
-}
-
-// spec: M-04
-#[tokio::test]
-async fn memory_forget_of_a_note_names_nothing_that_does_not_have_it() {
-    let server = MockServer::start([answer("Noted.")]).await;
-    let place = Place::with_server(&server);
-    place.archon("run --tools none", &["What is the weather like today?"]).await;
-    let id = place.archon("memory add", &["Anna prefers tea with lemon."]).await.out.trim().to_owned();
-    let ran = place.archon("memory forget --erase-runs", &[&id]).await;
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
-    assert_eq!(place.archon("runs list", &[]).await.out.lines().count(), 1);
-}
-
 /// Writes a table of words in the form of the published one. Words of one group have the same vector.
 #[cfg(feature = "embedder")]
 fn write_table(place: &Place, groups: &[&str]) {
@@ -371,6 +302,45 @@ async fn run_with_a_table_of_words_is_told_a_fact_in_other_words() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("wordllama-256.safetensors is not a file of wordllama-256"), "{ran:?}");
     assert!(server.requests()[3].body.to_string().contains(said), "found by a word");
+}
+
+// spec: M-25
+#[tokio::test]
+async fn run_with_the_model_as_extractor_learns_facts_in_another_language_as_the_persons() {
+    let fact = |object: &str, ends: bool| {
+        let fact = json!({
+            "subject": "user", "relation": "lives in", "object": object, "ends": ends, "topics": [],
+        });
+        answer(&json!({"facts": [fact]}).to_string())
+    };
+    let server =
+        MockServer::start([answer("Schön!"), fact("Porto", false), answer("Schade."), fact("Porto", true)])
+            .await;
+    let place = Place::with_server(&server);
+    let run = async |extractor: &str, text: &str| {
+        let mut command = place.command("run --tools none --memory user:anna", &[text]);
+        Ran::from(command.env("ARCHON_EXTRACTOR", extractor).output().await.unwrap())
+    };
+    let facts = async || {
+        let listed = place.archon("memory list --json --memory user:anna", &[]).await.json();
+        let facts = listed.into_iter().filter(|entry| entry["kind"] == "fact");
+        facts
+            .map(|fact| (fact["content"].clone(), fact["trust"].clone(), fact["valid_to"].is_null()))
+            .collect::<Vec<_>>()
+    };
+    let ran = run("model", "Ich bin letzten Monat nach Porto gezogen.").await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Schön!\n"), "{ran:?}");
+    assert_eq!(facts().await, [(json!("user lives in Porto"), json!("trusted"), true)]);
+    let ran = run("model", "Aus Porto bin ich wieder weg.").await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ended = json!("user no longer lives in Porto");
+    assert_eq!(
+        facts().await,
+        [(ended, json!("trusted"), false), (json!("user lives in Porto"), json!("trusted"), false)]
+    );
+    assert_eq!(server.requests().len(), 4);
+    let ran = run("words", "Hello.").await;
+    assert!(ran.code == Some(2) && ran.err.contains("`rules` or `model` is needed"), "{ran:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind};
+use archon_types::{Collection, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind};
 
 use super::timeline::{moved, name};
 use crate::{
@@ -15,9 +15,64 @@ use crate::{
 const ASKED: usize = 250;
 
 impl Memory {
-    /// Deletes the entries that match, and the facts that come from these entries alone, in one write.
-    /// Returns the number of deleted entries.
+    /// Deletes the entries that match, and the facts that come from these entries alone, in one write; then removes
+    /// their bytes from the store's files. Returns the number of deleted entries.
     pub(crate) async fn forget_all(&self, filter: MemoryFilter) -> Result<usize, MemoryError> {
+        let deleted = self.delete_all(filter, None).await?;
+        self.erase_deleted().await;
+        Ok(deleted)
+    }
+
+    /// Deletes entries by their ids as [`forget`](Self::forget) does, all of them in one change of the store, and
+    /// replaces each entry that could be read by a marker without content, of the kind
+    /// [`Forgotten`](MemoryKind::Forgotten), with `note` as its metadata. The note is for a program that has more to do
+    /// before the entries are forgotten everywhere: after a crash it finds the note under the ids. The program then
+    /// removes the notes. A marker that must stay, since a run would store the entry again, has a
+    /// [`run`](MemoryEntry::run); the program removes the other markers.
+    ///
+    /// Does not remove the bytes from the store's files: call [`MemoryStore::erase_deleted`] next. Returns the number of
+    /// deleted entries.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    ///
+    /// [`MemoryStore::erase_deleted`]: archon_types::MemoryStore::erase_deleted
+    pub async fn forget_with_note(
+        &self,
+        ids: &[String],
+        note: serde_json::Map<String, Json>,
+    ) -> Result<usize, MemoryError> {
+        match ids.is_empty() {
+            // A filter without ids would match everything.
+            true => Ok(0),
+            false => self.delete_all(with_content(ids), Some(note)).await,
+        }
+    }
+
+    /// Returns the entries that [`forget`](Self::forget) of these ids deletes: the entries with the ids, and the facts
+    /// that were learnt from these entries alone. Damaged entries are left out.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn entries_to_forget(&self, ids: &[String]) -> Result<Vec<MemoryEntry>, MemoryError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
+        let is_named = |id: &str| ids.iter().any(|named| named == id);
+        let (gone, _) = forgotten_with(facts, |fact| is_named(&fact.id), |_, source| is_named(source));
+        let mut entries = self.all(with_content(ids)).await?;
+        entries.extend(gone.into_iter().filter(|fact| !is_named(&fact.id)));
+        Ok(entries)
+    }
+
+    /// Deletes the entries that match, and the facts that come from these entries alone, in one write. With a note, each
+    /// entry gets a marker with the note.
+    async fn delete_all(
+        &self,
+        filter: MemoryFilter,
+        note: Option<serde_json::Map<String, Json>>,
+    ) -> Result<usize, MemoryError> {
         let _one_at_a_time = self.parts.facts.lock().await;
         let mut of_facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
         (of_facts.collection, of_facts.exact) = (filter.collection.clone(), filter.exact);
@@ -36,11 +91,10 @@ impl Memory {
             );
             let mut changes = vec![expected, MemoryChange::Forget(filter.clone())];
             changes.extend(gone.iter().map(forget_in));
-            let marks = self.marks_of(&filter).await?;
+            let marks = self.marks_of(&filter, note.as_ref()).await?;
             let stored = changed.len() + marks.len();
             changes.extend(marks);
             if let Some(met) = self.attempt(changed, changes, &mut tries).await? {
-                self.erase_deleted().await;
                 return Ok(met.saturating_sub(stored));
             }
         }
@@ -65,6 +119,13 @@ impl Memory {
         }
         Ok(fitting)
     }
+}
+
+/// Returns a filter for the entries with these ids that have content.
+fn with_content(ids: &[String]) -> MemoryFilter {
+    let mut filter = MemoryFilter::all().of(&MemoryKind::WITH_CONTENT);
+    filter.ids = ids.to_vec();
+    filter
 }
 
 /// Returns the ids of a fact's source entries, which are in the fact's collection.

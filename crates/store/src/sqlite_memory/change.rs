@@ -40,9 +40,10 @@ pub(super) fn apply(
     })
 }
 
-/// Empties the write-ahead log, which has the pages from before the last changes. The database itself has no byte
-/// of what was deleted: deleted rows and words are overwritten (`secure_delete`).
+/// Writes the database anew, and empties the write-ahead log, which has the pages from before the last changes.
+/// SQLite overwrites deleted rows (`secure_delete`), but a page keeps old copies of rows that moved to another page.
 pub(super) fn erase_deleted(database: &Database) -> Result<(), MemoryError> {
+    database.tidy("VACUUM")?;
     match database.truncate_log()? {
         true => Ok(()),
         false => Err(failed("empty the log of", database.path())(std::io::Error::other(

@@ -1,36 +1,45 @@
-//! `archon memory forget`: forgets memories, and names the runs that still have them.
-
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-};
+//! `archon memory forget`: forgets memories, names the places that still have them, and erases these if a person agrees.
+//!
+//! The steps are in an order in which nothing looks forgotten but is not:
+//!
+//! 1. The places that have the texts are searched for. Nothing is changed.
+//! 2. The database deletes the memories and, in the same change, notes these places under their ids.
+//! 3. The bytes of the memories are removed from the files of the database.
+//! 4. The places are erased, if the person agrees.
+//! 5. The notes are removed.
+//!
+//! If a step fails or the program ends, the same command again finds the notes and does the rest.
 
 use archon::{
-    SystemClock,
     memory::Memory,
-    types::{Clock as _, MemoryChange, MemoryEntry, MemoryFilter, MemoryKind, RunId},
+    types::{MemoryChange, MemoryEntry, MemoryFilter, MemoryKind},
 };
 use serde_json::json;
 
-use super::{Of, for_each_page, open};
+use super::{Of, for_each_page, memories::not_forgotten, open};
 use crate::{
     app::App,
     ask::Prompt,
+    command_line::{in_data_dir, quoted},
     exit::Exit,
     failure::Failure,
     text::visible,
     traces::{Texts, Traces},
 };
 
-/// The place in a forgotten memory's marker for the runs that still have its text.
+/// The name of the note in a marker: the places that still have the text.
 const STILL_IN: &str = "still_in";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForgetFlags {
-    /// Also erase the runs that still have what is forgotten, with the runs that need them, and the snapshots for undo
-    /// that have it; this can also be done after a `forget` without this flag
+    /// Also erase what still has the texts: runs, with the runs that need them, snapshots for undo, lines of drafts and
+    /// logs, and tasks. They are listed, and a question follows. This can also be done after a `forget` without this
+    /// flag, with the same ids
     #[arg(long)]
     erase_runs: bool,
+    /// Erase without a question, for scripts
+    #[arg(long, requires = "erase_runs")]
+    yes: bool,
     /// The ids
     #[arg(required = true)]
     ids: Vec<String>,
@@ -39,133 +48,170 @@ pub(crate) struct ForgetFlags {
 impl ForgetFlags {
     pub(super) async fn forget(self, app: &App, of: &Of) -> Result<Exit, Failure> {
         let memory = open(app, &of.collection).await?;
-        let mut traces = Traces::default();
-        let mut gone = Vec::new();
-        for id in &self.ids {
-            let before = of_ids(&memory, id).await?;
-            let facts = facts(&memory).await?;
-            if memory.forget(id).await? {
-                let after = self::facts(&memory).await?;
-                gone.extend(before.into_iter().filter(|entry| entry.kind != MemoryKind::Forgotten));
-                gone.extend(
-                    facts.into_iter().filter(|(id, _)| !after.contains_key(id)).map(|(_, fact)| fact),
-                );
-            } else {
-                let marked = before.iter().find_map(|entry| {
-                    serde_json::from_value::<(BTreeSet<RunId>, BTreeSet<PathBuf>)>(
-                        entry.metadata.get(STILL_IN)?.clone(),
-                    )
-                    .ok()
-                });
-                let Some((runs, snapshots)) = marked.filter(|_| self.erase_runs) else {
-                    let what = format!("there is no memory {id} in {}", of.collection);
-                    return Err(Failure::usage(what, "`archon memory list` shows the ids"));
-                };
-                traces.runs.extend(runs);
-                traces.snapshots.extend(snapshots);
-            }
-        }
+        let (ids, begun) = self.ids_to_forget(&memory, of).await?;
+        let gone = memory.entries_to_forget(&ids).await?;
         let texts = Texts::of(gone.iter().map(|entry| entry.content.as_str()));
-        let found =
-            texts.find(&app.data_dir).and_then(|mut found| found.remove_lines(&texts).map(|()| found));
-        let found = found.map_err(|e| Failure::unreadable(&app.data_dir, &e, "make its files readable"))?;
-        traces.snapshots.extend(found.snapshots);
-        traces.files.extend(found.files);
-        traces.runs.extend(found.runs);
-        // The run that said it may have been deleted.
-        let has_log = |run: &RunId| app.journal().path(run).is_ok_and(|path| path.exists());
-        traces.runs.extend(gone.iter().filter_map(|entry| entry.run.clone()).filter(has_log));
-        self.erase(app, &memory, &traces, &texts).await
+        let mut traces = Traces::find(app, &texts).await?;
+        for traces_before in begun {
+            traces.add(app, traces_before).await?;
+        }
+        traces.add_runs(app, gone.iter().filter_map(|entry| entry.run.clone()));
+        traces.add_needing_runs(app).await?;
+        if traces.can_be_erased() && self.erase_runs && !self.yes && !app.can_ask() {
+            let item = json!({"forgotten": [], "still_in": traces.show(app).await?});
+            app.report_json(&item);
+            return Err(Failure::usage(
+                "nothing was forgotten or erased: there is no terminal on which to ask whether to erase these",
+                "add --yes to erase them, or leave out --erase-runs to keep them",
+            ));
+        }
+        let others = others_with(&memory, &texts, &gone).await?;
+        let note = [(STILL_IN.to_owned(), json!(traces))];
+        memory.forget_with_note(&ids, note.into_iter().collect()).await?;
+        self.remove_bytes(&memory).await?;
+        app.note_if(
+            texts.too_short() > 0,
+            "texts of fewer than 8 bytes were not searched for outside of the memory",
+        );
+        app.note_if(
+            !others.is_empty(),
+            format!("other memories have it, too: {}", visible(&others.join(", "))),
+        );
+        self.erase(app, of, &memory, (&traces, &texts)).await
     }
 
-    /// Names the runs and files that still have the texts, and erases them if the person wants that.
+    /// Returns the ids of the memories that are not forgotten yet, and what is left to do of those that are.
+    async fn ids_to_forget(&self, memory: &Memory, of: &Of) -> Result<(Vec<String>, Vec<Traces>), Failure> {
+        let (mut ids, mut begun) = (Vec::new(), Vec::new());
+        for id in &self.ids {
+            let found = Found::of(memory, id).await?;
+            if found.has_content {
+                ids.push(id.clone());
+            } else if found.begun.is_empty() {
+                let what = format!("there is no memory {id} in {}", of.collection);
+                return Err(Failure::usage(what, "`archon memory list` shows the ids"));
+            }
+            begun.extend(found.begun.iter().filter_map(|marker| {
+                serde_json::from_value(marker.metadata.get(STILL_IN).cloned().unwrap_or_default()).ok()
+            }));
+        }
+        Ok((ids, begun))
+    }
+
+    async fn remove_bytes(&self, memory: &Memory) -> Result<(), Failure> {
+        memory.store().erase_deleted().await.map_err(|e| {
+            let what = format!("the memories are forgotten, but bytes of them may be left: {e}");
+            Failure::failed(what, "end the other program, and give the same command again")
+        })
+    }
+
+    /// Shows the places that still have the texts, and erases them if the person agrees.
     async fn erase(
         &self,
         app: &App,
+        of: &Of,
         memory: &Memory,
-        traces: &Traces,
-        texts: &Texts,
+        (traces, texts): (&Traces, &Texts),
     ) -> Result<Exit, Failure> {
-        let names =
-            |runs: &mut dyn Iterator<Item = &RunId>| runs.map(ToString::to_string).collect::<Vec<_>>();
-        let paths: Vec<_> =
-            traces.files.iter().chain(&traces.snapshots).map(|p| p.display().to_string()).collect();
-        let runs = names(&mut traces.runs.iter());
-        if !traces.is_empty() && !self.erase_runs {
-            let places: Vec<_> = runs.iter().map(|run| format!("run {run}")).chain(paths.clone()).collect();
-            app.note(format!("what was forgotten is still in {}", visible(&places.join(", "))));
-        }
-        let wants = self.erase_runs
-            || (!traces.is_empty()
-                && app.can_ask()
-                && Prompt::asks_yes(app, "Erase these, with the runs that need them? [y/N] "));
-        if !wants {
-            mark(memory, &self.ids, traces).await?;
-            if !traces.is_empty() {
-                app.hint(format!(
-                    "to erase them: archon memory forget --erase-runs {}",
-                    visible(&self.ids.join(" "))
-                ));
-            }
-            let item = json!({"forgotten": self.ids, "still_in": {"runs": runs, "files": paths}});
-            app.report_json(&item);
+        let still_in = if traces.is_empty() { json!({}) } else { traces.show(app).await? };
+        if !traces.can_be_erased() {
+            remove_notes(memory, &self.ids).await?;
+            app.report_json(&json!({"forgotten": self.ids, "still_in": still_in}));
             return Ok(Exit::Finished);
         }
-        let (erased, problems) = traces.erase(app, texts).await;
-        let erased = names(&mut erased.iter());
-        mark(memory, &self.ids, &Traces::default()).await?;
-        app.report_json(&json!({"forgotten": self.ids, "erased": erased, "problems": problems}));
+        let asks = || app.can_ask() && Prompt::asks_yes(app, "Erase these? [y/N] ");
+        if !(self.yes || asks()) {
+            app.hint(format!("to erase them: {}", self.again(app, of)));
+            app.report_json(&json!({"forgotten": self.ids, "still_in": still_in}));
+            return Ok(Exit::Finished);
+        }
+        let (erased, mut problems) = traces.erase(app).await;
+        let left = Traces::find(app, texts).await?.names();
+        problems.extend(left.into_iter().map(|place| format!("{place} still has it")));
+        let erased: Vec<String> = erased.iter().map(ToString::to_string).collect();
+        let item = json!({
+            "forgotten": self.ids, "still_in": still_in, "erased": erased, "problems": problems,
+        });
+        app.report_json(&item);
         app.note_if(!erased.is_empty(), format!("erased: {}", erased.join(", ")));
-        match problems.is_empty() {
-            true => Ok(Exit::Finished),
-            false => {
-                let what = format!("not everything could be erased: {}", visible(&problems.join("; ")));
-                Err(Failure::failed(what, "end the programs that use these, and remove the files by hand"))
+        if problems.is_empty() {
+            remove_notes(memory, &self.ids).await?;
+            return Ok(Exit::Finished);
+        }
+        let what = format!("not everything could be erased: {}", visible(&problems.join("; ")));
+        let advice = format!("end the programs that use these, then: {}", self.again(app, of));
+        Err(Failure::failed(what, advice))
+    }
+
+    /// Returns the command that erases what is left.
+    fn again(&self, app: &App, of: &Of) -> String {
+        let ids: Vec<String> = self.ids.iter().map(|id| quoted(id)).collect();
+        let collection = quoted(of.collection.as_str());
+        let command = format!("archon memory forget --memory {collection} --erase-runs {}", ids.join(" "));
+        visible(&in_data_dir(app, &command))
+    }
+}
+
+/// The entries with one id.
+#[derive(Default)]
+struct Found {
+    /// True if one of them has content, or is damaged.
+    has_content: bool,
+    /// The markers with a note.
+    begun: Vec<MemoryEntry>,
+}
+
+impl Found {
+    async fn of(memory: &Memory, id: &str) -> Result<Self, Failure> {
+        let mut filter = MemoryFilter::all();
+        filter.ids = vec![id.to_owned()];
+        let mut found = Self::default();
+        for_each_page(memory, filter, |page| {
+            found.has_content |= !page.damaged.is_empty();
+            for entry in page.entries {
+                match entry.kind {
+                    MemoryKind::Forgotten if entry.metadata.contains_key(STILL_IN) => found.begun.push(entry),
+                    MemoryKind::Forgotten => {}
+                    _ => found.has_content = true,
+                }
+            }
+        })
+        .await?;
+        Ok(found)
+    }
+}
+
+/// Returns the ids of memories that have one of the texts and stay.
+async fn others_with(memory: &Memory, texts: &Texts, gone: &[MemoryEntry]) -> Result<Vec<String>, Failure> {
+    let mut others = Vec::new();
+    if texts.are_none() {
+        return Ok(others);
+    }
+    let mut filter = not_forgotten();
+    filter.without = gone.iter().map(|entry| entry.id.clone()).collect();
+    for_each_page(memory, filter, |page| {
+        let with_text = page.entries.into_iter().filter(|entry| texts.are_in(entry.content.as_bytes()));
+        others.extend(with_text.map(|entry| entry.id));
+    })
+    .await?;
+    Ok(others)
+}
+
+/// Removes the notes of the forgotten memories. Only the markers of what a run would store again stay.
+async fn remove_notes(memory: &Memory, ids: &[String]) -> Result<(), Failure> {
+    let mut changes = Vec::new();
+    for id in ids {
+        for mut marker in Found::of(memory, id).await?.begun {
+            if marker.run.take().is_some() {
+                marker.metadata.remove(STILL_IN);
+                changes.push(MemoryChange::put(marker));
+            } else {
+                let mut filter = MemoryFilter::all().of(&[MemoryKind::Forgotten]).exactly(&marker.collection);
+                filter.ids = vec![marker.id];
+                changes.push(MemoryChange::Forget(filter));
             }
         }
     }
-}
-
-/// Returns the entries with an id, also markers of forgotten ones.
-async fn of_ids(memory: &Memory, id: &str) -> Result<Vec<MemoryEntry>, Failure> {
-    let mut filter = MemoryFilter::all();
-    filter.ids = vec![id.to_owned()];
-    let mut entries = Vec::new();
-    for_each_page(memory, filter, |page| entries.extend(page.entries)).await?;
-    Ok(entries)
-}
-
-async fn facts(memory: &Memory) -> Result<BTreeMap<String, MemoryEntry>, Failure> {
-    let mut facts = BTreeMap::new();
-    let filter = MemoryFilter::all().of(&[MemoryKind::Fact]);
-    let add = |page: archon::types::MemoryPage| {
-        facts.extend(page.entries.into_iter().map(|fact| (fact.id.clone(), fact)));
-    };
-    for_each_page(memory, filter, add).await?;
-    Ok(facts)
-}
-
-/// Stores, in the markers of the forgotten memories, the runs and snapshots that still have their texts, so that a later
-/// command can erase these. A marker has no text.
-async fn mark(memory: &Memory, ids: &[String], traces: &Traces) -> Result<(), Failure> {
-    for id in ids {
-        let mut markers = of_ids(memory, id).await?;
-        if markers.is_empty() && !traces.is_empty() {
-            // Only what a run stored has a marker so far.
-            let now = SystemClock.now();
-            let mut marker = MemoryEntry::new(id, "-", now);
-            (marker.kind, marker.valid_from, marker.valid_to) = (MemoryKind::Forgotten, Some(now), Some(now));
-            markers.push(marker);
-        }
-        for mut marker in markers.into_iter().filter(|entry| entry.kind == MemoryKind::Forgotten) {
-            match traces.is_empty() {
-                true => marker.metadata.remove(STILL_IN),
-                false => {
-                    marker.metadata.insert(STILL_IN.to_owned(), json!((&traces.runs, &traces.snapshots)))
-                }
-            };
-            memory.store().apply(vec![MemoryChange::put(marker)]).await?;
-        }
-    }
+    memory.store().apply(changes).await?;
     Ok(())
 }

@@ -23,7 +23,7 @@ use crate::{
 pub(super) async fn team(app: &App, path: &Path, work: &WorkFlags) -> Result<Teamwork, Failure> {
     let memory = work.memory.open(app).await;
     let file = read(path, &toolset::names(app).await?)?;
-    let lead = work.output.apply(with_memory(agent(app, &file.lead).await?, memory).build()?)?;
+    let lead = work.output.apply(with_memory(app, agent(app, &file.lead).await?, memory).build()?)?;
     let desk = TeamDesk::new();
     let mut options = lead.team_options();
     let limits = &mut options.limits;
