@@ -9,8 +9,8 @@
 //! - **Damage.** Each row has a checksum. A row that does not match its checksum is left out and reported;
 //!   the other rows remain usable.
 //! - **A full disk** rolls back the change that meets it.
-//! - **Deleted entries** are overwritten, with their words and vectors. The write-ahead log has them until
-//!   [`MemoryStore::erase_deleted`] empties it.
+//! - **Deleted entries** are overwritten, with their words and vectors. The write-ahead log, and pages from which
+//!   rows moved, have copies until [`MemoryStore::erase_deleted`] writes the file anew and empties the log.
 
 mod change;
 mod damage;
