@@ -1,5 +1,7 @@
 //! Replies by mail to the mail of a question.
 
+use std::borrow::Cow;
+
 use archon_types::PendingApproval;
 use mail_parser::{Message, MessageParser};
 
@@ -106,25 +108,26 @@ impl Reply {
         if is_automatic(&mail) {
             return None;
         }
-        let results = values(&mail, "Authentication-Results").map(str::to_owned).collect();
+        let results = values(&mail, "Authentication-Results").map(Cow::into_owned).collect();
         let text = mail.body_text(0).unwrap_or_default().into_owned();
         Some(Self { token, from: sender_of(&mail), results, text })
     }
 }
 
-/// Returns the values of a header, from the top.
-fn values<'a>(mail: &'a Message<'_>, name: &'a str) -> impl Iterator<Item = &'a str> {
-    mail.headers_raw().filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+/// Returns the values of a header, from the top. One with bytes that are no text is there too: it may be the one that decides.
+fn values<'a>(mail: &'a Message<'_>, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+    let headers = mail.headers().iter().filter(move |header| header.name.as_str().eq_ignore_ascii_case(name));
+    headers.map(|header| {
+        let bytes = mail.raw_message.get(header.offset_start as usize..header.offset_end as usize);
+        String::from_utf8_lossy(bytes.unwrap_or_default())
+    })
 }
 
 /// Returns the token in the id of the mail to which this one replies.
 fn token_of(mail: &Message<'_>) -> Option<String> {
-    let ids = ["In-Reply-To", "References"].into_iter().flat_map(|name| values(mail, name));
-    let ids = ids.flat_map(|value| value.split(['<', '>', ' ', '\t', '\r', '\n']));
     let token = |id: &str| id.strip_prefix(QUESTION.0)?.strip_suffix(QUESTION.1).map(str::to_owned);
-    // The newest reference is the last one, after the header `In-Reply-To`.
-    let tokens: Vec<String> = ids.filter_map(token).collect();
-    tokens.first().cloned()
+    let first = |value: Cow<'_, str>| value.split(['<', '>', ' ', '\t', '\r', '\n']).find_map(token);
+    ["In-Reply-To", "References"].into_iter().flat_map(|name| values(mail, name)).find_map(first)
 }
 
 /// Returns true for a mail that a program sent by itself, such as a note of absence or a report about delivery.

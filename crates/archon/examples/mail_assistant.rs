@@ -26,6 +26,8 @@ pub(crate) struct Office {
     pub(crate) archon: (ImapMailbox, String),
     /// The secret for the tokens of replies.
     pub(crate) secret: Secret,
+    /// The server that received the replies and checked their senders, as it names itself in `Authentication-Results`.
+    pub(crate) receiver: String,
 }
 
 /// Sends a mail in Anna's name.
@@ -65,7 +67,7 @@ pub(crate) async fn serve(
     clock: Arc<dyn Clock>,
     stop: CancellationToken,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let Office { smtp, anna: (mailbox, anna), archon: (reply_box, archon), secret } = office;
+    let Office { smtp, anna: (mailbox, anna), archon: (reply_box, archon), secret, receiver } = office;
     let inbox = Arc::new(Inbox { mailbox: mailbox.clone(), clock: clock.clone() });
     let agent = builder
         .tool(send_mail(Arc::new(MailSender::new(&smtp, &anna)?)))
@@ -83,7 +85,8 @@ pub(crate) async fn serve(
     let engine = TriggerEngine::new(runs, tasks, clock.clone(), parts);
     create_tasks(&engine, &archon).await?;
 
-    let replies = MailReplies::new(answers);
+    // Whoever knows the token of a question cannot answer it in Anna's name: the mail server confirms the sender.
+    let replies = MailReplies::new(answers).trusting(receiver);
     let publish = |mail: ReceivedMail| {
         let engine = engine.clone();
         async move { engine.publish(&mail.to_event("inbox")).await.map(drop).map_err(|error| error.to_string()) }
@@ -146,6 +149,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             "archon@example.com".to_owned(),
         ),
         secret: secret("ANSWER_SECRET")?,
+        receiver: "mx.example.com".to_owned(),
     };
     let builder = Archon::builder().model("anthropic:claude-sonnet-4-5").data_dir("data");
     let tasks = Arc::new(archon::store::InMemoryTaskStore::new());

@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,8 +23,8 @@ use archon::{
     types::{
         Answer, AnswerRuns, AskLater, BoxFuture, CancellationToken, Clock, Inbox, JournalError, Json,
         ModelPrice, Notification, NotificationChannel, NotificationKind, OpenMode, OpenRun, ProviderError,
-        Record, RunFilter, RunHead, RunId, RunService, RunStatus, StoredTasks, TaskChange, TaskHold, TaskId,
-        TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
+        Record, RunFilter, RunHead, RunId, RunService, RunStatus, StoredTask, StoredTasks, TaskChange,
+        TaskHold, TaskId, TaskStore, TaskStoreError, Timestamp, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
@@ -38,16 +38,42 @@ mod limits;
 #[path = "triggers/processes.rs"]
 mod processes;
 
-/// A channel that gives each notification to the test. It panics after one with this word.
-struct Sent(mpsc::UnboundedSender<Notification>);
+/// A channel that gives each notification to the test, unless it fails or hangs. It panics after one with this word.
+struct Sent {
+    name: &'static str,
+    sender: mpsc::UnboundedSender<Notification>,
+    faults: Faults,
+}
+
+/// The faults of channels.
+#[derive(Clone, Default)]
+struct Faults {
+    /// The number of notifications that are refused from now on.
+    failures: Arc<AtomicUsize>,
+    /// True if no notification gets an answer.
+    is_hanging: Arc<AtomicBool>,
+}
+
+impl Sent {
+    fn new(sender: mpsc::UnboundedSender<Notification>) -> Self {
+        Self { name: "sms", sender, faults: Faults::default() }
+    }
+}
 
 impl NotificationChannel for Sent {
     fn name(&self) -> &str {
-        "sms"
+        self.name
     }
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
-        let _ = self.0.send(notification.clone());
+        if self.faults.is_hanging.load(Ordering::Relaxed) {
+            return Box::pin(std::future::pending());
+        }
+        let less = |failures: usize| failures.checked_sub(1);
+        if self.faults.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+            return Box::pin(std::future::ready(Err("the service is closed".to_owned())));
+        }
+        let _ = self.sender.send(notification.clone());
         assert!(!notification.text.contains("panic"), "this channel panics");
         Box::pin(std::future::ready(Ok(())))
     }
@@ -63,6 +89,8 @@ struct LosingStore {
     /// True if another process serves the tasks.
     is_served: Arc<AtomicBool>,
     version: Arc<AtomicU64>,
+    /// A task that another process creates just before this one.
+    rival: Arc<Mutex<Option<StoredTask>>>,
 }
 
 impl TaskStore for LosingStore {
@@ -74,6 +102,10 @@ impl TaskStore for LosingStore {
         if self.is_losing.load(Ordering::Relaxed) {
             changes
                 .retain(|change| !matches!(change, TaskChange::SetState { state, .. } if state["runs"] != 0));
+        }
+        if let Some(rival) = self.rival.lock().unwrap().take() {
+            changes.insert(0, TaskChange::Create(rival));
+            self.version.fetch_add(1, Ordering::Relaxed);
         }
         self.inner.change(changes)
     }
@@ -145,6 +177,7 @@ struct World {
     price: Price,
     refreshed: Arc<AtomicUsize>,
     model: FnProvider,
+    faults: Faults,
 }
 
 /// A process that serves the tasks.
@@ -176,6 +209,7 @@ impl World {
             price: Price::default(),
             refreshed: Arc::default(),
             model,
+            faults: Faults::default(),
         }
     }
 
@@ -216,7 +250,8 @@ impl World {
         let runs = Arc::new(Runs::new(agent).with_agent(code.run_agent()));
         let (sender, sent) = mpsc::unbounded_channel();
         let named = TriggerParts::new()
-            .channel(Arc::new(Sent(sender)))
+            .channel_of_all(Arc::new(Sent { faults: self.faults.clone(), ..Sent::new(sender.clone()) }))
+            .channel_of("anna", Arc::new(Sent { name: "phone", ..Sent::new(sender) }))
             .executor("refresh")
             .probe("price", Arc::new(self.price.clone()));
         let service: Arc<dyn RunService> = runs.clone();

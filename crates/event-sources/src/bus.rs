@@ -49,7 +49,7 @@ impl BusSource {
         self
     }
 
-    /// Sets the tenant whose tasks get the events. Without one, the tasks of all tenants may get them.
+    /// Sets the tenant whose tasks get the events; by default `local`.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
         self.tenant = Some(tenant.into());

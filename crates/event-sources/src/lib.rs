@@ -41,6 +41,7 @@
 // | messages of a bus | `bus.rs` |
 // | problems after the first look | `problem.rs` |
 // | mail: looks at a mailbox, the session with its server, TLS | `mailbox.rs`, `mailbox/session.rs`, `mailbox/tls.rs` |
+// | the event of a mail, without tokens of questions | `mailbox/mail.rs`, `mailbox/tokens.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

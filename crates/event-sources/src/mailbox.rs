@@ -6,15 +6,15 @@ use std::{
     time::Duration,
 };
 
-use archon_triggers::TriggerEvent;
-use archon_types::{CancellationToken, Clock, Json, Secret, Timestamp, is_this_machine};
-use mail_parser::{Message, MessageParser, MimeHeaders as _};
-use serde_json::json;
+use archon_types::{CancellationToken, Clock, Secret, Timestamp, is_this_machine};
 use tokio::net::TcpStream;
 
+mod mail;
 mod session;
 mod tls;
+mod tokens;
 
+pub use mail::ReceivedMail;
 use session::Session;
 
 use crate::problem::OnProblem;
@@ -30,12 +30,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The age in milliseconds up to which mail is taken.
 const AGE: u64 = 7 * 24 * 60 * 60 * 1_000;
-
-/// The most bytes of the text of a mail in an event.
-const MOST_TEXT: usize = 20_000;
-
-/// The most characters of a line of the head of a mail in an event.
-const MOST_LINE: usize = 500;
 
 /// A mailbox on a server with IMAP.
 ///
@@ -91,16 +85,6 @@ pub enum MailboxError {
         /// The words of the server.
         problem: String,
     },
-}
-
-/// A mail of a mailbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReceivedMail {
-    /// The id within the mailbox: it stays the same.
-    pub id: String,
-    /// The mail as the server has it, or its first bytes.
-    pub bytes: Vec<u8>,
 }
 
 /// The mail of a look: since a day, and only mail that was not taken before.
@@ -179,7 +163,8 @@ impl ImapMailbox {
     /// ```
     ///
     /// # Errors
-    /// The first look failed, for instance because the account is wrong. Later failures are tried again.
+    /// The first look failed, for instance because the account is wrong, or because the server keeps no keywords. Later failures
+    /// are tried again.
     pub async fn serve<F: Future<Output = Result<(), String>> + Send>(
         &self,
         clock: Arc<dyn Clock>,
@@ -260,11 +245,11 @@ impl ImapMailbox {
         F: Future<Output = Result<(), String>> + Send,
     {
         self.within(clock, session.sign_in(&self.user, &self.password)).await?;
-        let validity = self.within(clock, session.select(&self.folder)).await?;
+        let validity = self.within(clock, session.select(&self.folder, look.is_new)).await?;
         for uid in self.within(clock, session.find(look.since, look.is_new)).await? {
             let Some(bytes) = self.within(clock, session.fetch(uid, self.max_bytes)).await? else { continue };
             let id = format!("{validity}/{uid}");
-            match take(ReceivedMail { id, bytes }).await {
+            match take(ReceivedMail::new(id, bytes)).await {
                 Ok(()) if look.is_new => self.within(clock, session.mark(uid)).await?,
                 Ok(()) => {}
                 Err(problem) => self.on_problem.note(&format!("a mail is taken later: {problem}")),
@@ -301,76 +286,9 @@ impl ImapMailbox {
     }
 }
 
-impl ReceivedMail {
-    /// Returns the event `mail.received` of a source. The data has `from`, `to`, `subject`, `date`, `message_id`, `text` and the
-    /// names of `attachments`; each is untrusted, and a long one is cut. A mail that cannot be read has the `text` only.
-    pub fn to_event(&self, source: impl Into<String>) -> TriggerEvent {
-        let data = match MessageParser::default().parse(&self.bytes) {
-            Some(mail) => data_of(&mail),
-            None => json!({ "text": cut(&String::from_utf8_lossy(&self.bytes), MOST_TEXT) }),
-        };
-        TriggerEvent::new(&self.id, source, "mail.received", data)
-    }
-}
-
-fn data_of(mail: &Message<'_>) -> Json {
-    let line = |text: &str| cut(text, MOST_LINE);
-    let people = |people: Option<&mail_parser::Address<'_>>| -> Vec<String> {
-        let people = people.into_iter().flat_map(|people| people.iter()).take(20);
-        people.filter_map(|one| one.address()).map(line).collect()
-    };
-    let names = mail.attachments().filter_map(|part| part.attachment_name()).take(20).map(line);
-    json!({
-        "from": people(mail.from()), "to": people(mail.to()), "subject": mail.subject().map(line),
-        "date": mail.date().map(ToString::to_string), "message_id": mail.message_id().map(line),
-        "text": mail.body_text(0).map(|text| cut(&text, MOST_TEXT)), "attachments": names.collect::<Vec<_>>(),
-    })
-}
-
-/// Returns the first bytes of a text, without control characters.
-fn cut(text: &str, most: usize) -> String {
-    let mut kept = String::new();
-    for c in text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()) {
-        if kept.len() + c.len_utf8() > most {
-            break;
-        }
-        kept.push(c);
-    }
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // spec: TR-04
-    #[test]
-    fn to_event_has_the_parts_of_the_mail_and_stays_small() {
-        let text = "x".repeat(200_000);
-        let mail = format!(
-            "From: Ben <ben@example.com>\r\nTo: anna@example.com\r\nSubject: =?utf-8?q?Lunch=1b?=\r\n\
-             Message-ID: <1@example.com>\r\nDate: Fri, 27 Mar 2026 08:00:00 +0100\r\n\
-             Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nAt noon?\r\n{text}\r\n--b\r\n\
-             Content-Disposition: attachment; filename=menu.pdf\r\n\r\n%PDF\r\n--b--\r\n"
-        );
-        let event = ReceivedMail { id: "7/1".to_owned(), bytes: mail.into_bytes() }.to_event("inbox");
-        assert_eq!(
-            (event.id.as_str(), event.source.as_str(), event.kind.as_str()),
-            ("7/1", "inbox", "mail.received")
-        );
-        assert_eq!(
-            (&event.data["from"], &event.data["subject"]),
-            (&json!(["ben@example.com"]), &json!("Lunch"))
-        );
-        assert_eq!(
-            (&event.data["message_id"], &event.data["attachments"]),
-            (&json!("1@example.com"), &json!(["menu.pdf"]))
-        );
-        assert!(event.data["text"].as_str().unwrap().starts_with("At noon?\n"));
-        assert!(event.data.to_string().len() < 64 * 1024);
-        let broken = ReceivedMail { id: "7/2".to_owned(), bytes: Vec::new() }.to_event("inbox");
-        assert_eq!(broken.data["text"], "");
-    }
 
     #[test]
     fn server_beyond_this_machine_needs_tls() {

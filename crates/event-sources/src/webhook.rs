@@ -107,7 +107,7 @@ impl Webhook {
         Ok(self)
     }
 
-    /// Sets the tenant whose tasks get the events. Without one, the tasks of all tenants may get them.
+    /// Sets the tenant whose tasks get the events; by default `local`.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
         self.tenant = Some(tenant.into());

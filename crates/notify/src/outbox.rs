@@ -22,6 +22,9 @@ use entry::{Entry, Step};
 /// The pause after a failure of the storage.
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// The longest time for a channel: four tries over HTTP with their pauses take five minutes.
+const LIMIT: Duration = Duration::from_secs(6 * 60);
+
 /// The most characters of a digest; further results are in the next one.
 const DIGEST: usize = 1_500;
 
@@ -29,10 +32,12 @@ const DIGEST: usize = 1_500;
 ///
 /// A [`queued`](Self::queued) channel takes a notification as soon as it is stored; [`serve`](Self::serve) sends it by the rules
 /// of the channel. What was sent is stored too, so nothing is sent again after a restart, also if a task notifies again. Only
-/// if the process is killed while a channel sends, the notification is sent again, with the same id.
+/// if the process is killed while a channel sends, the notification is sent again. It has the same id: the header `webhook-id`
+/// of a web hook, and the `Message-ID` of a mail, by which a receiver can drop it. The console, Slack and Telegram have no
+/// id, so there it is seen twice.
 ///
-/// A question that was answered or has expired is not sent any more. A channel that fails is tried again for a day, with
-/// pauses of 30 seconds up to an hour.
+/// A question that was answered or has expired is not sent any more. A channel that fails, or does not answer within six minutes,
+/// is tried again for a day, with pauses of 30 seconds up to an hour.
 ///
 /// The store is one of its own, such as `SqliteTaskStore::open("data/outbox.db")`: it keeps notifications where that of the
 /// engine keeps tasks. One process serves it.
@@ -230,12 +235,17 @@ impl Parts {
         Ok(())
     }
 
-    /// Stores the progress of an entry. If that fails, this process knows it all the same, and sends nothing again.
-    async fn put(&self, entry: Entry) -> Result<(), TaskStoreError> {
+    /// Stores the progress of entries, all at once. If that fails, this process knows it all the same, and sends nothing again.
+    async fn put(&self, changed: Vec<Entry>) -> Result<(), TaskStoreError> {
         let mut entries = self.entries().await?;
-        let stored = stored(&entry)?;
-        entries.get_or_insert_default().insert(entry.key.clone(), entry);
-        self.store.change(vec![TaskChange::SetState { id: stored.id, state: stored.state }]).await
+        let state = |entry: &Entry| {
+            let stored = stored(entry)?;
+            Ok(TaskChange::SetState { id: stored.id, state: stored.state })
+        };
+        let changes = changed.iter().map(state).collect::<Result<_, TaskStoreError>>();
+        let keyed = changed.into_iter().map(|entry| (entry.key.clone(), entry));
+        entries.get_or_insert_default().extend(keyed);
+        self.store.change(changes?).await
     }
 
     async fn delete(&self, entry: &Entry) -> Result<(), TaskStoreError> {
@@ -326,19 +336,24 @@ impl Parts {
         let Some(notification) = digest.as_ref().or(entries.first().map(|entry| &entry.notification)) else {
             return Ok(());
         };
-        let sent = channel.send(notification).await;
-        let now = self.clock.now_for_others();
-        for mut entry in entries {
+        let mut sending = channel.send(notification);
+        let clock = &*self.clock;
+        let in_time = clock.before(clock.now() + LIMIT, |task| sending.as_mut().poll(task)).await;
+        let late =
+            || format!("it did not answer within {} s; see whether its service works", LIMIT.as_secs());
+        let sent = in_time.unwrap_or_else(|| Err(late()));
+        drop(sending);
+        if let Err(problem) = &sent {
+            tracing::warn!(channel = channel.name(), "a notification is sent later: {problem}");
+        }
+        let (now, mut changed) = (clock.now_for_others(), entries);
+        for entry in &mut changed {
             match &sent {
                 Ok(()) => entry.note_sent(now),
-                Err(problem) => {
-                    tracing::warn!(channel = channel.name(), "a notification is sent later: {problem}");
-                    entry.note_failure(problem.clone(), now);
-                }
+                Err(problem) => entry.note_failure(problem.clone(), now),
             }
-            self.put(entry).await?;
         }
-        Ok(())
+        self.put(changed).await
     }
 
     async fn escalate(
@@ -364,7 +379,7 @@ impl Parts {
             tracing::error!(channel = entry.progress.channel, "a notification was never sent: {problem}");
         }
         entry.progress.closed_at = Some(now);
-        self.put(entry).await
+        self.put(vec![entry]).await
     }
 }
 

@@ -1,14 +1,17 @@
 //! A service: its addresses, its client, and the requests to it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
-use archon_types::{BoxFuture, Clock, Secret};
+use archon_types::{BoxFuture, Clock, Secret, TenantId};
 use oauth2::{
     AuthUrl, ClientId, ClientSecret, DeviceAuthorizationUrl, EndpointSet, HttpRequest, HttpResponse,
     RequestTokenError, Scope, TokenUrl, basic::BasicClient,
 };
 use reqwest::{Client, Url, redirect};
-use tokio::sync::Mutex;
 
 use crate::error::OAuthError;
 
@@ -89,9 +92,11 @@ pub struct OAuth {
     pub(crate) service: OAuthService,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) http: Client,
-    /// Held during a refresh, since a refresh token may be valid once.
-    pub(crate) refreshing: Mutex<()>,
+    refreshing: Mutex<BTreeMap<(TenantId, String), Weak<Turn>>>,
 }
+
+/// Held during the refresh of an account, since a refresh token may be valid once.
+pub(crate) type Turn = tokio::sync::Mutex<()>;
 
 /// A client with a token address.
 pub(crate) type TokenClient = BasicClient<
@@ -113,12 +118,24 @@ impl OAuth {
             service: service.name.clone(),
             problem: error.without_url().to_string(),
         })?;
-        let oauth = Self { service, clock, http, refreshing: Mutex::new(()) };
+        let oauth = Self { service, clock, http, refreshing: Mutex::default() };
         oauth.check("token address", &oauth.service.token_address)?;
         for address in [&oauth.service.sign_in_address, &oauth.service.device_address].into_iter().flatten() {
             oauth.check("sign-in address", address)?;
         }
         Ok(oauth)
+    }
+
+    /// Returns the turn of an account: its refreshes go one after the other, and wait for no other account.
+    pub(crate) fn turn_of(&self, tenant: &TenantId, account: &str) -> Arc<Turn> {
+        let mut turns = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let of_account = turns.entry((tenant.clone(), account.to_owned())).or_default();
+        of_account.upgrade().unwrap_or_else(|| {
+            let turn = Arc::default();
+            *of_account = Arc::downgrade(&turn);
+            turn
+        })
     }
 
     fn check(&self, what: &'static str, address: &str) -> Result<(), OAuthError> {

@@ -51,7 +51,8 @@ impl OAuth {
         if tokens.is_valid(self.clock.now()) {
             return Ok(Secret::from(tokens.access_token));
         }
-        let _turn = self.refreshing.lock().await;
+        let turn = self.turn_of(credentials.tenant(), account);
+        let _turn = turn.lock().await;
         // Another call may have refreshed it meanwhile.
         let tokens = self.stored(credentials, account).await?;
         if tokens.is_valid(self.clock.now()) {

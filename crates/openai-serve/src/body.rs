@@ -2,7 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use archon_types::Json;
+use archon_types::{Json, TRIGGER_KEYS};
 use axum::{
     body::Body,
     http::{HeaderMap, StatusCode},
@@ -38,6 +38,11 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
     let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
     if key.is_empty() || key.len() > LONGEST_KEY {
         return Err(wrong(format!("the key must have 1 to {LONGEST_KEY} characters")));
+    }
+    if key.starts_with(TRIGGER_KEYS) {
+        return Err(wrong(format!(
+            "keys that begin with `{TRIGGER_KEYS}` are those of tasks; send another one"
+        )));
     }
     Ok(Some(key.to_owned()))
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use archon_types::{
     AgentId, AgentMessage, Content, JournalError, Message, MessagePlace, Record, RunError, RunFilter,
     RunHead, RunId, RunKind, RunPlace, RunService, RunStatus, Salvaged, SessionId, SessionMode, StartRun,
-    Started, StartedRun, TenantId, Timestamp, UserMessage, WhenBusy,
+    Started, StartedRun, TRIGGER_KEYS, TenantId, Timestamp, UserMessage, WhenBusy,
 };
 use axum::http::{HeaderValue, StatusCode, header::LOCATION};
 use serde::{Deserialize, Serialize};
@@ -253,6 +253,12 @@ fn key(call: &Call) -> Result<Option<String>, Problem> {
     let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
     if key.is_empty() || key.len() > LONGEST_KEY {
         let detail = format!("Idempotency-Key: it must have 1 to {LONGEST_KEY} characters");
+        return Err(Problem::new(Rule::Header, detail));
+    }
+    if key.starts_with(TRIGGER_KEYS) {
+        let detail = format!(
+            "Idempotency-Key: keys that begin with `{TRIGGER_KEYS}` are those of tasks; send another one"
+        );
         return Err(Problem::new(Rule::Header, detail));
     }
     Ok(Some(key.to_owned()))

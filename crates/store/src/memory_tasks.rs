@@ -49,6 +49,7 @@ impl InMemoryTaskStore {
 impl Tables {
     fn change(&mut self, change: TaskChange) {
         match change {
+            TaskChange::Create(task) => _ = self.tasks.entry(task.id.clone()).or_insert(task),
             TaskChange::Define(task) => match self.tasks.get_mut(&task.id) {
                 Some(stored) => stored.definition = task.definition,
                 None => _ = self.tasks.insert(task.id.clone(), task),

@@ -204,6 +204,10 @@ impl Database {
 fn make(transaction: &Transaction<'_>, change: &TaskChange) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn ToSql]| transaction.prepare_cached(sql)?.execute(values);
     let changed = match change {
+        TaskChange::Create(task) => run(
+            "INSERT INTO tasks (id, definition, state) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING",
+            &[&task.id.as_str(), &task.definition.to_string(), &task.state.to_string()],
+        ),
         TaskChange::Define(task) => run(
             "INSERT INTO tasks (id, definition, state) VALUES (?1, ?2, ?3)
              ON CONFLICT (id) DO UPDATE SET definition = ?2",

@@ -17,7 +17,7 @@ use crate::{
     error::TriggerError,
     probe::Probe,
     schedule::ScheduleError,
-    task::{TaskState, Trigger, TriggerAction, TriggerTask},
+    task::{LOCAL, TaskState, Trigger, TriggerAction, TriggerTask},
 };
 
 use agenda::{Agenda, Entry};
@@ -26,6 +26,7 @@ use looks::Looks;
 mod agenda;
 mod expiry;
 mod looks;
+mod notices;
 mod problems;
 mod requests;
 mod service;
@@ -75,18 +76,20 @@ pub struct TriggerEngine {
 /// use archon_triggers::{Probe, TriggerParts};
 /// use archon_types::NotificationChannel;
 ///
-/// fn parts(price: Arc<dyn Probe>, sms: Arc<dyn NotificationChannel>) -> TriggerParts {
+/// fn parts(price: Arc<dyn Probe>, own: Arc<dyn NotificationChannel>, annas: Arc<dyn NotificationChannel>) -> TriggerParts {
 ///     TriggerParts::new()
 ///         .probe("price", price)
 ///         .executor("refresh")
-///         .channel(sms)
+///         .channel(own)
+///         .channel_of("anna", annas)
 /// }
 /// ```
 #[derive(Clone, Default)]
 pub struct TriggerParts {
     probes: BTreeMap<String, Arc<dyn Probe>>,
     executors: BTreeSet<String>,
-    channels: BTreeMap<String, Arc<dyn NotificationChannel>>,
+    /// By their tenants, `None` for the channels of all tenants, and their names.
+    channels: BTreeMap<(Option<TenantId>, String), Arc<dyn NotificationChannel>>,
 }
 
 struct Parts {
@@ -157,10 +160,25 @@ impl TriggerParts {
         self
     }
 
-    /// Adds a notification channel under its own name.
+    /// Adds a notification channel under its own name, for the tasks of the tenant `local`, which is that of a task without
+    /// another one. No task of another tenant can name it.
     #[must_use]
-    pub fn channel(mut self, channel: Arc<dyn NotificationChannel>) -> Self {
-        self.channels.insert(channel.name().to_owned(), channel);
+    pub fn channel(self, channel: Arc<dyn NotificationChannel>) -> Self {
+        self.channel_of(LOCAL, channel)
+    }
+
+    /// Adds a notification channel of a tenant, under its own name. Two tenants may each have one with the same name.
+    #[must_use]
+    pub fn channel_of(mut self, tenant: impl Into<TenantId>, channel: Arc<dyn NotificationChannel>) -> Self {
+        self.channels.insert((Some(tenant.into()), channel.name().to_owned()), channel);
+        self
+    }
+
+    /// Adds a notification channel that the tasks of all tenants may name, such as the output of a server. A tenant's own
+    /// channel of the same name comes first.
+    #[must_use]
+    pub fn channel_of_all(mut self, channel: Arc<dyn NotificationChannel>) -> Self {
+        self.channels.insert((None, channel.name().to_owned()), channel);
         self
     }
 }
@@ -197,8 +215,18 @@ impl TriggerEngine {
             return Err(TriggerError::Exists(task.id));
         }
         let entry = Entry::new(task, state);
-        self.parts.define(&entry.task, &entry.state).await?;
-        agenda.insert(entry, now);
+        let stored = stored(&entry.task, &entry.state)?;
+        self.parts.store.change(vec![TaskChange::Create(stored)]).await?;
+        if agenda.has_version(self.parts.store.version().await?) {
+            agenda.insert(entry, now);
+        } else {
+            // Another process changed the tasks meanwhile, and may have created one with this id.
+            drop(agenda);
+            let agenda = self.agenda().await?;
+            if agenda.entry(&entry.task.id).is_none_or(|stored| stored.task != entry.task) {
+                return Err(TriggerError::Exists(entry.task.id));
+            }
+        }
         self.parts.bell.notify_one();
         Ok(())
     }
@@ -351,8 +379,7 @@ fn read(stored: &StoredTask) -> Option<(TriggerTask, TaskState)> {
 
 impl Parts {
     async fn define(&self, task: &TriggerTask, state: &TaskState) -> Result<(), TaskStoreError> {
-        let (definition, state) = (to_json(task)?, to_json(state)?);
-        self.store.change(vec![TaskChange::Define(StoredTask::new(task.id.clone(), definition, state))]).await
+        self.store.change(vec![TaskChange::Define(stored(task, state)?)]).await
     }
 
     /// Stores states. If that fails, the next change of each task stores its state.
@@ -387,10 +414,28 @@ impl Parts {
             must_be_known("probe", &condition.probe, self.named.probes.keys())?;
         }
         for channel in &task.notify {
-            must_be_known("notification channel", channel, self.named.channels.keys())?;
+            must_be_known("notification channel", channel, self.named.channels_for(&task.tenant))?;
         }
         Ok(())
     }
+}
+
+impl TriggerParts {
+    /// Returns the names of the channels that tasks of a tenant may name.
+    fn channels_for(&self, tenant: &TenantId) -> impl Iterator<Item = &String> + Clone {
+        let is_for = move |owner: Option<&TenantId>| owner.is_none_or(|owner| owner == tenant);
+        self.channels.keys().filter(move |(owner, _)| is_for(owner.as_ref())).map(|(_, name)| name)
+    }
+
+    /// Returns the channel with a name for the tasks of a tenant.
+    fn channel_for(&self, tenant: &TenantId, name: &str) -> Option<&Arc<dyn NotificationChannel>> {
+        let of = |owner| self.channels.get(&(owner, name.to_owned()));
+        of(Some(tenant.clone())).or_else(|| of(None))
+    }
+}
+
+fn stored(task: &TriggerTask, state: &TaskState) -> Result<StoredTask, TaskStoreError> {
+    Ok(StoredTask::new(task.id.clone(), to_json(task)?, to_json(state)?))
 }
 
 fn set_state(id: &TaskId, state: &TaskState) -> Result<TaskChange, TaskStoreError> {

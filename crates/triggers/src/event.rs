@@ -29,7 +29,8 @@ pub struct TriggerEvent {
     pub kind: String,
     /// The data.
     pub data: Json,
-    /// The tenant whose tasks may use the event; `None` for those of all tenants.
+    /// The tenant whose tasks may use the event; `None` for `local`, the tenant of tasks without another one. No event reaches
+    /// the tasks of several tenants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
     /// The time at which it happened.
@@ -38,7 +39,7 @@ pub struct TriggerEvent {
 }
 
 impl TriggerEvent {
-    /// Creates an event for the tasks of all tenants.
+    /// Creates an event for the tasks of the tenant `local`.
     pub fn new(
         id: impl Into<String>,
         source: impl Into<String>,
@@ -157,7 +158,7 @@ impl EventFilter {
         self
     }
 
-    /// Returns true if an event passes.
+    /// Returns true if an event passes. The tenants are not compared.
     ///
     /// # Errors
     /// The condition has no value for the event.
@@ -165,6 +166,11 @@ impl EventFilter {
         if !self.pattern.matches(&event.source, &event.kind) {
             return Ok(false);
         }
+        self.is_met_by(event)
+    }
+
+    /// Returns true if an event that matches the pattern passes.
+    pub(crate) fn is_met_by(&self, event: &TriggerEvent) -> Result<bool, ExpressionError> {
         let Some(condition) = &self.condition else { return Ok(true) };
         let (source, kind) = (Json::from(event.source.as_str()), Json::from(event.kind.as_str()));
         condition.is_true_of([("data", &event.data), ("source", &source), ("type", &kind)])

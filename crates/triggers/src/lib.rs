@@ -35,12 +35,13 @@
 // |---|---|
 // | times of a schedule, and when clocks change | `schedule.rs`, `schedule/cron.rs` |
 // | events, patterns and filters | `event.rs` |
-// | conditions, probes and expressions | `condition.rs`, `probe.rs`, `expression.rs` |
+// | conditions, probes, and expressions with their limits | `condition.rs`, `probe.rs`, `expression.rs`, `expression/cost.rs` |
 // | the definition and the state of a task | `task.rs` |
 // | occurrences, and the requests of their runs | `occurrence.rs`, `request.rs` |
 // | runs of code without a model | `code_model.rs` |
 // | which task is due, and its next step | `engine/agenda.rs` |
-// | starting, following and notifying | `engine.rs`, `engine/work.rs` |
+// | starting and following | `engine.rs`, `engine/work.rs` |
+// | notifications to the channels of a task | `engine/notices.rs` |
 // | the questions of runs that wait, and those that expired | `engine/looks.rs`, `engine/expiry.rs` |
 // | events, and starts by a person, from any process | `engine/requests.rs` |
 // | problems of sources and channels | `engine/problems.rs` |

@@ -1,8 +1,8 @@
 //! The requests of a task's runs.
 
 use archon_types::{
-    AgentMessage, Content, ExtensionMessage, Json, Message, RunKind, Speaker, StartRun, TRIGGER_MESSAGE,
-    Timestamp, UserMessage,
+    AgentMessage, Content, ExtensionMessage, Json, Message, RunKind, Speaker, StartRun, TRIGGER_KEYS,
+    TRIGGER_MESSAGE, Timestamp, UserMessage,
 };
 use serde_json::json;
 
@@ -17,7 +17,7 @@ impl TriggerTask {
     /// Returns the idempotency key of the run. The same occurrence of the same task has the same key in each process, so it
     /// starts one run.
     pub fn run_key(&self, occurrence: &Occurrence) -> String {
-        let task = format!("trigger/{}/{}", self.id, self.created_at.as_millis());
+        let task = format!("{TRIGGER_KEYS}{}/{}", self.id, self.created_at.as_millis());
         match occurrence {
             Occurrence::Time(at) => format!("{task}/at/{}", at.as_millis()),
             Occurrence::Event(event) => format!("{task}/event/{}", json!([event.source, event.id])),

@@ -282,9 +282,11 @@ impl TriggerTask {
     }
 }
 
-/// The tenant of a program for one person.
+/// The tenant of a program for one person: that of tasks, events and channels without another one.
+pub(crate) const LOCAL: &str = "local";
+
 fn local() -> TenantId {
-    TenantId::new("local")
+    TenantId::new(LOCAL)
 }
 
 impl From<Schedule> for Trigger {

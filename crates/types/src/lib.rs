@@ -117,8 +117,8 @@ pub use log::{
     OpenRun, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PendingApproval, PoolFilter,
     PoolIndex, PromptSource, ReactState, Record, RecordBody, RunFilter, RunHead, RunPlace, RunStarted,
     RunStatus, RunWriter, Salvaged, SessionSnapshot, Sink, SnapshotMessage, SnapshotPlace, SnapshotResult,
-    SnapshotSpending, TRIGGER_MESSAGE, TurnTrigger, WorkspaceSnapshot, open_questions, pending_approvals,
-    questions_below, received_messages,
+    SnapshotSpending, TRIGGER_KEYS, TRIGGER_MESSAGE, TurnTrigger, WorkspaceSnapshot, open_questions,
+    pending_approvals, questions_below, received_messages,
 };
 pub use memory::{
     Candidate, Collection, Damaged, Embedder, Episodic, Listing, LongTerm, MemoryCandidates, MemoryChange,

@@ -30,7 +30,7 @@ pub use hook_point::HookPoint;
 pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
 pub use journal::{Durability, Journal, OpenMode, OpenRun, RunWriter, Salvaged};
 pub use journal_error::JournalError;
-pub use origin::{ContinuationKind, Origin, TRIGGER_MESSAGE, TurnTrigger};
+pub use origin::{ContinuationKind, Origin, TRIGGER_KEYS, TRIGGER_MESSAGE, TurnTrigger};
 pub use outcome::{Outcome, OutcomeStatus};
 pub use parallel::{ParallelBranch, ParallelChoice};
 pub use pending::{PendingApproval, open_questions, pending_approvals, questions_below};

@@ -16,8 +16,8 @@ fn reply(token: &str, from: &str, above: &str, text: &str) -> String {
     )
 }
 
-async fn take(world: &World, mail: &str) -> Result<Option<PendingApproval>, AnswerError> {
-    MailReplies::new(world.answers()).take(mail.as_bytes()).await
+async fn take(world: &World, mail: impl AsRef<[u8]>) -> Result<Option<PendingApproval>, AnswerError> {
+    MailReplies::new(world.answers()).take(mail.as_ref()).await
 }
 
 async fn token(world: &World) -> String {
@@ -79,6 +79,30 @@ async fn reply_needs_the_confirmation_of_a_server_that_is_trusted() {
     }
     let confirmed = "Authentication-Results: mx.example.com;\r\n dmarc=pass header.from=example.com\r\n";
     assert!(replies.take(reply(&token, ANNA, confirmed, "yes").as_bytes()).await.unwrap().is_some());
+}
+
+/// Returns a mail in which each `~` is a byte that is no UTF-8.
+fn raw(mail: &str) -> Vec<u8> {
+    mail.bytes().map(|byte| if byte == b'~' { 0xff } else { byte }).collect()
+}
+
+// spec: AP-10
+#[tokio::test]
+async fn reply_with_headers_that_are_no_text_counts_them_too() {
+    let world = World::new();
+    let token = token(&world).await;
+    let with = |above: &str| raw(&reply(&token, ANNA, above, "yes"));
+    let two = take(&world, with("From: E~e <eve@example.com>\r\n")).await;
+    assert!(matches!(two, Err(AnswerError::Sender { .. })), "{two:?}");
+    assert!(take(&world, with("Auto-Submitted: auto-replied (~)\r\n")).await.unwrap().is_none());
+    let forged = "Authentication-Results: mx.example.com; dmarc=fail (~) header.from=example.com\r\n\
+                  Authentication-Results: mx.example.com; dmarc=pass\r\n";
+    let replies = MailReplies::new(world.answers()).trusting("mx.example.com");
+    let refused = replies.take(&with(forged)).await;
+    assert!(matches!(refused, Err(AnswerError::Unconfirmed { .. })), "{refused:?}");
+    assert!(world.taken().is_empty());
+    let only = reply(&token, ANNA, "", "yes").replace("From: Anna", "From: A~na");
+    assert!(take(&world, raw(&only)).await.unwrap().is_some());
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use crate::world::{ANNA, Process, World};
 /// Starts a run that asks, and returns the notification of its question.
 async fn ask(world: &World, process: &mut Process) -> Notification {
     process.create("desk", "shop.*", "refund what the customer sent back").await;
-    let event = TriggerEvent::new("o-1", "shop", "returned", json!({ "order": 7 }));
+    let event = TriggerEvent::new("o-1", "shop", "returned", json!({ "order": 7 })).tenant("anna");
     process.engine.publish(&event).await.unwrap();
     let sent = process.next_notification().await;
     assert!(matches!(sent.about, NotificationKind::Question(_)), "{sent:?}");
@@ -152,4 +152,25 @@ async fn page_beside_the_routes_of_a_server_takes_an_answer_without_an_access_to
     assert_eq!(send(post.body(Body::from(yes)).unwrap()).await, 200);
     assert_eq!(process.next_after_looks(&world.clock).await.about, NotificationKind::Result);
     assert_eq!(world.refunds.load(Ordering::SeqCst), 1);
+}
+
+// spec: AP-10, TR-06
+#[cfg(feature = "event-sources-imap")]
+#[tokio::test]
+async fn event_of_the_mail_of_a_question_has_neither_of_its_tokens() {
+    let world = World::new();
+    let mut process = world.start();
+    let sent = ask(&world, &mut process).await;
+    let (link, reply) = (sent.link.as_ref().unwrap(), sent.reply_token.as_ref().unwrap());
+    let mail = format!(
+        "From: archon@example.com\r\nSubject: {link}\r\nMessage-ID: <question.{reply}@archon>\r\n\r\nOpen {link}\r\n\
+         > {reply}\r\n"
+    );
+    let event = archon::event_sources::ReceivedMail::new("1/1", mail).to_event("inbox");
+    let text = event.data.to_string();
+    for token in [reply.as_str(), &link_token(&sent)] {
+        let (first, second) = token.split_once('.').unwrap();
+        assert!(!text.contains(&first[..40]) && !text.contains(second), "{text}");
+    }
+    assert_eq!(event.data["text"], "Open https://archon.example.com/answer#[token]\n> [token]\n");
 }

@@ -105,7 +105,7 @@ impl World {
         let channel = AnswerableChannel::new(Arc::new(Sent(sender)), answers.clone(), ANNA)
             .with_page("https://archon.example.com/answer")
             .with_replies();
-        let parts = TriggerParts::new().channel(Arc::new(channel));
+        let parts = TriggerParts::new().channel_of("anna", Arc::new(channel));
         let engine = TriggerEngine::new(runs.clone(), Arc::new(self.store.clone()), clock, parts);
         let (serving, stop) = (engine.clone(), CancellationToken::new());
         let until = stop.clone();

@@ -121,6 +121,8 @@ async fn fields_that_cannot_be_honoured_are_refused_by_name_before_a_run_starts(
         site.post(CHAT, &json!({ "messages": [] })).await.refusal(),
         (400, "missing_required_parameter", Some("model"))
     );
+    let of_a_task = Site::request("POST", CHAT, &request("hello"), Some("trigger/mail/0/at/1"));
+    assert_eq!(site.send(of_a_task).await.refusal(), (400, "invalid_header", None));
     let runs = site.desk.runs.list(&archon::types::RunFilter::all()).await.unwrap();
     assert!(runs.is_empty(), "{runs:?}");
 }

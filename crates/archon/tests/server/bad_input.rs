@@ -57,7 +57,7 @@ async fn body_that_does_not_fit_is_refused_with_its_place() {
         assert_eq!(refused.body["status"], json!(refusal.0), "{body}");
     }
     let key = |key: &str| Ask::post("/v1/runs", &json!({ "text": "a" })).with("idempotency-key", key);
-    for wrong in ["", "\"\"", &"k".repeat(256)] {
+    for wrong in ["", "\"\"", &"k".repeat(256), "trigger/mail/0/at/1", "\"trigger/\""] {
         assert_eq!(site.send(key(wrong)).await.refusal(), (400, "header"), "{wrong:?}");
     }
 }

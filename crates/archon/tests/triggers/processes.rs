@@ -5,10 +5,10 @@ use archon::types::{TaskCommand, TaskService, TaskServiceError};
 use super::*;
 
 /// Returns the engine of another process, which does not serve.
-fn other(world: &World, process: &Process) -> TriggerEngine {
+pub(crate) fn other(world: &World, process: &Process) -> TriggerEngine {
     let (runs, store): (Arc<dyn RunService>, _) = (process.runs.clone(), Arc::new(world.store.clone()));
-    let channel = Arc::new(Sent(mpsc::unbounded_channel().0));
-    TriggerEngine::new(runs, store, Arc::new(world.clock.clone()), TriggerParts::new().channel(channel))
+    let parts = TriggerParts::new().channel_of_all(Arc::new(Sent::new(mpsc::unbounded_channel().0)));
+    TriggerEngine::new(runs, store, Arc::new(world.clock.clone()), parts)
 }
 
 impl World {
@@ -148,4 +148,112 @@ async fn service_of_a_tenant_has_the_tasks_of_this_tenant_only() {
     let wrong = anna.carry_out(TaskCommand::Create(json!({ "id": "x" }))).await.unwrap_err();
     assert!(wrong.to_string().contains("the definition of the task cannot be read"), "{wrong}");
     assert_eq!(process.engine.list().await.unwrap().len(), 2);
+}
+
+// spec: TR-01
+#[tokio::test]
+async fn task_that_two_processes_create_at_the_same_time_is_that_of_the_first() {
+    let world = World::new();
+    let process = world.start().await;
+    process.until_served().await;
+    let first = hourly("mail", "of the other process");
+    let definition = serde_json::to_value(&first).unwrap();
+    *world.store.rival.lock().unwrap() = Some(StoredTask::new("mail", definition, json!({})));
+    let created = process.engine.create_task(hourly("mail", "of this process")).await;
+    assert!(matches!(created, Err(TriggerError::Exists(_))), "{created:?}");
+    assert_eq!(process.task("mail").await.task.action, first.action);
+    assert_eq!(world.store.list().await.unwrap().tasks.len(), 1);
+}
+
+// spec: TR-04, TR-12
+#[tokio::test]
+async fn event_that_is_published_again_after_an_error_starts_no_second_run_of_the_tasks_that_have_it() {
+    let world = World::new();
+    let mut process = world.start().await;
+    process.until_served().await;
+    for id in ["full", "other"] {
+        let task = TriggerTask::new(id, EventFilter::new(format!("*.{id}*")), "Thank.").notify("sms");
+        process.engine.create_task(task).await.unwrap();
+    }
+    let event = |id: &str, kind: &str| TriggerEvent::new(id, "shop", kind, json!({}));
+    // A run of this task waits for a person, so its events wait, too.
+    for number in 0..101 {
+        let refund = TriggerEvent::new(format!("{number}"), "shop", "full", json!({ "do": "refund" }));
+        process.engine.publish(&refund).await.unwrap();
+        while process.task("full").await.state.runs == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    for _ in 0..3 {
+        let refused = process.engine.publish(&event("both", "full.other")).await;
+        assert!(matches!(refused, Err(TriggerError::TooManyEvents { .. })), "{refused:?}");
+    }
+    let mut results = 0;
+    while results == 0 {
+        results += usize::from(process.next_notification().await.about == NotificationKind::Result);
+    }
+    // Also after its run, and after more runs than the state of the task lists.
+    for number in 0..60 {
+        process.engine.publish(&event(&format!("n{number}"), "other")).await.unwrap();
+        while process.next_notification().await.about != NotificationKind::Result {}
+    }
+    let _ = process.engine.publish(&event("both", "full.other")).await;
+    while !process.task("other").await.state.waiting.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    while process.task("other").await.state.current.is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(process.task("other").await.state.runs, 61);
+    assert!(process.sent.try_recv().is_err());
+}
+
+// spec: TR-08
+#[tokio::test]
+async fn event_without_a_tenant_reaches_the_tasks_of_the_tenant_local_only() {
+    let world = World::new();
+    let process = world.start().await;
+    for (id, tenant) in [("own", None), ("annas", Some("anna"))] {
+        let task = TriggerTask::new(id, EventFilter::new("shop.*"), "Thank.");
+        let task = tenant.into_iter().fold(task, TriggerTask::tenant);
+        process.engine.create_task(task).await.unwrap();
+    }
+    let order = |id: &str| TriggerEvent::new(id, "shop", "order", json!({}));
+    assert_eq!(process.engine.publish(&order("1")).await.unwrap(), ["own".into()]);
+    assert_eq!(process.engine.publish(&order("2").tenant("anna")).await.unwrap(), ["annas".into()]);
+}
+
+// spec: TR-01, TR-09
+#[tokio::test]
+async fn task_of_a_tenant_cannot_name_the_channel_of_another_tenant_and_nothing_is_sent_there() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let of = |tenant: &str| hourly(tenant, "read").tenant(tenant).notify("phone");
+    process.engine.create_task(of("anna")).await.unwrap();
+    let refused = process.engine.create_task(of("ben")).await.unwrap_err().to_string();
+    assert_eq!(refused, "there is no notification channel \"phone\"; there is: sms");
+    let definition = json!({
+        "id": "bens", "trigger": { "schedule": { "cron": "0 * * * *", "zone": "UTC" } }, "notify": ["phone"],
+        "action": { "agent": { "instruction": "read" } },
+    });
+    let service = process.engine.for_tenant("ben");
+    let refused = service.carry_out(TaskCommand::Create(definition)).await;
+    assert!(matches!(refused, Err(TaskServiceError::Refused(_))), "{refused:?}");
+
+    // A task that another program stored.
+    let stored = serde_json::to_value(of("ben")).unwrap();
+    let state = json!({ "handled": world.clock.now() });
+    world.store.change(vec![TaskChange::Define(StoredTask::new("ben", stored, state))]).await.unwrap();
+    world.store.version.fetch_add(1, Ordering::Relaxed);
+    process.until_idle("ben").await;
+    world.clock.advance(Duration::from_secs(3600));
+    let mut names = Vec::new();
+    while names.len() < 3 {
+        names.push(process.next_notification().await.tenant.to_string());
+    }
+    names.sort();
+    assert_eq!(names, ["anna", "anna", "ben"]);
+    let problem = process.until_idle("ben").await.state.problem.unwrap();
+    assert!(problem.contains("the channel phone failed: this program has no such channel for tenant ben"));
+    assert!(process.sent.try_recv().is_err());
 }

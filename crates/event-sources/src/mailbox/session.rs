@@ -11,7 +11,7 @@ use imap_next::{
         core::{Atom, Tag, Vec1},
         datetime::NaiveDate,
         fetch::{MacroOrMessageDataItemNames, MessageDataItem, MessageDataItemName},
-        flag::{Flag, StoreResponse, StoreType},
+        flag::{Flag, FlagPerm, StoreResponse, StoreType},
         response::{Code, Data, Status, StatusBody, StatusKind},
         search::SearchKey,
         sequence::SequenceSet,
@@ -72,11 +72,17 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
         self.run("sign in", login).await.map(drop)
     }
 
-    /// Opens a folder. Returns the number with which its ids of mail are valid.
-    pub(super) async fn select(&mut self, folder: &str) -> Result<u32, MailboxError> {
+    /// Opens a folder. Returns the number with which its ids of mail are valid. With `marks`, the server must keep the keyword
+    /// of mail that was taken: otherwise each look would take all mail again.
+    pub(super) async fn select(&mut self, folder: &str, marks: bool) -> Result<u32, MailboxError> {
         let select = CommandBody::select(folder.to_owned())
             .map_err(|_| self.wrong(format!("the folder {folder:?} has a zero byte")))?;
         let answered = self.run("open the folder", select).await?;
+        if marks && !keeps_keyword(&answered.codes) {
+            return Err(
+                self.refused("keep the keyword `archon`", "the folder has no such flags (PERMANENTFLAGS)")
+            );
+        }
         let validity = answered.codes.iter().find_map(|code| match code {
             Code::UidValidity(number) => Some(number.get()),
             _ => None,
@@ -234,6 +240,20 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
     }
 }
 
+/// Returns true if the server keeps the keyword, as far as it says: without a list it keeps all.
+fn keeps_keyword(codes: &[Code<'_>]) -> bool {
+    let mut lists = codes.iter().filter_map(|code| match code {
+        Code::PermanentFlags(flags) => Some(flags),
+        _ => None,
+    });
+    let is_kept = |flag: &FlagPerm<'_>| match flag {
+        FlagPerm::Asterisk => true,
+        FlagPerm::Flag(Flag::Keyword(name)) => name.as_ref().eq_ignore_ascii_case(TAKEN),
+        FlagPerm::Flag(_) => false,
+    };
+    lists.next().is_none_or(|flags| flags.iter().any(is_kept))
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream};
@@ -273,7 +293,7 @@ mod tests {
         let mail = async {
             let mut session = Session::new(ours, "mail.example.com", 100);
             session.sign_in("anna", &secret()).await?;
-            assert_eq!(session.select("INBOX").await?, 17);
+            assert_eq!(session.select("INBOX", true).await?, 17);
             let since = "2026-03-27T08:00:00Z".parse().unwrap();
             assert_eq!(session.find(since, true).await?, [uid(4), uid(7)]);
             let mail = session.fetch(uid(7), 100).await?;
@@ -284,7 +304,11 @@ mod tests {
             Ok::<_, MailboxError>(mail)
         };
         let answers = [
-            ("SELECT", "* 2 EXISTS\r\n* OK [UIDVALIDITY 17] valid\r\nTAG OK [READ-WRITE] done\r\n"),
+            (
+                "SELECT",
+                "* 2 EXISTS\r\n* OK [PERMANENTFLAGS (\\Seen Archon)] kept\r\n* OK [UIDVALIDITY 17] valid\r\n\
+                 TAG OK [READ-WRITE] done\r\n",
+            ),
             ("UID SEARCH", "* SEARCH 7 4\r\nTAG OK done\r\n"),
             ("UID FETCH 7", "* 2 FETCH (UID 7 BODY[]<0> {5}\r\nab\r\nc)\r\nTAG OK done\r\n"),
             ("LOGOUT", "* BYE until later\r\nTAG OK done\r\n"),
@@ -311,7 +335,7 @@ mod tests {
         let opened = async {
             let mut session = Session::new(ours, "mail.example.com", 100);
             session.sign_in("anna", &secret()).await?;
-            session.select("INBOX").await
+            session.select("INBOX", true).await
         };
         let (opened, _) = tokio::join!(opened, serve(theirs, answers));
         opened.unwrap_err().to_string()
@@ -331,7 +355,10 @@ mod tests {
         assert!(large.contains("no IMAP, or too much at once"), "{large}");
         let other = error_of(&[("SELECT", "HTTP/1.1 400 Bad Request\r\n")]).await;
         assert!(other.contains("no IMAP, or too much at once"), "{other}");
-        for error in [refused, gone, large, other] {
+        let flags = "* OK [PERMANENTFLAGS (\\Seen \\Deleted other)] kept\r\nTAG OK [READ-WRITE] done\r\n";
+        let forgets = error_of(&[("SELECT", flags)]).await;
+        assert!(forgets.contains("refused to keep the keyword `archon`: the folder has no"), "{forgets}");
+        for error in [refused, gone, large, other, forgets] {
             assert!(!error.contains("secret"), "{error}");
         }
     }

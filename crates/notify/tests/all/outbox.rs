@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,8 +18,9 @@ use archon_types::{
 };
 use serde_json::json;
 
+/// A store that refuses a change after as many as the test says.
 #[derive(Default)]
-struct Store(Mutex<BTreeMap<String, StoredTask>>);
+struct Store(Mutex<BTreeMap<String, StoredTask>>, Mutex<Option<u32>>);
 
 impl TaskStore for Store {
     fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
@@ -25,6 +29,12 @@ impl TaskStore for Store {
     }
 
     fn change(&self, changes: Vec<TaskChange>) -> BoxFuture<'_, Result<(), TaskStoreError>> {
+        let mut left = self.1.lock().unwrap();
+        if *left == Some(0) {
+            *left = None;
+            return Box::pin(std::future::ready(Err(TaskStoreError::new("stored", "the disk is full"))));
+        }
+        *left = left.map(|left| left - 1);
         let mut all = self.0.lock().unwrap();
         for change in changes {
             match change {
@@ -78,6 +88,7 @@ struct Sent {
     clock: VirtualClock,
     all: Arc<Mutex<Vec<(String, String)>>>,
     failures: Arc<Mutex<u32>>,
+    is_hanging: Arc<AtomicBool>,
 }
 
 impl NotificationChannel for Sent {
@@ -86,6 +97,9 @@ impl NotificationChannel for Sent {
     }
 
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
+        if self.is_hanging.load(Ordering::Relaxed) {
+            return Box::pin(std::future::pending());
+        }
         let mut failures = self.failures.lock().unwrap();
         let result = match *failures {
             0 => {
@@ -121,7 +135,13 @@ struct Process {
 impl World {
     fn new() -> Self {
         let clock = VirtualClock::starting_at(at("2026-03-27T12:00:00Z"));
-        let sent = |name| Sent { name, clock: clock.clone(), all: Arc::default(), failures: Arc::default() };
+        let sent = |name| Sent {
+            name,
+            clock: clock.clone(),
+            all: Arc::default(),
+            failures: Arc::default(),
+            is_hanging: Arc::default(),
+        };
         let (anna, ben) = (sent("anna"), sent("ben"));
         Self { store: Arc::default(), questions: Arc::default(), clock, anna, ben }
     }
@@ -321,4 +341,45 @@ async fn channel_that_fails_is_tried_again_with_longer_pauses_and_given_up_after
     assert_eq!(world.anna.take(), [""; 0]);
     assert!(process.outbox.list().await.unwrap()[1].sent_at.is_none());
     assert!(process.outbox.queued("nobody").is_none());
+}
+
+// spec: TR-09
+#[tokio::test]
+async fn digest_whose_progress_cannot_be_stored_is_sent_once() {
+    let world = World::new();
+    let digest = DigestTimes::new(&["15:00"], "Europe/Berlin").unwrap();
+    let process = world.start(DeliveryRules::new().digest(digest));
+    for number in 1..=3 {
+        process.notify(&result(number)).await;
+    }
+    *world.store.1.lock().unwrap() = Some(0);
+    world.pass(180).await;
+    let sent = world.anna.take();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert!(sent[0].ends_with("result 1\n\nmail done\nresult 2\n\nmail done\nresult 3"), "{sent:?}");
+    assert_eq!(*world.store.1.lock().unwrap(), None);
+    process.kill().await;
+    // The next write stored it.
+    let process = world.start(DeliveryRules::new());
+    world.pass(60).await;
+    assert_eq!(world.anna.take(), [""; 0]);
+    process.kill().await;
+}
+
+// spec: TR-09
+#[tokio::test]
+async fn channel_that_never_answers_is_tried_again_and_delays_no_other_notification_for_ever() {
+    let world = World::new();
+    world.anna.is_hanging.store(true, Ordering::Relaxed);
+    let process = world.start(DeliveryRules::new());
+    process.notify(&result(1)).await;
+    world.pass(7).await;
+    let problem = process.outbox.list().await.unwrap()[0].problem.clone().unwrap();
+    assert!(problem.starts_with("it did not answer within 360 s"), "{problem}");
+    world.anna.is_hanging.store(false, Ordering::Relaxed);
+    process.notify(&result(2)).await;
+    world.pass(10).await;
+    let sent = world.anna.take();
+    let texts: Vec<&str> = sent.iter().map(|sent| &sent[6..]).collect();
+    assert_eq!(texts, ["result 2", "result 1"]);
 }

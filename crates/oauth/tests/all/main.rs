@@ -9,7 +9,7 @@ use std::{
 };
 
 use archon_oauth::{OAuth, OAuthError, OAuthService};
-use archon_testkit::{MockResponse, MockServer, SeededIds, VirtualClock};
+use archon_testkit::{Gate, MockResponse, MockServer, SeededIds, VirtualClock};
 use archon_types::{
     BoxFuture, Context, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials, Json,
     RunId, Secret, SessionId, TenantId, ToolContext, ToolError,
@@ -60,8 +60,10 @@ struct World {
 
 impl World {
     async fn new(answers: impl IntoIterator<Item = (u16, Json)>) -> Self {
-        let answers: Vec<_> =
-            answers.into_iter().map(|(status, body)| MockResponse::json(status, &body)).collect();
+        Self::answering(answers.into_iter().map(|(status, body)| MockResponse::json(status, &body))).await
+    }
+
+    async fn answering(answers: impl IntoIterator<Item = MockResponse>) -> Self {
         let server = MockServer::start(answers).await;
         let clock = VirtualClock::new();
         let service = OAuthService::new("mail", "client-1", format!("{}/token", server.url()))
@@ -90,7 +92,18 @@ impl World {
     }
 
     async fn token(&self) -> Result<String, ToolError> {
-        Ok(self.oauth.token(&self.credentials(), "primary").await?.expose().clone())
+        self.token_of("primary").await
+    }
+
+    async fn token_of(&self, account: &str) -> Result<String, ToolError> {
+        Ok(self.oauth.token(&self.credentials(), account).await?.expose().clone())
+    }
+
+    /// Signs an account in with the next answer of the service.
+    async fn sign_in(&self, account: &str) {
+        let sign_in = self.oauth.begin_code("http://localhost:9999/back").unwrap();
+        let (state, key) = (sign_in.state().to_owned(), Self::key().named(account));
+        self.oauth.finish_code(sign_in, ("code-1".into(), &state), &self.store, &key).await.unwrap();
     }
 }
 
@@ -158,9 +171,7 @@ async fn code_sign_in_sends_its_proof_and_refuses_the_answer_of_another_sign_in(
 #[tokio::test]
 async fn token_that_ends_is_refreshed_once_for_all_calls_and_stored() {
     let world = World::new([tokens("a1", Some("r1")), tokens("a2", None)]).await;
-    let sign_in = world.oauth.begin_code("http://localhost:9999/back").unwrap();
-    let state = sign_in.state().to_owned();
-    world.oauth.finish_code(sign_in, ("code-1".into(), &state), &world.store, &World::key()).await.unwrap();
+    world.sign_in("primary").await;
     world.clock.advance(Duration::from_secs(3_550));
     let (one, two) = tokio::join!(world.token(), world.token());
     assert_eq!((one.unwrap(), two.unwrap()), ("a2".to_owned(), "a2".to_owned()));
@@ -173,9 +184,7 @@ async fn token_that_ends_is_refreshed_once_for_all_calls_and_stored() {
 async fn sign_in_that_has_ended_asks_the_user_to_connect_again_and_shows_no_secret() {
     let world = World::new([tokens("a1", Some("r-secret")), refusal("invalid_grant")]).await;
     assert!(matches!(world.token().await, Err(ToolError::NotFound(_))), "no account is connected");
-    let sign_in = world.oauth.begin_code("http://localhost:9999/back").unwrap();
-    let state = sign_in.state().to_owned();
-    world.oauth.finish_code(sign_in, ("code-1".into(), &state), &world.store, &World::key()).await.unwrap();
+    world.sign_in("primary").await;
     world.clock.advance(Duration::from_secs(3_600));
     let ended = world.token().await.unwrap_err();
     assert!(
@@ -183,6 +192,36 @@ async fn sign_in_that_has_ended_asks_the_user_to_connect_again_and_shows_no_secr
         "{ended:?}"
     );
     assert!(!ended.to_string().contains("r-secret"));
+}
+
+// spec: CR-06
+#[tokio::test]
+async fn token_of_an_account_does_not_wait_for_the_refresh_of_another_account() {
+    let gate = Gate::new();
+    let answer = |(status, body): (u16, Json)| MockResponse::json(status, &body);
+    let slow = MockResponse::new(200).header("content-type", "application/json").wait(&gate);
+    let slow = slow.chunk(tokens("a2", None).1.to_string());
+    let world = World::answering([
+        answer(tokens("a1", Some("r1"))),
+        answer(tokens("b1", Some("r2"))),
+        slow,
+        answer(tokens("b2", None)),
+    ])
+    .await;
+    world.sign_in("primary").await;
+    world.sign_in("work").await;
+    world.clock.advance(Duration::from_secs(3_600));
+    let slow = world.token();
+    let fast = async {
+        while world.server.requests().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        let token = tokio::time::timeout(Duration::from_secs(20), world.token_of("work")).await;
+        gate.open();
+        token.expect("a token without the turn of the other account").unwrap()
+    };
+    let (slow, fast) = tokio::join!(slow, fast);
+    assert_eq!((slow.unwrap(), fast), ("a2".to_owned(), "b2".to_owned()));
 }
 
 #[test]

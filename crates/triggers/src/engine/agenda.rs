@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{ContentHash, RunId, TaskHold, TaskId, TaskStatus, Timestamp, format_money};
+use archon_types::{ContentHash, RunId, TaskHold, TaskId, TaskStatus, TenantId, Timestamp, format_money};
 
 use super::ListedTask;
 use crate::{
-    event::TriggerEvent,
+    event::{EventFilter, TriggerEvent},
     occurrence::Occurrence,
-    task::{MissedRuns, TaskState, Trigger, TriggerTask},
+    task::{LOCAL, MissedRuns, TaskState, Trigger, TriggerTask},
 };
 
 /// The time after which an occurrence counts as missed.
@@ -39,6 +39,13 @@ pub(super) struct Entry {
     /// The time of the next look at the condition.
     pub(super) next_look: Timestamp,
     due: Option<Timestamp>,
+}
+
+/// The run of an occurrence.
+pub(super) struct FoundRun {
+    pub(super) run: RunId,
+    /// True if it was started before, and has ended.
+    pub(super) is_over: bool,
 }
 
 /// The next step of a task that is due.
@@ -89,6 +96,11 @@ impl Agenda {
 
     pub(super) fn entry(&self, id: &TaskId) -> Option<&Entry> {
         self.by_id.get(id)
+    }
+
+    /// Returns the entry of a task, unless another task has its id by now.
+    pub(super) fn entry_of(&self, id: &TaskId, created_at: Timestamp) -> Option<&Entry> {
+        self.entry(id).filter(|entry| entry.task.created_at == created_at)
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -152,7 +164,7 @@ impl Agenda {
         task: &TriggerTask,
         change: impl FnOnce(&mut Entry) -> T,
     ) -> (Option<T>, Option<(TaskId, TaskState)>) {
-        if self.entry(&task.id).is_none_or(|entry| entry.task.created_at != task.created_at) {
+        if self.entry_of(&task.id, task.created_at).is_none() {
             return (None, None);
         }
         self.change(&task.id, |entry| (change(entry), (task.id.clone(), entry.state.clone()))).unzip()
@@ -202,7 +214,7 @@ impl Entry {
         Self { task, state, is_busy: false, next_look: Timestamp::default(), due: None }
     }
 
-    fn is_active(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.state.status == TaskStatus::Active && !self.task.paused
     }
 
@@ -212,12 +224,19 @@ impl Entry {
         ListedTask { task: self.task.clone(), state: self.state.clone(), next }
     }
 
-    /// Returns true if the task is active and takes the event. An event without a value for the condition is not taken.
-    pub(super) fn takes(&self, event: &TriggerEvent) -> bool {
-        let Trigger::Event(filter) = &self.task.trigger else { return false };
-        self.is_active()
-            && event.tenant.as_ref().is_none_or(|tenant| *tenant == self.task.tenant)
-            && filter.admits(event).unwrap_or(false)
+    /// Returns the filter of the task if the task is active, is of the tenant of the event, and has a pattern that matches:
+    /// then the condition of the filter decides.
+    pub(super) fn filter_for(&self, event: &TriggerEvent) -> Option<&EventFilter> {
+        let Trigger::Event(filter) = &self.task.trigger else { return None };
+        let is_of_tenant = event.tenant.as_ref().map_or(LOCAL, TenantId::as_str) == self.task.tenant.as_str();
+        let is_meant = is_of_tenant && self.is_active() && filter.pattern.matches(&event.source, &event.kind);
+        is_meant.then_some(filter)
+    }
+
+    /// Returns true if the run of the occurrence works, or waits for its turn.
+    pub(super) fn has_in(&self, state: &TaskState, occurrence: &Occurrence) -> bool {
+        let key = self.task.run_key(occurrence);
+        state.current.iter().chain(&state.waiting).any(|other| self.task.run_key(other) == key)
     }
 
     /// Returns the time at which the engine must look at the task; `None` while it is not active or is busy.
@@ -299,23 +318,22 @@ impl Entry {
         }
     }
 
-    /// Notes that the run of an occurrence has started. Returns false if it had ended before, as for an event that arrives
-    /// twice.
-    pub(super) fn note_start(&mut self, occurrence: &Occurrence, run: RunId) -> bool {
+    /// Notes that the run of an occurrence has started, or that it was found. Returns false if it is over, as for an event that
+    /// arrives twice. `is_again` says that the occurrence was the current one before: its process was killed.
+    pub(super) fn note_start(&mut self, occurrence: &Occurrence, found: &FoundRun, is_again: bool) -> bool {
         let (task, state) = (&self.task, &mut self.state);
         let key = task.run_key(occurrence);
-        let was_waiting = state.waiting.len();
         match occurrence {
             Occurrence::Time(at) => state.handled = state.handled.max(*at),
             _ => state.waiting.retain(|waiting| task.run_key(waiting) != key),
         }
-        // A process that was killed during this run finds it again, and it does not wait any more.
-        let is_again = state.last_runs.last() == Some(&run) && state.waiting.len() == was_waiting;
-        if state.last_runs.contains(&run) {
+        // Events and starts by a person arrive again by themselves, also long after their run.
+        let is_repeated = matches!(occurrence, Occurrence::Event(_) | Occurrence::Person(_)) && found.is_over;
+        if state.last_runs.contains(&found.run) || is_repeated && !is_again {
             return is_again;
         }
         state.runs += 1;
-        state.last_runs.push(run);
+        state.last_runs.push(found.run.clone());
         let surplus = state.last_runs.len().saturating_sub(TaskState::MOST_LISTED);
         state.last_runs.drain(..surplus);
         true

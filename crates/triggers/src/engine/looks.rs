@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration}
 use archon_types::{NotificationKind, PendingApproval, RunId, Timestamp};
 use tokio::sync::{Notify, watch};
 
-use super::TriggerEngine;
+use super::{
+    TriggerEngine,
+    notices::{Untaken, notification},
+};
 use crate::task::TriggerTask;
 
 /// The pause between two looks.
@@ -13,6 +16,9 @@ pub(super) const LOOK: Duration = Duration::from_secs(10);
 
 /// The shortest pause between two looks, when runs begin to wait.
 const SHORTEST: Duration = Duration::from_secs(1);
+
+/// The longest pause before a question is sent again to a channel that failed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
 /// The open questions at the last look, and the runs that wait for the next.
 #[derive(Default)]
@@ -25,12 +31,33 @@ pub(super) struct Looks {
 /// The questions of one run that waits.
 pub(super) struct RunQuestions {
     looks: watch::Receiver<Arc<BTreeMap<RunId, Vec<PendingApproval>>>>,
-    /// The questions that people know, by their ids; `None` for those that are over.
-    known: BTreeMap<String, Option<PendingApproval>>,
+    /// The questions of the run up to now, by their ids; `None` for those that are over.
+    known: BTreeMap<String, Option<Asked>>,
     /// True if the run may have questions that nobody knows.
     is_new: bool,
     /// True once the questions that expired before are known.
     is_checked: bool,
+}
+
+/// An open question, and the channels that have not taken it.
+struct Asked {
+    question: PendingApproval,
+    channels: Vec<String>,
+    failures: u32,
+    /// No further try before this time.
+    not_before: Timestamp,
+}
+
+impl Asked {
+    fn new(question: PendingApproval, channels: Vec<String>) -> Self {
+        Self { question, channels, failures: 0, not_before: Timestamp::default() }
+    }
+
+    fn note_failure(&mut self, untaken: Vec<String>, now: Timestamp) {
+        (self.channels, self.failures) = (untaken, self.failures.saturating_add(1));
+        let pause = LOOK.saturating_mul(1 << (self.failures - 1).min(10)).min(LONGEST_PAUSE);
+        self.not_before = now + pause;
+    }
 }
 
 impl Looks {
@@ -97,15 +124,38 @@ impl TriggerEngine {
             }
             questions.is_new = true;
             for question in &open {
-                let id = &question.request.request_id;
-                if !questions.known.contains_key(id) {
-                    questions.known.insert(id.clone(), Some(question.clone()));
-                    let about = NotificationKind::Question(Box::new(question.clone()));
-                    self.notify(task, Some(run), about, question.request.action_summary.clone()).await;
+                let id = question.request.request_id.clone();
+                let new = || Some(Asked::new(question.clone(), task.notify.clone()));
+                if let Some(asked) = questions.known.entry(id).or_insert_with(new) {
+                    self.ask(task, run, asked).await;
                 }
             }
             self.notify_over(task, run, questions, &open).await;
         }
+    }
+
+    /// Sends a question to the channels that have not taken it, unless they failed a moment ago. The state of the task shows
+    /// the problem until each has taken it.
+    async fn ask(&self, task: &TriggerTask, run: &RunId, asked: &mut Asked) {
+        if asked.channels.is_empty() || self.parts.clock.now() < asked.not_before {
+            return;
+        }
+        let text = asked.question.request.action_summary.clone();
+        let about = NotificationKind::Question(Box::new(asked.question.clone()));
+        let notification = notification(task, Some(run), about, text);
+        let problem = match self.send(task, &asked.channels, &notification).await {
+            None if asked.failures == 0 => return asked.channels.clear(),
+            None => {
+                asked.channels.clear();
+                None
+            }
+            Some(Untaken { channels, problem }) => {
+                asked.note_failure(channels, self.parts.clock.now());
+                let question = &asked.question.request.request_id;
+                Some(format!("question {question} of run {run} is sent again: {problem}"))
+            }
+        };
+        self.update(task, |entry| entry.state.problem = problem).await;
     }
 
     /// Forgets the questions that are not open any more, and notifies people of those that expired.
@@ -123,10 +173,11 @@ impl TriggerEngine {
             }
             let Some(over) = known.take() else { continue };
             is_over = true;
+            let request = &over.question.request;
             // Questions of child runs expire in the logs of the child runs.
-            let is_of_child = !over.request.call_path.is_empty();
-            if is_of_child && over.request.expires_at.is_some_and(|at| at <= now) {
-                let text = format!("no answer came in time to: {}", over.request.action_summary);
+            let is_of_child = !request.call_path.is_empty();
+            if is_of_child && request.expires_at.is_some_and(|at| at <= now) {
+                let text = format!("no answer came in time to: {}", request.action_summary);
                 self.notify(task, Some(run), NotificationKind::Expired, text).await;
             }
         }

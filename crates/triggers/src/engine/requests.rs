@@ -5,8 +5,18 @@ use std::collections::BTreeMap;
 use archon_types::{Json, TaskChange, TaskId, TaskStoreError, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{TriggerEngine, agenda::Agenda, set_state, to_json};
-use crate::{error::TriggerError, event::TriggerEvent, occurrence::Occurrence, task::TaskState};
+use super::{
+    TriggerEngine,
+    agenda::{Agenda, Entry},
+    set_state, to_json,
+};
+use crate::{
+    error::TriggerError,
+    event::{EventFilter, TriggerEvent},
+    expression::ExpressionError,
+    occurrence::Occurrence,
+    task::TaskState,
+};
 
 /// The most bytes of the data of an event, as JSON.
 const MOST_BYTES: usize = 64 * 1024;
@@ -21,20 +31,14 @@ const MOST_REQUESTS: usize = 1_000;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TaskRequest {
-    /// An event, for each task that takes it.
+    /// An event, for tasks that take it.
     Event {
         event: TriggerEvent,
-        /// The only tasks that get it, since the others have it; `None` for all.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        only: Option<Vec<TaskId>>,
+        /// The tasks, each with the time at which it was created: another task may have its id by now.
+        tasks: Vec<(TaskId, Timestamp)>,
     },
     /// A start of a task by a person.
-    Run {
-        task: TaskId,
-        /// The time at which the task was created: another task may have its id by now.
-        created_at: Timestamp,
-        name: String,
-    },
+    Run { task: TaskId, created_at: Timestamp, name: String },
 }
 
 /// The states of tasks with the occurrences that they took.
@@ -54,8 +58,11 @@ impl TriggerEngine {
         self.request(&mut agenda, request).await.map(drop)
     }
 
-    /// Gives an event to each active task whose filter it passes, and returns their ids. The event is stored before this
-    /// function returns. An event of a tenant is for the tasks of this tenant only.
+    /// Gives an event to each active task of its tenant whose filter it passes, and returns their ids. The event is stored before
+    /// this function returns. An event without a tenant is for the tenant `local`, and none is for several tenants.
+    ///
+    /// An event that is published again, with the same source and id, starts no second run: also after an error, with which
+    /// some tasks have it and others do not.
     ///
     /// ```
     /// use archon_triggers::{TriggerEngine, TriggerError, TriggerEvent};
@@ -74,8 +81,37 @@ impl TriggerEngine {
         if event.data.to_string().len() > MOST_BYTES {
             return Err(TriggerError::EventTooLarge { id: event.id.clone(), most: MOST_BYTES });
         }
+        let tasks = self.takers(event).await?;
         let mut agenda = self.agenda().await?;
-        self.request(&mut agenda, TaskRequest::Event { event: event.clone(), only: None }).await
+        self.request(&mut agenda, TaskRequest::Event { event: event.clone(), tasks }).await
+    }
+
+    /// Returns the tasks whose filter an event passes. The conditions are evaluated without the lock of the agenda, since a
+    /// person wrote them.
+    async fn takers(&self, event: &TriggerEvent) -> Result<Vec<(TaskId, Timestamp)>, TriggerError> {
+        let filters: Vec<(TaskId, Timestamp, EventFilter)> = {
+            let agenda = self.agenda().await?;
+            let filter = |entry: &Entry| {
+                let filter = entry.filter_for(event)?.clone();
+                Some((entry.task.id.clone(), entry.task.created_at, filter))
+            };
+            agenda.entries().filter_map(filter).collect()
+        };
+        let mut takers = Vec::new();
+        for (task, created_at, filter) in filters {
+            match filter.is_met_by(event) {
+                Ok(true) => takers.push((task, created_at)),
+                Err(error @ ExpressionError::TooCostly { .. }) => {
+                    tracing::warn!(%task, event = event.id, "the task does not take the event: {error}");
+                    self.show_problem(&task, created_at, error.to_string()).await;
+                }
+                // An event without a value for the condition does not pass.
+                Ok(false) | Err(_) => {}
+            }
+            // One that takes long does not keep the thread for the next ones.
+            tokio::task::yield_now().await;
+        }
+        Ok(takers)
     }
 
     /// Takes a request if this engine serves the tasks; otherwise stores it for the engine that does.
@@ -147,27 +183,31 @@ impl TaskRequest {
     /// Returns the tasks that take the request, with the occurrence of each.
     fn occurrences(&self, agenda: &Agenda) -> Vec<(TaskId, Occurrence)> {
         match self {
-            Self::Event { event, only } => {
-                let is_meant = |id: &TaskId| only.as_ref().is_none_or(|only| only.contains(id));
-                let takers = agenda.entries().filter(|entry| is_meant(&entry.task.id) && entry.takes(event));
-                takers.map(|entry| (entry.task.id.clone(), Occurrence::Event(event.clone()))).collect()
+            Self::Event { event, tasks } => {
+                let of = |(id, created_at): &(TaskId, Timestamp)| {
+                    let entry = agenda.entry_of(id, *created_at).filter(|entry| entry.is_active());
+                    entry.map(|_| (id.clone(), Occurrence::Event(event.clone())))
+                };
+                tasks.iter().filter_map(of).collect()
             }
             Self::Run { task, created_at, name } => {
-                let entry = agenda.entry(task).filter(|entry| entry.task.created_at == *created_at);
+                let entry = agenda.entry_of(task, *created_at);
                 entry.map(|_| (task.clone(), Occurrence::Person(name.clone()))).into_iter().collect()
             }
         }
     }
 
-    /// Adds the occurrences to the states of the tasks that take the request. Returns the tasks for which too much waits.
+    /// Adds the occurrences to the states of the tasks that take the request, and have it not yet. Returns the tasks for which
+    /// too much waits.
     fn give(&self, agenda: &Agenda, taken: &mut Taken) -> Vec<TaskId> {
         let mut full = Vec::new();
         for (id, occurrence) in self.occurrences(agenda) {
-            let state = || agenda.entry(&id).map(|entry| entry.state.clone()).unwrap_or_default();
-            let waiting = &mut taken.entry(id.clone()).or_insert_with(state).waiting;
-            match waiting.len() {
+            let Some(entry) = agenda.entry(&id) else { continue };
+            let state = taken.entry(id.clone()).or_insert_with(|| entry.state.clone());
+            match state.waiting.len() {
+                _ if entry.has_in(state, &occurrence) => {}
                 MOST_WAITING.. => full.push(id),
-                _ => waiting.push(occurrence),
+                _ => state.waiting.push(occurrence),
             }
         }
         full
@@ -177,7 +217,10 @@ impl TaskRequest {
     fn rest(self, full: Vec<TaskId>) -> Option<Self> {
         match self {
             _ if full.is_empty() => None,
-            Self::Event { event, .. } => Some(Self::Event { event, only: Some(full) }),
+            Self::Event { event, mut tasks } => {
+                tasks.retain(|(id, _)| full.contains(id));
+                Some(Self::Event { event, tasks })
+            }
             run @ Self::Run { .. } => Some(run),
         }
     }

@@ -1,17 +1,18 @@
 //! The work of the engine: it starts runs, follows them to their end, looks at conditions, and notifies people.
 
-use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
+use std::{future::Future, time::Duration};
 
 use archon_types::{
-    BoxFuture, FinalAnswer, JournalError, MoreLimits, Notification, NotificationKind, Reply, RunError, RunId,
-    RunRefused, RunStatus, TaskStatus, Timestamp,
+    BoxFuture, FinalAnswer, JournalError, MoreLimits, NotificationKind, Reply, RunError, RunId, RunRefused,
+    RunStatus, Started, StartedRun, TaskId, TaskStatus, Timestamp,
 };
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 
 use super::{
     Parts, TriggerEngine,
-    agenda::{Entry, Step},
+    agenda::{Entry, FoundRun, Step},
     looks::LOOK,
+    notices::caught,
 };
 use crate::{
     condition::TriggerCondition,
@@ -29,13 +30,18 @@ const BATCH: usize = 64;
 /// The most runs that start at once: a start waits for the disk.
 const AT_ONCE: usize = 8;
 
-/// An occurrence of a task, and its run.
-type StartOfRun = (TriggerTask, Occurrence, Result<RunId, RunError>);
+/// An occurrence of a task whose run starts.
+struct StartOfRun {
+    task: TriggerTask,
+    occurrence: Occurrence,
+    /// True if the occurrence was the current one of the task before: the process was killed, or the start failed.
+    is_again: bool,
+}
 
 /// Tasks that are due.
 #[derive(Default)]
 struct Due {
-    starts: Vec<(TriggerTask, Occurrence)>,
+    starts: Vec<StartOfRun>,
     /// True if more tasks may be due.
     is_full: bool,
     /// The time at which the next task is due.
@@ -81,9 +87,11 @@ impl TriggerEngine {
             };
             match step {
                 Step::Start(occurrence) => {
-                    let current = Some(occurrence.clone());
-                    states.extend(agenda.change_own(&task, |entry| entry.state.current = current).1);
-                    due.starts.push((task, occurrence));
+                    let current = occurrence.clone();
+                    let (before, state) =
+                        agenda.change_own(&task, |entry| entry.state.current.replace(current));
+                    states.extend(state);
+                    due.starts.push(StartOfRun { task, occurrence, is_again: before.flatten().is_some() });
                 }
                 Step::Store => states.extend(agenda.change_own(&task, |entry| entry.is_busy = false).1),
                 Step::Look => {
@@ -98,15 +106,15 @@ impl TriggerEngine {
     }
 
     /// Starts the runs of occurrences, notes them, and follows them.
-    async fn start(&self, starts: Vec<(TriggerTask, Occurrence)>) {
-        let starting = starts.into_iter().map(|(task, occurrence)| self.parts.start(task, occurrence));
+    async fn start(&self, starts: Vec<StartOfRun>) {
+        let starting = starts.into_iter().map(|start| self.parts.start(start));
         let started: Vec<_> = stream::iter(starting).buffered(AT_ONCE).collect().await;
         let (mut follow, mut states) = (Vec::new(), Vec::new());
         let mut agenda = self.parts.agenda.lock().await;
-        for (task, occurrence, run) in started {
+        for (StartOfRun { task, occurrence, is_again }, run) in started {
             if let Ok(run) = &run {
                 let (is_new, state) = agenda.change_own(&task, |entry| {
-                    let is_new = entry.note_start(&occurrence, run.clone());
+                    let is_new = entry.note_start(&occurrence, run, is_again);
                     if !is_new {
                         (entry.is_busy, entry.state.current) = (false, None);
                     }
@@ -124,7 +132,9 @@ impl TriggerEngine {
         for (task, run) in follow {
             let engine = self.clone();
             match run {
-                Ok(run) => self.guard(task.clone(), async move { engine.follow(&task, &run).await }),
+                Ok(found) => {
+                    self.guard(task.clone(), async move { engine.follow(&task, &found.run).await });
+                }
                 Err(error) => {
                     let end = End::Failure(with_advice(&error));
                     self.guard(task.clone(), async move { engine.end(&task, None, end, 0).await });
@@ -222,6 +232,19 @@ impl TriggerEngine {
         self.parts.bell.notify_one();
     }
 
+    /// Shows a problem in the state of a task, if this engine serves the tasks: the states are those of that engine.
+    pub(super) async fn show_problem(&self, id: &TaskId, created_at: Timestamp, problem: String) {
+        let mut agenda = self.parts.agenda.lock().await;
+        if !agenda.is_served() || agenda.entry_of(id, created_at).is_none() {
+            return;
+        }
+        let state = agenda.change(id, |entry| {
+            entry.state.problem = Some(problem);
+            (id.clone(), entry.state.clone())
+        });
+        self.parts.put(&state.into_iter().collect::<Vec<_>>()).await;
+    }
+
     /// Looks at the condition of a task.
     async fn look(&self, task: &TriggerTask) {
         let Trigger::Condition(condition) = &task.trigger else { return self.release(task, |_| ()).await };
@@ -236,46 +259,22 @@ impl TriggerEngine {
         })
         .await;
     }
-
-    /// Sends a notification to the channels of a task, and returns the problem of a channel that failed.
-    pub(super) async fn notify(
-        &self,
-        task: &TriggerTask,
-        run: Option<&RunId>,
-        about: NotificationKind,
-        text: String,
-    ) -> Option<String> {
-        let notification =
-            Notification::new(task.tenant.clone(), about, text).task(task.id.clone()).run(run.cloned());
-        let mut failed = None;
-        for name in &task.notify {
-            let problem = match self.parts.named.channels.get(name) {
-                Some(channel) => caught("its code", async { channel.send(&notification).await })
-                    .await
-                    .and_then(|sent| sent)
-                    .err(),
-                None => Some("this program does not have it".to_owned()),
-            };
-            if let Some(problem) = problem {
-                tracing::warn!(task = %task.id, "the channel {name} failed: {problem}");
-                failed = Some(format!("the channel {name} failed: {problem}"));
-            }
-        }
-        failed
-    }
 }
 
 impl Parts {
     /// Starts the run of an occurrence, or finds it.
-    fn start(&self, task: TriggerTask, occurrence: Occurrence) -> BoxFuture<'_, StartOfRun> {
+    fn start(&self, start: StartOfRun) -> BoxFuture<'_, (StartOfRun, Result<FoundRun, RunError>)> {
         Box::pin(async move {
-            let run = match self.runs.start(task.run_request(&occurrence)).await {
-                Ok(started) => Ok(started.run),
-                // The run of this occurrence has another text, because the task or the event was changed since.
-                Err(RunError::KeyUsed { run, .. }) => Ok(run),
+            let run = match self.runs.start(start.task.run_request(&start.occurrence)).await {
+                Ok(StartedRun { run, how: Started::New, .. }) => Ok(FoundRun { run, is_over: false }),
+                // The run of this occurrence may have another text, because the task or the event was changed since.
+                Ok(StartedRun { run, .. }) | Err(RunError::KeyUsed { run, .. }) => {
+                    let head = self.runs.get(&run).await;
+                    head.map(|head| FoundRun { run, is_over: head.status.has_ended() })
+                }
                 Err(error) => Err(error),
             };
-            (task, occurrence, run)
+            (start, run)
         })
     }
 
@@ -316,15 +315,6 @@ impl Parts {
         let data = data.map_err(|problem| format!("probe {name}: {problem}"))?;
         condition.expression.is_true_of([("data", &data)]).map_err(|error| error.to_string())
     }
-}
-
-/// Does work of the program's own code. If it panics, the error says so.
-async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, String> {
-    // The state of the code is the program's: the engine shares none with it.
-    AssertUnwindSafe(work)
-        .catch_unwind()
-        .await
-        .map_err(|_| format!("{what} panicked; see the log, and correct it"))
 }
 
 /// Returns the money that a run has cost, in millionths of a currency unit.

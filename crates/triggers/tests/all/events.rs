@@ -55,3 +55,55 @@ fn text_that_is_no_expression_is_refused_with_the_problem() {
     assert!(error.starts_with("the expression \"data.amount >\" cannot be read: "), "{error}");
     assert!(!error.contains('\n'));
 }
+
+// spec: TR-04, TR-05
+#[test]
+fn expression_that_could_take_too_long_for_its_data_is_not_evaluated() {
+    let numbers: Vec<u32> = (0..20_000).collect();
+    let large = json!({ "numbers": numbers, "text": "x".repeat(30_000) });
+    let small = json!({ "numbers": [1, 2, 3], "text": "x" });
+    let grow = ".map(s, s + s)".repeat(20);
+    for text in [
+        "data.numbers.all(a, data.numbers.all(b, a + b >= 0))".to_owned(),
+        "data.numbers.all(a, !data.text.contains('y') && !(data.text + data.text).contains('z'))".to_owned(),
+        format!("size([data.text]{grow}) == 1"),
+    ] {
+        let expression = Expression::new(text).unwrap();
+        let error = expression.is_true_of([("data", &large)]).unwrap_err();
+        assert!(matches!(error, ExpressionError::TooCostly { most: 5_000_000, .. }), "{error}");
+        if !expression.text().contains(&grow) {
+            assert_eq!(expression.is_true_of([("data", &small)]), Ok(true));
+        }
+    }
+}
+
+// spec: TR-04
+#[test]
+fn expression_with_loops_over_a_large_event_is_evaluated() {
+    let item = |n: u32| json!({ "sku": format!("S-{n:04}"), "tags": ["new", "red", "large"], "sum": n });
+    let data = json!({ "sku": "S-0799", "items": (0..800).map(item).collect::<Vec<_>>() });
+    assert!(data.to_string().len() > 40_000);
+    for text in [
+        "data.items.exists(item, item.sku == data.sku && item.sum > 100)",
+        "data.items.exists(item, item.tags.exists(tag, tag == 'red'))",
+        "data.items.filter(item, 'red' in item.tags).map(item, item.sum).exists(sum, sum == 799)",
+        "size(data.items) == 800 && data.items[0].sku.startsWith('S-')",
+    ] {
+        assert_eq!(Expression::new(text).unwrap().is_true_of([("data", &data)]), Ok(true), "{text}");
+    }
+}
+
+#[test]
+fn expression_that_is_too_long_or_too_deep_is_refused() {
+    for (text, problem) in [
+        (format!("'{}' == ''", "x".repeat(2_000)), "it has more than 2000 bytes"),
+        (vec!["1"; 900].join("+"), "it has more than 32 levels"),
+        (format!("{}true{}", "(".repeat(200), ")".repeat(200)), "Recursion limit"),
+    ] {
+        let error = Expression::new(text).unwrap_err().to_string();
+        assert!(error.contains(problem) && error.len() < 10_000, "{error}");
+    }
+    // Levels up to the limit fit into the stack of a thread.
+    let deep = Expression::new(vec!["1"; 30].join("+") + " == 30").unwrap();
+    assert_eq!(deep.is_true_of([("data", &json!({}))]), Ok(true));
+}

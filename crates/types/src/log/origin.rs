@@ -8,6 +8,10 @@ use crate::values::{CallId, RunId};
 /// `task_id`, and `source` is `trigger`.
 pub const TRIGGER_MESSAGE: &str = "trigger";
 
+/// The beginning of the idempotency keys of runs that a task starts. A server takes no such key from a client, which could
+/// put a run of its own in the place of one of a task.
+pub const TRIGGER_KEYS: &str = "trigger/";
+
 /// The origin of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -101,6 +101,8 @@ impl std::fmt::Debug for TaskHold {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TaskChange {
+    /// Stores a new task; does nothing if there is a task with the id, for instance of another process.
+    Create(StoredTask),
     /// Stores a task. If there is a task with the id, its definition is replaced and its state stays.
     Define(StoredTask),
     /// Replaces the state of a task; does nothing if there is no such task.

@@ -189,6 +189,11 @@ impl Credentials {
         Self { store, tenant, redactor }
     }
 
+    /// Returns the tenant.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
     /// Returns the credentials of the `primary` account at a service.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub(crate) struct PublishArgs {
     /// The id of the event: a second one with the same source and id starts nothing [default: a new one]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// The tenant whose tasks may take the event [default: all]
+    /// The tenant whose tasks may take the event [default: local]
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
 }
