@@ -39,9 +39,11 @@ pub(crate) use agreed::{AgreedTable, Agreements, sha256};
 pub(crate) use apis::Apis;
 #[cfg(feature = "openapi")]
 pub(crate) use apis::{ApiAuthForm, ApiSettings, is_address};
+#[cfg(feature = "triggers")]
+pub(crate) use channels::ChannelSettings;
 use channels::Channels;
 #[cfg(all(feature = "serve", feature = "triggers"))]
-pub(crate) use channels::{ChannelSettings, RuleSettings};
+pub(crate) use channels::RuleSettings;
 pub(crate) use chat::ChatSettings;
 #[cfg(feature = "chat")]
 pub(crate) use chat::{EditingKeys, Notify};

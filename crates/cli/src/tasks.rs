@@ -9,7 +9,7 @@ use archon::{
     types::{BoxFuture, Notification, NotificationChannel, RunService, TaskStoreError},
 };
 
-use crate::{app::App, failure::Failure};
+use crate::{app::App, config::ChannelSettings, failure::Failure};
 
 #[cfg(feature = "serve")]
 pub(crate) mod channels;
@@ -49,8 +49,8 @@ pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
     SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_store)
 }
 
-/// Returns the engine over the file of the tasks, with channels. Those of the settings are for the tasks of this command's own
-/// tenant; the console is for all.
+/// Returns the engine over the file of the tasks, with channels. Those of the settings are for the tasks of their tenants, the
+/// console is for all.
 ///
 /// # Errors
 /// As [`open`].
@@ -59,9 +59,13 @@ pub(crate) fn engine(
     runs: Arc<dyn RunService>,
     channels: Vec<Arc<dyn NotificationChannel>>,
 ) -> Result<TriggerEngine, Failure> {
+    let settings = app.config.settings.channels.as_ref();
     let parts = channels.into_iter().fold(TriggerParts::new(), |parts, channel| match channel.name() {
         CONSOLE => parts.channel_of_all(channel),
-        _ => parts.channel(channel),
+        name => match settings.and_then(|all| all.get(name)).and_then(ChannelSettings::tenant) {
+            Some(tenant) => parts.channel_of(tenant, channel),
+            None => parts.channel(channel),
+        },
     });
     Ok(TriggerEngine::new(runs, Arc::new(open(app)?), Arc::new(SystemClock), parts))
 }

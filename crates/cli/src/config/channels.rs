@@ -25,6 +25,8 @@ pub(crate) enum ChannelSettings {
         variable: Option<String>,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
+        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        tenant: Option<String>,
     },
     /// An incoming web hook of Slack.
     Slack {
@@ -32,6 +34,8 @@ pub(crate) enum ChannelSettings {
         variable: String,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
+        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        tenant: Option<String>,
     },
     /// A bot of Telegram.
     Telegram {
@@ -46,6 +50,8 @@ pub(crate) enum ChannelSettings {
         replies: Option<bool>,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
+        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        tenant: Option<String>,
     },
     /// Mail over SMTP.
     Email {
@@ -67,6 +73,8 @@ pub(crate) enum ChannelSettings {
         replies: Option<bool>,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
+        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        tenant: Option<String>,
     },
 }
 
@@ -95,6 +103,16 @@ impl ChannelSettings {
             | Self::Slack { rules, .. }
             | Self::Telegram { rules, .. }
             | Self::Email { rules, .. } => rules.as_ref(),
+        }
+    }
+
+    /// Returns the tenant whose tasks may name the channel; `None` for that of this command.
+    pub(crate) fn tenant(&self) -> Option<&str> {
+        match self {
+            Self::Webhook { tenant, .. }
+            | Self::Slack { tenant, .. }
+            | Self::Telegram { tenant, .. }
+            | Self::Email { tenant, .. } => tenant.as_deref(),
         }
     }
 }

@@ -55,11 +55,13 @@ async fn reply_to_the_mail_of_a_question_counts_once_and_other_mail_is_an_event(
     let next = serve(&place, PASSWORD).await;
     until(async || mail.are_all_taken().then_some(())).await;
     until(async || place.path("a.txt").exists().then_some(())).await;
-    let mails = until(async || Some(mail.sent()).filter(|sent| sent.len() == 4)).await;
-    assert!(mails[1].contains("is not clear: write only yes or no"), "{mails:?}");
-    assert!(mails[2].contains("was answered before"), "{mails:?}");
-    assert!(mails[1..3].iter().all(|mail| mail.contains("To: anna@example.com")), "{mails:?}");
-    assert!(mails[3].contains("Subject: desk done"), "{mails:?}");
+    // The question comes again, with the same id, if the first server ended before it noted that it was sent.
+    let notes = || mail.sent().into_iter().filter(|mail| !mail.contains("Subject: desk asks you"));
+    let mails = until(async || Some(notes().collect::<Vec<_>>()).filter(|sent| sent.len() == 3)).await;
+    assert!(mails[0].contains("is not clear: write only yes or no"), "{mails:?}");
+    assert!(mails[1].contains("was answered before"), "{mails:?}");
+    assert!(mails[..2].iter().all(|mail| mail.contains("To: anna@example.com")), "{mails:?}");
+    assert!(mails[2].contains("Subject: desk done"), "{mails:?}");
     until(async || {
         let history = place.archon("triggers history read --json", &[]).await.json();
         history.first().filter(|run| run["status"] == "finished").map(drop)

@@ -173,9 +173,10 @@ impl TriggerEngine {
             }
             let Some(over) = known.take() else { continue };
             is_over = true;
-            // Questions of child runs expire in the logs of the child runs.
             let request = &over.question.request;
-            if !request.call_path.is_empty() && request.expires_at.is_some_and(|at| at <= now) {
+            // Questions of child runs expire in the logs of the child runs.
+            let is_of_child = !request.call_path.is_empty();
+            if is_of_child && request.expires_at.is_some_and(|at| at <= now) {
                 let text = format!("no answer came in time to: {}", request.action_summary);
                 self.notify(task, Some(run), NotificationKind::Expired, text).await;
             }

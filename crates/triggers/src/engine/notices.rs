@@ -51,6 +51,16 @@ impl TriggerEngine {
     }
 }
 
+/// Returns a notification of a task.
+pub(super) fn notification(
+    task: &TriggerTask,
+    run: Option<&RunId>,
+    about: NotificationKind,
+    text: String,
+) -> Notification {
+    Notification::new(task.tenant.clone(), about, text).task(task.id.clone()).run(run.cloned())
+}
+
 impl Parts {
     async fn send(&self, name: &str, notification: &Notification) -> Result<(), String> {
         let Some(channel) = self.named.channel_for(&notification.tenant, name) else {
