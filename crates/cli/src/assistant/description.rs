@@ -93,7 +93,7 @@ fn fields(file: &AgentFile) -> Result<Vec<InputField>, AgentFileProblem> {
 }
 
 fn field(item: &Part<'_>) -> Result<InputField, AgentFileProblem> {
-    let name = item.required("name")?;
+    let name = item.obligatory_text("name")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     // The model's instruction is a parameter of this name.
     if name.len() > 64 || !name.chars().all(is_plain) || name == "task_instruction" {
@@ -101,7 +101,7 @@ fn field(item: &Part<'_>) -> Result<InputField, AgentFileProblem> {
             item.wrong(format!("the field cannot have the name `{name}`: use letters, digits and `_`"))
         );
     }
-    let (kind, description) = (kind(item)?, item.required("description")?);
+    let (kind, description) = (kind(item)?, item.obligatory_text("description")?);
     let field = match item.entry_text("required")?.unwrap_or("yes") {
         "yes" | "true" => InputField::required(name, kind, description),
         "no" | "false" => InputField::optional(name, kind, description),

@@ -49,7 +49,7 @@ pub(super) fn read(
     let Some(part) = parts::field(file, "triggers") else { return Ok(Vec::new()) };
     let mut triggers: Vec<FileTrigger> = Vec::new();
     for item in part.items(KEYS)? {
-        let name = item.required("name")?;
+        let name = item.obligatory_text("name")?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if !name.chars().all(is_plain) || name.contains("--") {
             return Err(item.wrong(format!(
@@ -64,7 +64,7 @@ pub(super) fn read(
             agent: file.name.clone(),
             name: name.to_owned(),
             trigger: trigger(&item, &around.zone)?,
-            task: task_with_fields(item.required("instruction")?, &values),
+            task: task_with_fields(item.obligatory_text("instruction")?, &values),
             notify: notify(&item, around)?,
             tenants: names(&item, "tenants")?,
         });

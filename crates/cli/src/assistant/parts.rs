@@ -90,7 +90,7 @@ impl<'f> Part<'f> {
     }
 
     /// Returns the text of an entry that must be there.
-    pub(super) fn required(&self, key: &str) -> Read<&'f str> {
+    pub(super) fn obligatory_text(&self, key: &str) -> Read<&'f str> {
         match self.entry(key) {
             Some(part) => part.text(),
             None => Err(self.wrong(format!("it has no `{key}`"))),
