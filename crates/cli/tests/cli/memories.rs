@@ -304,6 +304,58 @@ async fn run_with_a_table_of_words_is_told_a_fact_in_other_words() {
     assert!(server.requests()[3].body.to_string().contains(said), "found by a word");
 }
 
+/// What a person says, and a question about it that has none of its words of content.
+#[cfg(all(unix, feature = "embedder"))]
+const IN_OTHER_WORDS: [(&str, &str); 20] = [
+    ("Peanuts make my throat swell.", "Which food is dangerous for me?"),
+    ("My daughter Lina plays the cello.", "Which instrument does my child practise?"),
+    ("I drive a ten year old Toyota Corolla.", "What car do I own?"),
+    ("Our flat is on the fourth floor without an elevator.", "Does my apartment have a lift?"),
+    ("My boss is called Petra Vogel.", "Who is my manager?"),
+    ("I go jogging every morning before six.", "At which time do I do sport?"),
+    ("I was born in a village near Cork.", "Where in Ireland am I from?"),
+    ("I cannot sleep after coffee in the afternoon.", "Why do I drink no espresso late in the day?"),
+    ("My brother Tom is a surgeon.", "What is the profession of my sibling?"),
+    ("I pay my rent on the third of each month.", "When is the money for my landlord due?"),
+    ("My dog Bruno is afraid of thunder.", "What frightens my pet?"),
+    ("We spent our honeymoon on Crete.", "Where did my wife and I travel after the wedding?"),
+    ("I studied chemistry in Leipzig.", "Which subject did I learn at university?"),
+    ("My laptop has a broken keyboard.", "What is wrong with my computer?"),
+    ("I wear glasses only for reading.", "When do I need spectacles for a book?"),
+    ("My mother turns seventy in May.", "Which birthday does my mum celebrate soon?"),
+    ("I sold my bicycle to a neighbour.", "What happened to my bike?"),
+    ("The password of our wireless network is on the fridge.", "Where is the wifi code?"),
+    ("I hate cilantro in any dish.", "Which herb should the cook leave out?"),
+    ("My flight to Oslo leaves on Friday at noon.", "When does my plane to Norway depart?"),
+];
+
+// spec: M-24, A-26
+#[cfg(all(unix, feature = "embedder"))]
+#[tokio::test]
+#[ignore = "needs the model: archon model pull all-minilm-l6-v2; its folder in ARCHON_MODELS"]
+async fn run_in_another_process_is_told_15_of_20_facts_asked_in_other_words() {
+    let models = std::env::var_os("ARCHON_MODELS").expect("the folder of the models in ARCHON_MODELS");
+    let server = MockServer::start((0..40).map(|_| answer("Noted."))).await;
+    let place = Place::with_server(&server);
+    std::fs::create_dir_all(place.data()).unwrap();
+    std::os::unix::fs::symlink(models, place.data().join("models")).unwrap();
+    let run = async |text: &str| {
+        let ran = place.archon("run --tools none --memory user:anna", &[text]).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    };
+    for (said, _) in IN_OTHER_WORDS {
+        run(said).await;
+    }
+    let mut missed = Vec::new();
+    for (at, (said, question)) in IN_OTHER_WORDS.into_iter().enumerate() {
+        run(question).await;
+        if !server.requests()[20 + at].body.to_string().contains(said) {
+            missed.push(question);
+        }
+    }
+    assert!(missed.len() <= 5, "{missed:?}");
+}
+
 // spec: M-25
 #[tokio::test]
 async fn run_with_the_model_as_extractor_learns_facts_in_another_language_as_the_persons() {
