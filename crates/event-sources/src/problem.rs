@@ -2,9 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
+type Note = dyn Fn(&str) + Send + Sync;
+
 /// Gets each problem. Without a function of the program, problems are only in the log.
 #[derive(Clone, Default)]
-pub(crate) struct OnProblem(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub(crate) struct OnProblem(Option<Arc<Note>>);
 
 impl OnProblem {
     pub(crate) fn new(note: impl Fn(&str) + Send + Sync + 'static) -> Self {

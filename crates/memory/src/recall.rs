@@ -259,12 +259,11 @@ impl Recall {
     /// small memory, need less.
     async fn has_relevant(&self, query: &MemoryQuery, found: &[Recalled]) -> bool {
         let least = self.memory.options().threshold;
-        let mut nearly = found.iter().filter(|hit| hit.score >= least * OF_FEW).peekable();
-        if nearly.peek().is_none() {
-            return false;
-        }
-        nearly.any(|hit| hit.score >= least || hit.entry.kind == MemoryKind::Fact)
-            || self.memory.long_term().has_at_most(FEW, query).await
+        let is_nearly = |hit: &Recalled| hit.score >= least * OF_FEW;
+        let is_enough =
+            |hit: &Recalled| hit.score >= least || is_nearly(hit) && hit.entry.kind == MemoryKind::Fact;
+        let (has_enough, has_nearly) = (found.iter().any(is_enough), found.iter().any(is_nearly));
+        has_enough || has_nearly && self.memory.long_term().has_at_most(FEW, query).await
     }
 
     async fn values(&self) -> Vec<TaskValue> {

@@ -114,7 +114,7 @@ impl Poster {
             })?;
             let status = answer.status();
             if status.is_success() {
-                return read(answer, most.unwrap_or(0)).await;
+                return read(answer, most).await;
             }
             // The answer is not repeated: a service may echo the address or a header.
             let problem = format!("the service answered with status {}", status.as_u16());
@@ -132,15 +132,13 @@ impl Poster {
     }
 }
 
-/// Reads a body of up to `most` bytes; nothing for 0.
-async fn read(mut answer: Response, most: usize) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    while most > 0 {
-        let part = answer.chunk().await;
-        let part = part.map_err(|error| {
-            Failure::transient(format!("the answer of the service broke off: {}", error.without_url()))
-        })?;
-        let Some(part) = part else { break };
+/// Reads a body of up to `most` bytes; nothing for `None`.
+async fn read(mut answer: Response, most: Option<usize>) -> Result<Vec<u8>, Failure> {
+    let (mut bytes, Some(most)) = (Vec::new(), most) else { return Ok(Vec::new()) };
+    let broken = |error: reqwest::Error| {
+        Failure::transient(format!("the answer of the service broke off: {}", error.without_url()))
+    };
+    while let Some(part) = answer.chunk().await.map_err(broken)? {
         if bytes.len() + part.len() > most {
             return Err(Failure::Final("the answer of the service is too large".to_owned()));
         }

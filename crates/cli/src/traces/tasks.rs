@@ -32,7 +32,7 @@ pub(super) async fn find(app: &App, texts: &Texts) -> Result<TaskTraces, Failure
     found.requests =
         stored.requests.iter().filter(|(_, request)| has_text(request)).map(|(number, _)| *number).collect();
     let is_in = |name: &&str| texts.are_in(&std::fs::read(app.data_dir.join(name)).unwrap_or_default());
-    if found.is_empty() && FILES.iter().any(|name| is_in(name)) {
+    if found.is_empty() && FILES.iter().any(is_in) {
         store.erase_deleted().await.map_err(tasks::of_store)?;
     }
     Ok(found)

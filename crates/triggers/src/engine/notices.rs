@@ -76,16 +76,6 @@ impl Parts {
     }
 }
 
-/// Returns a notification of a task.
-pub(super) fn notification(
-    task: &TriggerTask,
-    run: Option<&RunId>,
-    about: NotificationKind,
-    text: String,
-) -> Notification {
-    Notification::new(task.tenant.clone(), about, text).task(task.id.clone()).run(run.cloned())
-}
-
 /// Does work of the program's own code. If it panics, the error says so.
 pub(super) async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, String> {
     // The state of the code is the program's: the engine shares none with it.
