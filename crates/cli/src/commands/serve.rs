@@ -157,7 +157,8 @@ pub(crate) async fn serve(app: &App, settings: ServeSettings, offered: Offered) 
     let bound = place.bind().await?;
     let tasks = tasks.open(&app, &runs, bound.url(&settings).as_deref())?;
     agents.settle_tasks(&app, &tasks).await?;
-    let tokens = tokens.access(&app, &runs, &agents, &tasks)?;
+    let tokens =
+        tokens.access(&app, &runs, |scope, tenant| agents.add_to(tasks.add_to(scope, tenant), tenant))?;
 
     let mut options = ServerOptions::default().with_dashboard().with_request_log(request_log(&app)?);
     options.secure_cookie = settings.behind_proxy;

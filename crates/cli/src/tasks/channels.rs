@@ -100,6 +100,13 @@ fn channel(app: &App, name: &str, settings: &ChannelSettings) -> Result<Opened, 
     Ok(Opened::new(channel))
 }
 
+/// Returns true if the settings have a mailbox.
+#[cfg(feature = "mail")]
+fn has_mailbox(app: &App) -> bool {
+    let mut events = app.config.settings.events.iter().flatten();
+    events.any(|(_, events)| matches!(events, crate::config::EventSettings::Mailbox { .. }))
+}
+
 fn unusable(app: &App, name: &str, error: &ChannelError) -> Failure {
     let what = format!("{}: {error}", place(app, "channels", name));
     Failure::usage(what, "correct the settings of the channel")
@@ -173,7 +180,7 @@ fn email(app: &App, name: &str, settings: &ChannelSettings) -> Result<Opened, Fa
     let channel = EmailChannel::new(&options, from, to).map_err(unusable)?.with_name(name);
     let mut opened = Opened { person: address_in(to), ..Opened::new(Arc::new(channel)) };
     if *replies == Some(true) {
-        if !super::sources::has_mailbox(app) {
+        if !has_mailbox(app) {
             let what = format!(
                 "{}: `replies` is true, but no mailbox under [events] gets them",
                 place(app, "channels", name)

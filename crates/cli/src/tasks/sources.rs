@@ -34,13 +34,6 @@ pub(crate) struct EventSources {
     mailboxes: Vec<mail::Mailbox>,
 }
 
-/// Returns true if the settings have a mailbox.
-#[cfg(feature = "mail")]
-pub(super) fn has_mailbox(app: &App) -> bool {
-    let mut events = app.config.settings.events.iter().flatten();
-    events.any(|(_, events)| matches!(events, EventSettings::Mailbox { .. }))
-}
-
 impl EventSources {
     /// Returns the sources of the settings.
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     Archon, Runs,
     memory::Memory,
-    server::{Server, axum::Router},
+    server::{Scope, Server, axum::Router},
     types::{Collection, Confirm, MemoryStore, RunAgent},
 };
 
@@ -149,13 +149,19 @@ impl Agents {
         Ok(runs)
     }
 
-    /// Returns the agents of the settings that clients may start, with their descriptions.
-    pub(super) fn described(&self) -> &[(String, String)] {
-        &self.described
+    /// Adds the descriptions of the agents, and the memories that a token of a tenant, or without a tenant, can list.
+    pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
+        let scope = self
+            .described
+            .iter()
+            .fold(scope, |scope, (agent, description)| scope.with_description(agent.as_str(), description));
+        match self.memories_of(tenant) {
+            Some(memories) => scope.with_memories(memories),
+            None => scope,
+        }
     }
 
-    /// Returns the memories that a token of a tenant, or without a tenant, can list.
-    pub(super) fn memories_of(&self, tenant: Option<&str>) -> Option<Arc<dyn MemoryStore>> {
+    fn memories_of(&self, tenant: Option<&str>) -> Option<Arc<dyn MemoryStore>> {
         #[cfg(all(feature = "skills", feature = "triggers"))]
         if let Some(assisted) = &self.assisted {
             return assisted.memories_of(tenant.unwrap_or(crate::assistant::LOCAL));

@@ -13,7 +13,6 @@ use archon::{
     types::Secret,
 };
 
-use super::{agents::Agents, tasks::Tasks};
 use crate::{
     app::App,
     config::{RoleName, ServeSettings, TokenSettings},
@@ -91,7 +90,8 @@ impl Tokens {
         self.0.iter().map(|(name, token)| (name.clone(), tenant(token))).collect()
     }
 
-    /// Reads the secrets. Writes a random one for a token without a file.
+    /// Reads the secrets. Writes a random one for a token without a file. `add` adds the agents and tasks that a token of a
+    /// tenant, or without a tenant, reaches.
     ///
     /// # Errors
     /// [`Failure`] if a secret is missing, too short, or in a file that others can read.
@@ -99,8 +99,7 @@ impl Tokens {
         self,
         app: &App,
         runs: &Runs,
-        agents: &Agents,
-        tasks: &Tasks,
+        add: impl Fn(Scope, Option<&str>) -> Scope,
     ) -> Result<Vec<Access>, Failure> {
         let mut tokens = Vec::new();
         for (name, settings) in self.0 {
@@ -108,13 +107,7 @@ impl Tokens {
                 Some(tenant) => Scope::new(Arc::new(runs.for_tenant(tenant.clone()))),
                 None => Scope::new(Arc::new(runs.clone())),
             };
-            let mut scope = tasks.add_to(scope, settings.tenant.as_deref());
-            for (agent, description) in agents.described() {
-                scope = scope.with_description(agent.as_str(), description);
-            }
-            if let Some(memories) = agents.memories_of(settings.tenant.as_deref()) {
-                scope = scope.with_memories(memories);
-            }
+            let scope = add(scope, settings.tenant.as_deref());
             let role = Role::from(settings.role);
             let (source, access) = match settings.variable {
                 Some(variable) => {
