@@ -120,6 +120,7 @@ const SUITES: &[Suite] = &[
             // 1,000 kills at random points, and an event of another process with each.
             "test --profile accept -p archon-tests -- kill_triggers --nocapture",
             "bench --profile measure -p archon-agents --features sqlite,triggers --bench tasks",
+            "test --profile accept -p archon-agents-cli --test cli -- assistant:: questions:: tasks::",
             "test --profile accept -p archon-answers -p archon-event-sources --all-features",
             "test --profile accept -p archon-agents --features answers-mail,event-sources-imap,notify-mail,orchestrator,server --test from_outside --test mail_assistant",
         ],
@@ -144,7 +145,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-store --features sqlite-memory --test sqlite_memory",
             "xtask postgres test --profile accept -p archon-store --features postgres-memory --test postgres_memory",
             "xtask postgres test --profile accept -p archon-tests --features postgres memory",
-            "test --profile accept -p archon-agents-cli memories",
+            "test --profile accept -p archon-agents-cli --test cli -- memories:: forget::",
             "bench -p archon-vectors",
             "bench -p archon-store --features sqlite-memory --bench memories",
             "bench -p archon-evals --no-default-features --bench recall",

@@ -159,7 +159,7 @@ mod tests {
         check(
             "doctor",
             expect![
-                "Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Some(Doctor(DoctorArgs { fix: false, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None } })) }"
+                "Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Some(Doctor(DoctorArgs { fix: false, assistant: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None } })) }"
             ],
         );
     }

@@ -46,7 +46,6 @@ pub(crate) struct Traces {
     lines: BTreeMap<PathBuf, BTreeSet<LineMark>>,
     tasks: TaskTraces,
     /// Other files with the text, which only a person can judge.
-    #[serde(skip)]
     files: BTreeSet<PathBuf>,
 }
 
@@ -152,6 +151,7 @@ impl Traces {
                 self.lines.entry(file).or_default().extend(marks);
             }
         }
+        self.files.extend(other.files.into_iter().filter(|file| app.data_dir.join(file).exists()));
         let TaskTraces { tasks, requests } = tasks::present(app, other.tasks).await?;
         self.tasks.tasks.extend(tasks);
         self.tasks.requests.extend(requests);
@@ -192,7 +192,9 @@ impl Traces {
             .iter()
             .map(|(file, marks)| format!("{}  {}", file.display(), counted(marks.len(), "line")));
         rows.extend(lines);
-        rows.extend(self.tasks.tasks.iter().map(|task| format!("task {task}")));
+        rows.extend(
+            self.tasks.tasks.iter().map(|task| format!("task {task}  it is deleted, with its times")),
+        );
         rows.extend(
             self.tasks.requests.iter().map(|number| format!("request {number} to the server of the tasks")),
         );
@@ -239,10 +241,10 @@ impl Traces {
         (erased, problems)
     }
 
-    /// Returns a line about each place.
+    /// Returns a line about each place that [`erase`](Self::erase) removes.
     pub(crate) fn names(&self) -> Vec<String> {
         let runs = self.runs.keys().map(|run| format!("run {run}"));
-        let paths = self.snapshots.keys().chain(self.lines.keys()).chain(&self.files);
+        let paths = self.snapshots.keys().chain(self.lines.keys());
         let tasks = self.tasks.tasks.iter().map(|task| format!("task {task}"));
         let requests = self.tasks.requests.iter().map(|number| format!("request {number}"));
         runs.chain(paths.map(|path| path.display().to_string())).chain(tasks).chain(requests).collect()

@@ -39,18 +39,14 @@ impl Memory {
     }
 
     /// Stores the entries of JSON lines in the format of [`export`](Self::export). Invalid lines, and lines
-    /// that the store refuses, are left out.
+    /// that the store refuses, are left out. `progress` gets the number of lines done so far.
     ///
     /// - A line's collection must be within this memory's collection.
     /// - A line's trust level is lowered to `trust`; a line replaces no entry with a higher trust level.
     /// - Values of tasks are imported only with `Trust::Trusted`.
     /// - Turns are refused for a session that already has turns with a higher trust level than `trust`.
-    ///   Other sessions are imported; their untrusted turns are marked when they are shown.
     /// - Vectors of other embedders than this memory's are computed again, or left out without an embedder.
-    /// - A summary replaces no turns in this store, because it refers to turns by their positions in the
-    ///   store of the export.
-    ///
-    /// `progress` is called with the number of lines done so far.
+    /// - A summary replaces no turns in this store, since the positions of its turns are those of another store.
     ///
     /// # Errors
     /// Errors of the store that are not about a single line, and [`MemoryError::OutOfScope`]. Lines that were
@@ -87,8 +83,7 @@ impl Memory {
             entry.collection = self.store().scope().clone();
         }
         entry.trust = entry.trust.min(trust);
-        // Foreign vectors are made again: they are useless here, and the first one would fix the length for
-        // all.
+        // Foreign vectors are made again: the first one would fix the length for all.
         if !self.has_own_vector(&entry) {
             (entry.embedder, entry.embedding) = (None, None);
         }
@@ -96,17 +91,14 @@ impl Memory {
         match entry.kind {
             MemoryKind::Value => check_value(&entry, trust)?,
             MemoryKind::Fact => check_fact(&entry)?,
-            MemoryKind::Forgotten => {
-                return Err("the entry is a marker of a deleted entry".to_owned());
-            }
+            MemoryKind::Forgotten => return Err("the entry is a marker of a deleted entry".to_owned()),
             _ => {}
         }
         Ok(entry)
     }
 
-    /// Refuses turns of sessions that already have turns with a higher trust level than the import. The
-    /// imported turns would become the latest turns of such a session and displace its real turns, even if they
-    /// are marked. Returns expectations that make the write fail if another session gets such turns meanwhile.
+    /// Refuses turns of sessions that already have turns with a higher trust level than the import, since they would
+    /// displace these. Returns expectations that make the write fail if another session gets such turns meanwhile.
     async fn without_trusted_turns(
         &self,
         entries: &mut Vec<(usize, MemoryEntry)>,
@@ -237,12 +229,8 @@ impl Imported {
 
 /// Checks that a fact's key matches its content, because facts are compared by key.
 fn check_fact(entry: &MemoryEntry) -> Result<(), String> {
-    match Fact::of(entry) {
-        Some(fact) if entry.key != Some(fact.key()) => {
-            Err("the key of the fact does not match its content".to_owned())
-        }
-        _ => Ok(()),
-    }
+    let is_other = Fact::of(entry).is_some_and(|fact| entry.key != Some(fact.key()));
+    if is_other { Err("the key of the fact does not match its content".to_owned()) } else { Ok(()) }
 }
 
 /// Returns a turn's collection and session.
@@ -262,9 +250,8 @@ fn check_value(entry: &MemoryEntry, trust: Trust) -> Result<(), String> {
     read.map(drop).map_err(|e| format!("the value is not JSON: {e}"))
 }
 
-/// Removes from imported summaries the position of the last turn that they replace, since it is valid only in
-/// the store of the export. A summary that this store already contains keeps the position in this store, so
-/// that it still replaces its turns.
+/// Removes from imported summaries the position of the last turn that they replace, which is valid only in the store of
+/// the export. A summary that this store already has keeps its position there.
 fn with_places_of(
     mut entries: Vec<(usize, MemoryEntry)>,
     before: &[MemoryEntry],
@@ -292,9 +279,8 @@ fn with_trust(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<
     for (number, entry) in lines {
         let name = name(&entry);
         if known.get(&name).is_some_and(|trust| *trust > entry.trust) {
-            imported
-                .refused
-                .push((number, format!("the stored entry {} has a higher trust level", entry.id)));
+            let problem = format!("the stored entry {} has a higher trust level", entry.id);
+            imported.refused.push((number, problem));
             continue;
         }
         imported.stored += 1;

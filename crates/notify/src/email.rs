@@ -6,7 +6,10 @@ use archon_types::{BoxFuture, Notification, NotificationChannel, NotificationKin
 use lettre::{
     AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
     address::AddressError,
-    message::{Mailbox, header::ContentType},
+    message::{
+        Mailbox,
+        header::{ContentType, HeaderName, HeaderValue},
+    },
     transport::smtp::{AsyncSmtpTransportBuilder, authentication::Credentials},
 };
 
@@ -114,11 +117,18 @@ impl MailSender {
             .subject(subject)
             .message_id(id)
             .header(ContentType::TEXT_PLAIN)
+            .raw_header(by_a_program())
             .body(text)
             .map_err(|error| format!("the mail cannot be written: {error}"))?;
         let sent = self.transport.send(mail).await;
         sent.map(drop).map_err(|error| format!("the mail server did not take the mail: {error}"))
     }
+}
+
+/// Returns the header that keeps programs from answers, such as notes of absence (RFC 3834).
+fn by_a_program() -> HeaderValue {
+    let name = HeaderName::new_from_ascii_str("Auto-Submitted");
+    HeaderValue::new(name, "auto-generated".to_owned())
 }
 
 /// Sends notifications as plain text mail to one person. Its name is `email`, unless [`with_name`](Self::with_name) sets another.

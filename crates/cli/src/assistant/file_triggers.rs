@@ -168,7 +168,8 @@ impl FileTrigger {
 }
 
 /// Makes the stored tasks of files equal to the triggers: creates, replaces and deletes tasks. A task that did not
-/// change keeps its state, also if a person paused it. A task that cannot be created is left out, with a warning.
+/// change keeps its state, also if a person paused it. A task that cannot be created is left out, with a warning. Only
+/// the tasks of an agent for which `is_gone` is true are deleted, so a mistake in a file does not lose their history.
 ///
 /// # Errors
 /// [`Failure`] if the tasks cannot be read or stored.
@@ -177,6 +178,7 @@ pub(super) async fn settle<'t>(
     engine: &TriggerEngine,
     triggers: impl Iterator<Item = &'t FileTrigger> + Clone,
     tenants: impl Iterator<Item = &'t str>,
+    is_gone: impl Fn(&str) -> bool,
 ) -> Result<(), Failure> {
     let tasks =
         tenants.flat_map(|tenant| triggers.clone().filter_map(move |trigger| trigger.task_of(tenant)));
@@ -185,7 +187,9 @@ pub(super) async fn settle<'t>(
         match wanted.get(&listed.task.id) {
             Some(task) if is_same(task, &listed.task) => drop(wanted.remove(&listed.task.id)),
             Some(_) => engine.delete_task(&listed.task.id).await?,
-            None if is_of_file(&listed.task) => engine.delete_task(&listed.task.id).await?,
+            None if agent_of(&listed.task).is_some_and(&is_gone) => {
+                engine.delete_task(&listed.task.id).await?
+            }
             None => {}
         }
     }
@@ -207,9 +211,11 @@ fn is_same(task: &TriggerTask, stored: &TriggerTask) -> bool {
     expected == *stored
 }
 
-/// Returns true for a task with the id that a file gives it.
-fn is_of_file(task: &TriggerTask) -> bool {
-    let TriggerAction::Agent { agent: Some(agent), .. } = &task.action else { return false };
-    let name = task.id.as_str().split_once("--").map_or("", |(name, _)| name);
-    id_of(name) == agent.as_str() && task.id.as_str().ends_with(&format!("--{}", task.tenant))
+/// Returns the agent of a task with an id that a file gives; `None` for other tasks.
+fn agent_of(task: &TriggerTask) -> Option<&str> {
+    let TriggerAction::Agent { agent: Some(agent), .. } = &task.action else { return None };
+    let (name, _) = task.id.as_str().split_once("--")?;
+    let is_of_file =
+        id_of(name) == agent.as_str() && task.id.as_str().ends_with(&format!("--{}", task.tenant));
+    is_of_file.then_some(name)
 }

@@ -39,6 +39,8 @@ pub(crate) struct Folder {
     pub(super) zone: Zone,
     pub(super) agents: Vec<Description>,
     warnings: Vec<String>,
+    /// True if a file of an agent was left out.
+    has_left_out: bool,
 }
 
 impl Folder {
@@ -69,14 +71,23 @@ impl Folder {
         let persona = Description::read(persona, &around).map_err(|problem| of_persona(&problem))?;
         let files = AgentFiles::load_with([path.join("agents")], OWN);
         warnings.extend(files.warnings().iter().map(ToString::to_string));
+        let mut has_left_out = !files.warnings().is_empty();
         let mut agents = Vec::new();
         for file in files.iter() {
             match check(app, file, &tools).and_then(|()| Description::read(file.clone(), &around)) {
                 Ok(agent) => agents.push(agent),
-                Err(problem) => warnings.push(problem.to_string()),
+                Err(problem) => {
+                    has_left_out = true;
+                    warnings.push(problem.to_string());
+                }
             }
         }
-        Ok(Self { persona, zone, agents, warnings })
+        Ok(Self { persona, zone, agents, warnings, has_left_out })
+    }
+
+    /// Returns true if no file describes this agent; false while it may be the agent of a file that was left out.
+    pub(super) fn has_no_file(&self, agent: &str) -> bool {
+        !self.has_left_out || self.agents.iter().any(|one| one.file.name == agent)
     }
 
     /// Returns the problems of files, each as one line with the file and its line.

@@ -12,7 +12,7 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-use super::{CONSOLE, place, secret, telegram::Bot};
+use super::{CONSOLE, LOCAL, place, secret, telegram::Bot};
 use crate::{
     app::App,
     config::{ChannelSettings, RuleSettings},
@@ -132,11 +132,15 @@ fn delivery_rules(app: &App, name: &str, settings: &RuleSettings) -> Result<Deli
     match (&settings.escalate_after, &settings.escalate_to) {
         (None, None) => Ok(rules),
         (Some(after), Some(next)) => {
-            let is_channel = next != name
-                && (next == CONSOLE
-                    || app.config.settings.channels.iter().flatten().any(|(one, _)| one == next));
+            let channels = || app.config.settings.channels.iter().flatten();
+            let tenant = |name: &str| {
+                channels().find(|(one, _)| *one == name).map(|(_, one)| one.tenant().unwrap_or(LOCAL))
+            };
+            // The question of one tenant must not reach the person of another.
+            let is_channel = next != name && (next == CONSOLE || tenant(next) == tenant(name));
             if !is_channel {
-                let what = format!("{place}: `escalate_to` is {next:?}, which is no other channel");
+                let what =
+                    format!("{place}: `escalate_to` is {next:?}, which is no other channel of its tenant");
                 return Err(Failure::usage(what, "name a channel of [channels], or `console`"));
             }
             Ok(rules.escalate(Duration::from_millis(after.0), next))

@@ -23,20 +23,14 @@ impl Memory {
         Ok(deleted)
     }
 
-    /// Deletes entries by their ids as [`forget`](Self::forget) does, all of them in one change of the store, and
-    /// replaces each entry that could be read by a marker without content, of the kind
-    /// [`Forgotten`](MemoryKind::Forgotten), with `note` as its metadata. The note is for a program that has more to do
-    /// before the entries are forgotten everywhere: after a crash it finds the note under the ids. The program then
-    /// removes the notes. A marker that must stay, since a run would store the entry again, has a
-    /// [`run`](MemoryEntry::run); the program removes the other markers.
-    ///
-    /// Does not remove the bytes from the store's files: call [`MemoryStore::erase_deleted`] next. Returns the number of
-    /// deleted entries.
+    /// Forgets entries by their ids in one change of the store. Under each id stays a marker without content, of the kind
+    /// [`Forgotten`](MemoryKind::Forgotten), with `note` as its metadata: a program that erases more than the entries finds
+    /// it after a crash. At the end the program removes the markers, except those with a [`run`](MemoryEntry::run), which
+    /// keep that run from storing the entry again. Call [`MemoryStore::erase_deleted`](archon_types::MemoryStore::erase_deleted)
+    /// next. Returns the number of deleted entries.
     ///
     /// # Errors
     /// Errors of the store.
-    ///
-    /// [`MemoryStore::erase_deleted`]: archon_types::MemoryStore::erase_deleted
     pub async fn forget_with_note(
         &self,
         ids: &[String],
@@ -110,8 +104,8 @@ impl Memory {
         if !filter.ids.is_empty() {
             return Ok(fitting);
         }
-        let ids: BTreeSet<String> = facts.iter().flat_map(sources_of).collect();
-        let ids: Vec<String> = ids.into_iter().collect();
+        let ids: Vec<String> =
+            facts.iter().flat_map(sources_of).collect::<BTreeSet<_>>().into_iter().collect();
         for ids in ids.chunks(ASKED) {
             let mut filter = filter.clone();
             filter.ids = ids.to_vec();

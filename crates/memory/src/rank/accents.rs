@@ -1,5 +1,4 @@
-//! Removes accents from letters in the same way as the databases (`remove_diacritics` of FTS5): `zurich`
-//! finds Zürich.
+//! Removes accents from letters as the databases do (`remove_diacritics` of FTS5): `zurich` finds Zürich.
 
 /// Returns a lower-case letter without its accent; `None` for a combining mark.
 pub(super) fn bare(c: char) -> Option<char> {

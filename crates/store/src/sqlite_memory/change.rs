@@ -43,9 +43,9 @@ pub(super) fn apply(
 /// Writes the database anew, and empties the write-ahead log, which has the pages from before the last changes.
 /// SQLite overwrites deleted rows (`secure_delete`), but a page keeps old copies of rows that moved to another page.
 pub(super) fn erase_deleted(database: &Database) -> Result<(), MemoryError> {
-    database.tidy("VACUUM")?;
+    let written = database.tidy("VACUUM");
     match database.truncate_log()? {
-        true => Ok(()),
+        true => written,
         false => Err(failed("empty the log of", database.path())(std::io::Error::other(
             "another program reads the database; what was forgotten stays in the log until it has ended",
         ))),

@@ -54,10 +54,11 @@ impl Guard for MediaTypes {
         let mut rest = Media::MAX_BYTES;
         for block in &mut result.content {
             // An image becomes a medium, so that the log has only its hash.
-            if let Content::Image { data, mime_type } = block
-                && let Ok(media) = Media::from_base64(data, mime_type, None)
-            {
-                *block = media.into();
+            if let Content::Image { data, mime_type } = block {
+                *block = match Media::from_base64(data, mime_type, None) {
+                    Ok(media) => media.into(),
+                    Err(error) => Content::text(format!("[an image of the tool, left out: {error}]")),
+                };
             }
             let Some(media) = block.as_media() else { continue };
             // Four digits of base64 stand for three bytes.

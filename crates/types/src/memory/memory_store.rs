@@ -73,7 +73,8 @@ pub trait MemoryStore: Send + Sync {
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>>;
 
     /// Removes the bytes of deleted entries from the files of the store, as far as the store can: texts, words
-    /// and vectors. A store without files, or one that leaves no bytes, does nothing, which is the default.
+    /// and vectors. A store without files, or one that leaves no bytes, does nothing, which is the default. The store in
+    /// SQLite writes its whole file anew, and other writers wait for it.
     ///
     /// # Errors
     /// [`MemoryError::Storage`] if bytes may be left.

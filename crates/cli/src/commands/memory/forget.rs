@@ -101,7 +101,10 @@ impl ForgetFlags {
     async fn remove_bytes(&self, memory: &Memory) -> Result<(), Failure> {
         memory.store().erase_deleted().await.map_err(|e| {
             let what = format!("the memories are forgotten, but bytes of them may be left: {e}");
-            Failure::failed(what, "end the other program, and give the same command again")
+            Failure::failed(
+                what,
+                "end the program that reads it, or free space on the disk; then give the same command again",
+            )
         })
     }
 
