@@ -98,7 +98,7 @@ async fn memory_forget_erases_each_place_of_the_data_folder_after_an_agreement()
     run(&place, &["What is the number of my passport?"]).await;
     assert!(server.requests()[1].body.to_string().contains("quagga-4711"), "the second run is told");
     run(&place, &["--continue", "Thank you very much."]).await;
-    run(&place, &["How is the weather in Ulm?"]).await;
+    run(&place, &["Sunshine tomorrow?"]).await;
     let long = format!("{SAID} {}", "The rest of the page is only a filler. ".repeat(4_000));
     let flags = [&["--tools", "none", "--embedder", "hash"][..], &ANNA, &["-"]].concat();
     let ran = piped(&place, "run", &flags, &long).await;
@@ -131,7 +131,7 @@ async fn memory_forget_erases_each_place_of_the_data_folder_after_an_agreement()
         "requests.jsonl  1 line\n",
         "logs/chat.log  1 line\n",
         "undo of /home/anna/notes  1 file; all of its steps go\n",
-        "task passport\n",
+        "task passport  it is deleted, with its times\n",
         "records  My passport has the number quagga-4711",
         "What is the number of my passport?",
         "it stored the memory, or needs another of these  Thank you very much.",
@@ -139,7 +139,7 @@ async fn memory_forget_erases_each_place_of_the_data_folder_after_an_agreement()
     ] {
         assert!(ran.err.contains(named), "{named}: {ran:?}");
     }
-    assert!(!ran.err.contains("weather") && !ran.err.contains("task other"), "{ran:?}");
+    assert!(!ran.err.contains("Sunshine") && !ran.err.contains("task other"), "{ran:?}");
     let after: Vec<_> =
         ["history.jsonl", "requests.jsonl"].map(|f| fs::read(place.data().join(f)).unwrap()).into();
     assert_eq!(before, after);
@@ -154,7 +154,7 @@ async fn memory_forget_erases_each_place_of_the_data_folder_after_an_agreement()
     for part in parts {
         assert_eq!(files_with(&place.data(), part), [""; 0]);
     }
-    assert_eq!((runs_about(&place, "").await, runs_about(&place, "weather").await), (1, 1));
+    assert_eq!((runs_about(&place, "").await, runs_about(&place, "Sunshine").await), (1, 1));
     let history = fs::read_to_string(place.data().join("history.jsonl")).unwrap();
     assert_eq!(history.trim(), json!({"text": "another"}).to_string());
     let tasks = place.archon("triggers list --json", &[]).await.json();
