@@ -92,6 +92,7 @@ async fn note_problems(app: &App, memory: &Memory) {
 
 /// Returns the name of the table of words that [`open_for_run`] asks for; `None` if an embedder is there, if the settings
 /// choose one or none, or if this build cannot fetch or use the table.
+#[cfg(feature = "setup")]
 pub(crate) fn missing_table(app: &App) -> Option<&'static str> {
     let is_automatic = app.config.settings.embedder.unwrap_or_default() == EmbedderChoice::Auto;
     let can_fetch = cfg!(all(feature = "embedder", feature = "local"));
@@ -203,6 +204,7 @@ mod local {
         None
     }
 
+    #[cfg(feature = "setup")]
     pub(super) fn is_any_there(_: &App) -> bool {
         false
     }

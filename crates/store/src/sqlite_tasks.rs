@@ -123,7 +123,9 @@ impl Database {
         database_file::use_write_ahead_log(&connection)
             .map_err(failed("read", &self.path))?
             .map_err(|error| failure("read", &self.path, error))?;
-        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA secure_delete = ON").map_err(failed("read", &self.path))
+        connection
+            .execute_batch("PRAGMA synchronous = FULL; PRAGMA secure_delete = ON")
+            .map_err(failed("read", &self.path))
     }
 
     fn transaction<T>(

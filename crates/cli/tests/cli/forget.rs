@@ -2,9 +2,12 @@
 
 use std::{fs, path::Path, process::Stdio};
 
+#[cfg(feature = "triggers")]
 use archon::{memory::HashEmbedder, types::Embedder as _};
 use archon_testkit::MockServer;
-use serde_json::{Value, json};
+use serde_json::Value;
+#[cfg(feature = "triggers")]
+use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::{
