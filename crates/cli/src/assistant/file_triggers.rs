@@ -168,8 +168,8 @@ impl FileTrigger {
 }
 
 /// Makes the stored tasks of files equal to the triggers: creates, replaces and deletes tasks. A task that did not
-/// change keeps its state, also if a person paused it. A task that cannot be created is left out, with a warning. Only
-/// the tasks of an agent for which `is_gone` is true are deleted, so a mistake in a file does not lose their history.
+/// change keeps its state, also if a person paused it. A task that cannot be created is left out, with a warning. Tasks
+/// are deleted only if all triggers of their agent are known (`is_known`), so a mistake in a file does not lose their history.
 ///
 /// # Errors
 /// [`Failure`] if the tasks cannot be read or stored.
@@ -178,7 +178,7 @@ pub(super) async fn settle<'t>(
     engine: &TriggerEngine,
     triggers: impl Iterator<Item = &'t FileTrigger> + Clone,
     tenants: impl Iterator<Item = &'t str>,
-    is_gone: impl Fn(&str) -> bool,
+    is_known: impl Fn(&str) -> bool,
 ) -> Result<(), Failure> {
     let tasks =
         tenants.flat_map(|tenant| triggers.clone().filter_map(move |trigger| trigger.task_of(tenant)));
@@ -187,7 +187,7 @@ pub(super) async fn settle<'t>(
         match wanted.get(&listed.task.id) {
             Some(task) if is_same(task, &listed.task) => drop(wanted.remove(&listed.task.id)),
             Some(_) => engine.delete_task(&listed.task.id).await?,
-            None if agent_of(&listed.task).is_some_and(&is_gone) => {
+            None if agent_of(&listed.task).is_some_and(&is_known) => {
                 engine.delete_task(&listed.task.id).await?
             }
             None => {}

@@ -85,8 +85,8 @@ impl Folder {
         Ok(Self { persona, zone, agents, warnings, has_left_out })
     }
 
-    /// Returns true if no file describes this agent; false while it may be the agent of a file that was left out.
-    pub(super) fn has_no_file(&self, agent: &str) -> bool {
+    /// Returns true if all triggers of this agent are known: its file was read, or no file was left out.
+    pub(super) fn knows_triggers_of(&self, agent: &str) -> bool {
         !self.has_left_out || self.agents.iter().any(|one| one.file.name == agent)
     }
 

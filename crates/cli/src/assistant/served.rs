@@ -114,8 +114,8 @@ impl Assisted {
     pub(crate) async fn settle_tasks(&self, app: &App, engine: &TriggerEngine) -> Result<(), Failure> {
         let triggers = self.folder.agents.iter().flat_map(|agent| &agent.triggers);
         let tenants: BTreeSet<&str> = self.tenants.values().map(String::as_str).collect();
-        let is_gone = |agent: &str| self.folder.has_no_file(agent);
-        file_triggers::settle(app, engine, triggers, tenants.into_iter(), is_gone).await
+        let is_known = |agent: &str| self.folder.knows_triggers_of(agent);
+        file_triggers::settle(app, engine, triggers, tenants.into_iter(), is_known).await
     }
 
     /// Returns the router for messages, behind the checks of the server.

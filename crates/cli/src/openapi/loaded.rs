@@ -55,7 +55,7 @@ pub(crate) fn tools(app: &App) -> Tools {
             app.output.warn(format!("{}: it is not used; {}", failure.what(), failure.advice_line()));
         }
         for api in apis.iter().filter(|api| !api.left_out.is_empty()) {
-            app.output.warn(format!("{}: {}", entry::place(&api.name), left_out(&api.left_out)));
+            app.output.warn(format!("{}: {}", entry::place(&api.name), first_left_out(&api.left_out)));
         }
         conflicts(app).for_each(|text| app.output.warn(text));
     });
@@ -63,7 +63,7 @@ pub(crate) fn tools(app: &App) -> Tools {
 }
 
 /// Returns a text with the number of the parts that are left out, the first of them, and the way to see the others.
-fn left_out(all: &[String]) -> String {
+fn first_left_out(all: &[String]) -> String {
     let named = all[..all.len().min(NAMED)].join("; ");
     let more = match all.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -110,7 +110,7 @@ pub(crate) fn findings(app: &App) -> Vec<(bool, String)> {
             Some(Err(failure)) => return (false, failure.line()),
             Some(Ok(tools)) => match api.left_out.as_slice() {
                 [] => (true, format!("{} tools", tools.len())),
-                all => (false, format!("{} tools; {}", tools.len(), left_out(all))),
+                all => (false, format!("{} tools; {}", tools.len(), first_left_out(all))),
             },
         };
         (is_ok, format!("{}: {found}", api.name))

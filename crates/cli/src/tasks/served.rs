@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{app::App, failure::Failure};
 
-/// What the settings say about tasks, before the server has an address.
+/// The channels and sources of the settings, before the server has an address.
 pub(crate) struct Settled {
     channels: Vec<Opened>,
     sources: EventSources,

@@ -124,7 +124,7 @@ impl EventSources {
     }
 }
 
-/// What a source needs.
+/// The parts of the server that a source uses.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) app: App,

@@ -304,7 +304,7 @@ async fn run_with_a_table_of_words_is_told_a_fact_in_other_words() {
     assert!(server.requests()[3].body.to_string().contains(said), "found by a word");
 }
 
-/// What a person says, and a question about it that has none of its words of content.
+/// Facts of a person, each with a question in other words.
 #[cfg(all(unix, feature = "embedder"))]
 const IN_OTHER_WORDS: [(&str, &str); 20] = [
     ("Peanuts make my throat swell.", "Which food is dangerous for me?"),

@@ -8,7 +8,7 @@ use archon::{
 
 use crate::{app::App, failure::Failure};
 
-/// What the settings say about tasks; nothing in a build without them.
+/// The channels and sources of the settings; nothing in a build without tasks.
 pub(super) struct SettledTasks(#[cfg(feature = "triggers")] crate::tasks::served::Settled);
 
 /// The tasks in the data folder; nothing in a build without them.
