@@ -68,8 +68,9 @@ impl UserMessage {
         }
     }
 
-    /// Creates a message from blocks that a client sent. The speaker wrote the other blocks; each medium is an attached
-    /// file, which counts as data, with its name or else its media type as its name.
+    /// Creates a message from blocks that a client sent. The speaker wrote the text; each medium is an attached
+    /// file, which counts as data, with its name or else its media type as its name. Attached files stand behind all
+    /// text, in their order.
     ///
     /// ```
     /// use archon_types::{Content, Media, Timestamp, Trust, UserMessage};
