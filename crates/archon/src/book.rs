@@ -78,6 +78,10 @@ pages! {
 #[cfg(feature = "server-tls")]
 pages! {
     HowToDashboard: "docs/book/how-to/dashboard.md",
+}
+
+#[cfg(all(feature = "server-tls", feature = "triggers"))]
+pages! {
     HowToServe: "docs/book/how-to/serve-over-http.md",
 }
 
