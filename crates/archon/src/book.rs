@@ -62,6 +62,7 @@ pages! {
     feature = "answers-mail",
     feature = "event-sources-imap",
     feature = "notify-mail",
+    feature = "orchestrator",
     feature = "server"
 ))]
 pages! {
