@@ -23,7 +23,7 @@ const ALL: &str = "all";
 /// All tests of the workspace in one build, in place of the tests of each suite: most of the time of `all` would
 /// be builds of the same crates with other features. The bus needs a server of its own, and the engine from
 /// source a compiler: their suites' lines stay.
-const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents/oauth,archon-agents/answers-mail,archon-agents/event-sources-imap,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
+const ALL_TESTS: &str = "xtask postgres test --profile accept --workspace --exclude archon-redis --no-fail-fast --features archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/server-websocket,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents/oauth,archon-agents/answers-mail,archon-agents/event-sources-imap,archon-agents-cli/chat,archon-store/encryption,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres -- --nocapture";
 
 /// Default seconds for each fuzz target: more than the default of `cargo xtask fuzz`.
 const FUZZ_SECONDS: u64 = 1800;
@@ -164,12 +164,12 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "serve",
         commands: &[
-            "test --profile accept -p archon-http-access -p archon-server -p archon-openai-serve --features archon-server/tls",
+            "test --profile accept -p archon-http-access -p archon-server -p archon-openai-serve --features archon-server/tls,archon-server/websocket",
             // The layout of graphs, critical paths, timelines, sources of texts, and the performance of tools.
             "test --profile accept -p archon-views",
             // 200 runs are watched live, late and after a reconnect at each of their records.
             // The time of a record with 200 watchers is printed, and judged by a wide limit.
-            "test --profile accept -p archon-agents --features server-tls,memory,planner,openai-serve --test server -- --nocapture",
+            "test --profile accept -p archon-agents --features server-tls,server-websocket,memory,notify,planner,openai-serve --test server -- --nocapture",
             // The command is killed under 200 runs.
             "test --profile accept -p archon-agents-cli --test cli -- serve:: --nocapture",
             "test --profile accept -p archon-agents --features openai-serve --test openai_serve",

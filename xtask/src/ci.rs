@@ -28,7 +28,7 @@ const fn step(what: &'static str, line: &'static str) -> Step {
 /// Features of lints and tests: all but those that need a compiler for C++, so that one build has every test.
 macro_rules! features {
     () => {
-        "archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents/oauth,archon-agents/answers-mail,archon-agents/event-sources-imap,archon-agents/code-python,archon-agents/code-javascript,archon-agents-cli/embedder,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres"
+        "archon-agents/tokens,archon-agents/git,archon-agents/mcp-sign-in,archon-agents/mcp-serve-http,archon-agents/server-tls,archon-agents/server-websocket,archon-agents/openai-serve,archon-agents/openapi,archon-agents/hooks,archon-agents/skills,archon-agents/web,archon-agents/triggers,archon-agents/notify-mail,archon-agents/oauth,archon-agents/answers-mail,archon-agents/event-sources-imap,archon-agents/code-python,archon-agents/code-javascript,archon-agents-cli/embedder,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres"
     };
 }
 

@@ -75,7 +75,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("http-body", "the frames of a response's body"),
     ("http-body-util", "the body of a refusal, and one that counts as a stream until its end"),
     ("hyper", "connections of HTTP clients"),
-    ("hyper-util", "connections of HTTP clients: their runtime and their graceful end"),
+    ("hyper-util", "connections of HTTP clients: their runtime, and a router as their service"),
     ("ignore", "which files a search, or a snapshot of a workspace, leaves out"),
     ("imap-next", "mailboxes: the protocol without its connection"),
     ("indicatif", "a line that shows that something is under way"),

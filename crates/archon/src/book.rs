@@ -62,6 +62,7 @@ pages! {
     feature = "answers-mail",
     feature = "event-sources-imap",
     feature = "notify-mail",
+    feature = "orchestrator",
     feature = "server"
 ))]
 pages! {
@@ -78,6 +79,10 @@ pages! {
 #[cfg(feature = "server-tls")]
 pages! {
     HowToDashboard: "docs/book/how-to/dashboard.md",
+}
+
+#[cfg(all(feature = "server-tls", feature = "triggers"))]
+pages! {
     HowToServe: "docs/book/how-to/serve-over-http.md",
 }
 

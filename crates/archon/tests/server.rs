@@ -28,6 +28,9 @@ mod long_logs;
 mod loopback;
 #[path = "server/media.rs"]
 mod media;
+#[cfg(feature = "server-websocket")]
+#[path = "server/notifications.rs"]
+mod notifications;
 #[path = "server/page.rs"]
 mod page;
 #[path = "server/roles.rs"]

@@ -1,24 +1,21 @@
 //! Connections of HTTP/1.1: their number, their handshake, their headers and their end have limits.
 
-use std::{convert::Infallible, error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, error::Error, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use archon_types::CancellationToken;
 use hyper::{
     Request, Response,
     body::{Body, Incoming},
     server::conn::http1,
-    service::Service,
+    service::{Service, service_fn},
 };
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 #[cfg(unix)]
 use tokio::net::{UnixListener, UnixStream};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
 };
 
 /// Maximum time until the headers of a request have arrived.
@@ -137,8 +134,35 @@ impl ConnectionOptions {
 }
 }
 
+/// The connection of a request. Each request has it as an extension. A handler that takes the connection over, for
+/// instance as a websocket, keeps a clone until it is done: then the connection counts for
+/// [`ConnectionOptions::max_connections`], and the end of the server waits for it.
+///
+/// ```
+/// use archon_http_access::HeldConnection;
+/// use hyper::{Request, body::Incoming};
+///
+/// /// Takes the connection over.
+/// fn take_over(request: Request<Incoming>) {
+///     let held = request.extensions().get::<HeldConnection>().cloned();
+///     tokio::spawn(async move {
+///         if let Ok(stream) = hyper::upgrade::on(request).await {
+///             // Here the other protocol is spoken.
+///             drop(stream);
+///         }
+///         drop(held);
+///     });
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct HeldConnection {
+    _counted: Arc<OwnedSemaphorePermit>,
+    _open: mpsc::Sender<()>,
+}
+
 /// Serves clients that connect to `listener` until `end` is cancelled. Then it accepts no new connection, gives
 /// running requests [`ConnectionOptions::grace`] to finish, and returns even if some of them have not finished.
+/// A handler may take a connection over; see [`HeldConnection`].
 pub async fn serve_connections<L, S, B>(
     listener: L,
     service: S,
@@ -176,26 +200,48 @@ pub(crate) async fn serve_with_handshake<L, O, F, T, S, B>(
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let (connections, graceful) =
-        (Arc::new(Semaphore::new(options.max_connections)), GracefulShutdown::new());
+    let connections = Arc::new(Semaphore::new(options.max_connections));
+    // It receives nothing: it ends when the last connection is closed.
+    let (alive, mut all_closed) = mpsc::channel(1);
     while let Some((stream, permit)) = next_client(&listener, &connections, end).await {
         let handshake = finish_handshake(open(stream), options.handshake, end.clone());
-        let (watcher, service) = (graceful.watcher(), service.clone());
+        let held = HeldConnection { _counted: Arc::new(permit), _open: alive.clone() };
+        let (service, end) = (service.clone(), end.clone());
         tokio::spawn(async move {
             if let Some(stream) = handshake.await {
-                let mut http = http1::Builder::new();
-                http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
-                let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
-                if let Err(error) = connection.await {
-                    tracing::debug!(target: "archon::http", %error, "a connection failed");
-                }
+                serve_connection(stream, service, held, end).await;
             }
-            drop(permit);
         });
     }
-    drop(listener);
-    let closed = graceful.shutdown();
-    let _ = tokio::time::timeout(options.grace, closed).await;
+    drop((listener, alive));
+    let _ = tokio::time::timeout(options.grace, all_closed.recv()).await;
+}
+
+/// Serves one client until it closes the connection, a handler takes the connection over, or the server ends.
+async fn serve_connection<T, S, B>(stream: T, service: S, held: HeldConnection, end: CancellationToken)
+where
+    T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(held.clone());
+        service.call(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = end.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(target: "archon::http", %error, "a connection failed");
+    }
 }
 
 /// Waits for the handshake; `None` if it fails, takes too long, or the server ends.

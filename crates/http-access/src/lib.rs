@@ -25,7 +25,7 @@
 // |---|---|
 // | `AllowedHosts`: the allowed values of `Host` and `Origin` | `hosts.rs` |
 // | `TokenHash`, `bearer_token` | `token.rs` |
-// | `serve_connections`, `Listener`, `ConnectionOptions` | `connections.rs` |
+// | `serve_connections`, `Listener`, `ConnectionOptions`, `HeldConnection` | `connections.rs` |
 // | `serve_tls_connections`, `TlsIdentity`, with the feature `tls` | `tls.rs` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -36,7 +36,7 @@ mod hosts;
 mod tls;
 mod token;
 
-pub use connections::{ConnectionOptions, Listener, serve_connections};
+pub use connections::{ConnectionOptions, HeldConnection, Listener, serve_connections};
 pub use hosts::AllowedHosts;
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, TlsIdentity, serve_tls_connections};

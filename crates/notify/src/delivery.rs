@@ -109,7 +109,8 @@ impl DeliveryRules {
     }
 
     /// Sends a question to another channel too if it is still open this long after it was sent. The rules of that channel
-    /// apply there, also those for a further escalation.
+    /// apply there, also those for a further escalation. If this channel fails, the time counts from the first try, and after it
+    /// the question goes to the other channel alone.
     #[must_use]
     pub fn escalate(mut self, after: Duration, channel: impl Into<String>) -> Self {
         self.escalation = Some((after, channel.into()));

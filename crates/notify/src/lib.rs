@@ -10,6 +10,8 @@
 //! | [`TelegramChannel`] | a bot of Telegram |
 //! | `EmailChannel`, with the feature `mail` | mail over SMTP |
 //!
+//! `LiveChannel` of `archon-server` sends to the clients that listen at a server, over a websocket or as events.
+//!
 //! An https address needs the cargo feature `tls`: without it only services on this machine can be used, and the creation of
 //! another channel fails with a [`ChannelError`]. Mail has TLS of its own.
 //!

@@ -7,18 +7,21 @@ use std::{
 };
 
 use archon_http_access::TokenHash;
-use archon_types::{AgentId, Clock, MemoryStore, RunService, Secret, TaskService, Timestamp, TokenBucket};
+use archon_types::{
+    AgentId, Clock, MemoryStore, RunService, Secret, TaskService, TenantId, Timestamp, TokenBucket,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     cookie::hex,
     counted::CountedRuns,
+    live::LiveChannel,
     problem::{Problem, Rule},
     role::Role,
     serve::ServeError,
 };
 
-/// The runs, memories and tasks that a token reaches.
+/// The runs, memories, tasks and notifications that a token reaches.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,6 +39,7 @@ pub struct Scope {
     pub(crate) runs: Arc<dyn RunService>,
     pub(crate) memories: Option<Arc<dyn MemoryStore>>,
     pub(crate) tasks: Option<Arc<dyn TaskService>>,
+    pub(crate) notifications: Option<(LiveChannel, TenantId)>,
     pub(crate) descriptions: BTreeMap<AgentId, String>,
 }
 
@@ -43,7 +47,7 @@ impl Scope {
     /// Creates a scope with all runs of a service. For the token of a customer, pass a service that has only
     /// the runs of this customer.
     pub fn new(runs: Arc<dyn RunService>) -> Self {
-        Self { runs, memories: None, tasks: None, descriptions: BTreeMap::new() }
+        Self { runs, memories: None, tasks: None, notifications: None, descriptions: BTreeMap::new() }
     }
 
     /// Adds all memories of a store. For the token of a customer, pass a store that is bound to the customer's
@@ -56,6 +60,13 @@ impl Scope {
     /// Adds all tasks of a service. For the token of a customer, pass a service that has only the tasks of this customer.
     pub fn with_tasks(mut self, tasks: Arc<dyn TaskService>) -> Self {
         self.tasks = Some(tasks);
+        self
+    }
+
+    /// Adds the notifications of a tenant that a channel sends. A notification of the tenant counts as sent when one
+    /// listener has it: give the same tenant only to tokens of people who may answer for each other.
+    pub fn with_notifications(mut self, channel: &LiveChannel, tenant: impl Into<TenantId>) -> Self {
+        self.notifications = Some((channel.clone(), tenant.into()));
         self
     }
 

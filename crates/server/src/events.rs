@@ -1,18 +1,11 @@
 //! The events of a run as server-sent events: its records with their numbers as ids, and deltas between them.
 
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{
     Event, Record, RecordBody, RunError, RunHead, RunId, RunService, RunStatus, Timestamp, Watch,
 };
-use axum::{
-    body::Body,
-    http::{
-        HeaderValue, StatusCode,
-        header::{CACHE_CONTROL, CONTENT_TYPE},
-    },
-    response::Response,
-};
+use axum::http::StatusCode;
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,15 +13,10 @@ use tokio::sync::{OwnedSemaphorePermit, watch as change};
 
 use crate::{
     problem::{Problem, Rule},
-    reply::{Reply, empty},
+    reply::{HEARTBEAT, Reply, empty, event_stream},
     request::Call,
     state::State,
 };
-
-/// The first line of a stream: the pause in milliseconds before a browser connects again.
-const RETRY: &str = "retry: 1000\n\n";
-/// A comment, which shows proxies that the connection is alive.
-const HEARTBEAT: &str = ": alive\n\n";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,7 +56,10 @@ pub(crate) async fn watch(mut call: Call) -> Reply {
         changes,
         _permit: permit,
     };
-    Ok(respond(feed))
+    Ok(event_stream(stream::unfold(feed, |mut feed| async move {
+        let text = feed.next().await?;
+        Some((text, feed))
+    })))
 }
 
 /// Returns true if the log has records after the record `after`, or has a damaged end. A watch reports both.
@@ -76,21 +67,6 @@ async fn has_more(runs: &dyn RunService, run: &RunId, after: Option<u64>) -> Res
     let last = runs.records_before(run, None, 1).await?;
     let is_behind = |record: &Arc<Record>| after.is_none_or(|after| record.seq > after);
     Ok(last.damage.is_some() || last.records.last().is_some_and(is_behind))
-}
-
-fn respond(feed: Feed) -> Response {
-    let events = stream::unfold(feed, |mut feed| async move {
-        let text = feed.next().await?;
-        Some((Ok::<_, Infallible>(text), feed))
-    });
-    let first = stream::iter([Ok(RETRY.to_owned())]);
-    let mut response = Response::new(Body::from_stream(first.chain(events)));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // A proxy would hold events back until it has many.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
 }
 
 /// Returns the id of the header `Last-Event-ID`.

@@ -20,6 +20,7 @@
 //! | `GET /v1/runs/{run}/audit` | who did what in a run, and by which requests | read logs |
 //! | `GET /v1/sessions`, `GET /v1/sessions/{session}/messages` | sessions, and their messages | read logs |
 //! | `GET /v1/approvals`, `GET /v1/memories` | open questions to people, with the sources of arguments; memories | read logs |
+//! | `GET /v1/notifications` | notifications of the token's tenant as they are sent, as events or over a websocket | read logs |
 //! | `GET /v1/tasks` | tasks that start runs without a person, with their last runs | read logs |
 //! | `POST /v1/runs` | starts a run, once for each `Idempotency-Key` | operate |
 //! | `POST /v1/runs/{run}/steer`, `…/follow-up`, `…/cancel`, `…/resume`, `…/fork` | as the run service does | operate |
@@ -49,6 +50,17 @@
 //! a browser does not connect again. The stream of a suspended run stays open, and sends the next events once
 //! the run is resumed. `?children=true` adds the events of child runs, which have no id. After 15 seconds
 //! without an event, the server sends a comment.
+//!
+//! # Notifications
+//!
+//! `GET /v1/notifications` sends the notifications of the token's tenant that a [`LiveChannel`] gets from then on, each as an
+//! event `notification` with JSON as data. A request for a websocket gets them as texts, one for each notification; this
+//! needs the feature `websocket`. The socket takes no messages: questions are answered at
+//! `POST /v1/approvals/{request}/answer`. The server pings a client after each notification and after 15 seconds of silence, and
+//! drops it if it does not answer within 10 seconds. Each stream and socket counts for [`TokenLimits::watchers`].
+//!
+//! A client that was not connected gets a notification when it is sent again. Read `GET /v1/approvals` after connecting: it has
+//! the questions that are open.
 //!
 //! *Invariants*
 //!
@@ -94,6 +106,7 @@
 // | the timeline and the graph of a run; the dashboard | `drawings.rs`; `dashboard.rs` |
 // | images and files of a run | `media.rs` |
 // | the events of a run | `events.rs` |
+// | notifications: `LiveChannel`, events, websockets | `live.rs`, `notifications.rs`, `websocket.rs` |
 // | the audit of a run; `RequestLog` | `audit.rs`, `request_log.rs` |
 // | `serve`, `ServeError` | `serve.rs` |
 
@@ -114,8 +127,10 @@ mod dispatch;
 mod drawings;
 mod events;
 mod frames;
+mod live;
 mod media;
 mod memories;
+mod notifications;
 mod openapi;
 mod options;
 mod problem;
@@ -132,6 +147,8 @@ mod sign_in;
 mod state;
 mod tasks;
 mod usage;
+#[cfg(feature = "websocket")]
+mod websocket;
 
 pub use access::{AccessToken, Scope, TokenLimits};
 pub use archon_http_access::{AllowedHosts, ConnectionOptions, Listener};
@@ -140,6 +157,7 @@ pub use archon_http_access::{TlsError, TlsIdentity};
 /// The web framework `axum`, in the version whose `Router` this crate uses.
 pub use axum;
 pub use caller::Caller;
+pub use live::LiveChannel;
 pub use openapi::OPENAPI;
 pub use options::ServerOptions;
 pub use request_log::RequestLog;

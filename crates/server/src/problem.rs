@@ -41,6 +41,7 @@ pub(crate) enum Rule {
     NoMemories,
     UnknownMedia,
     NoTasks,
+    NoNotifications,
     UnknownTask,
     TasksFull,
     UnknownRun,
@@ -98,6 +99,9 @@ impl Rule {
                 ("unknown-media", "The run has no such image or file", StatusCode::NOT_FOUND)
             }
             Self::NoTasks => ("no-tasks", "There are no tasks", StatusCode::NOT_FOUND),
+            Self::NoNotifications => {
+                ("no-notifications", "There are no notifications", StatusCode::NOT_FOUND)
+            }
             Self::UnknownTask => ("unknown-task", "There is no such task", StatusCode::NOT_FOUND),
             Self::TasksFull => ("tasks-full", "Too much waits for the task", StatusCode::TOO_MANY_REQUESTS),
             Self::UnknownRun => ("unknown-run", "There is no such run", StatusCode::NOT_FOUND),

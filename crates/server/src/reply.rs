@@ -1,4 +1,6 @@
-//! Responses: JSON, and the headers that every response has.
+//! Responses: JSON, streams of events, and the headers that every response has.
+
+use std::convert::Infallible;
 
 use axum::{
     body::Body,
@@ -10,9 +12,16 @@ use axum::{
     },
     response::Response,
 };
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 
 use crate::problem::{Problem, Rule};
+
+/// The first line of a stream of events: the pause in milliseconds before a browser connects again.
+const RETRY: &str = "retry: 1000\n\n";
+
+/// A comment in a stream of events, which shows proxies that the connection is alive.
+pub(crate) const HEARTBEAT: &str = ": alive\n\n";
 
 /// The result of an operation.
 pub(crate) type Reply = Result<Response, Problem>;
@@ -29,6 +38,18 @@ pub(crate) fn json_text(status: StatusCode, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Returns a response with server-sent events. Each text is a whole event or comment.
+pub(crate) fn event_stream(events: impl Stream<Item = String> + Send + 'static) -> Response {
+    let first = stream::iter([RETRY.to_owned()]);
+    let mut response = Response::new(Body::from_stream(first.chain(events).map(Ok::<_, Infallible>)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A proxy would hold events back until it has many.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 

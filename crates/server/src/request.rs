@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc};
 
-use archon_types::{MemoryStore, RunId, RunService, TaskService};
+use archon_types::{MemoryStore, RunId, RunService, TaskService, TenantId};
 use axum::{
     body::Body,
     extract::{FromRequestParts, Query, RawPathParams},
@@ -17,6 +17,7 @@ use serde_json::error::Category;
 
 use crate::{
     access::Token,
+    live::LiveChannel,
     problem::{Problem, Rule},
     state::State,
 };
@@ -47,6 +48,16 @@ impl Call {
         self.token.scope.tasks.as_ref().ok_or_else(|| {
             Problem::new(Rule::NoTasks, "this token reaches no tasks")
                 .advise("give the token a service of tasks: `Scope::with_tasks`")
+        })
+    }
+
+    /// Returns the channel and the tenant whose notifications the token gets.
+    pub(crate) fn notifications(&self) -> Result<&(LiveChannel, TenantId), Problem> {
+        self.token.scope.notifications.as_ref().ok_or_else(|| {
+            Problem::new(Rule::NoNotifications, "this token gets no notifications").advise(
+                "add a channel of the kind `websocket` to the settings, or give the token one: \
+                 `Scope::with_notifications`",
+            )
         })
     }
 

@@ -52,6 +52,7 @@ pub(crate) enum Operation {
     Fork,
     Approvals,
     Answer,
+    Notifications,
     Sessions,
     Messages,
     Memories,
@@ -76,7 +77,7 @@ const OPERATE: Needs = Needs::Right(Right::Operate);
 const ADMINISTER: Needs = Needs::Right(Right::Administer);
 
 /// All routes, except for the files of the dashboard. The OpenAPI document describes the same routes.
-pub static ROUTES: [Route; 34] = [
+pub static ROUTES: [Route; 35] = [
     get("/v1/runs", MONITOR, Operation::ListRuns),
     post("/v1/runs", OPERATE, Operation::StartRun),
     get("/v1/runs/{run}", MONITOR, Operation::GetRun),
@@ -95,6 +96,7 @@ pub static ROUTES: [Route; 34] = [
     post("/v1/runs/{run}/fork", OPERATE, Operation::Fork),
     get("/v1/approvals", READ_LOGS, Operation::Approvals),
     post("/v1/approvals/{request}/answer", OPERATE, Operation::Answer),
+    get("/v1/notifications", READ_LOGS, Operation::Notifications),
     get("/v1/sessions", READ_LOGS, Operation::Sessions),
     get("/v1/sessions/{session}/messages", READ_LOGS, Operation::Messages),
     get("/v1/memories", READ_LOGS, Operation::Memories),

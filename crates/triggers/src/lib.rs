@@ -34,7 +34,7 @@
 // | concept | file |
 // |---|---|
 // | times of a schedule, and when clocks change | `schedule.rs`, `schedule/cron.rs` |
-// | events, patterns and filters | `event.rs` |
+// | events, patterns and filters; callbacks for events | `event.rs`, `event_bus.rs` |
 // | conditions, probes, and expressions with their limits | `condition.rs`, `probe.rs`, `expression.rs`, `expression/cost.rs` |
 // | the definition and the state of a task | `task.rs` |
 // | occurrences, and the requests of their runs | `occurrence.rs`, `request.rs` |
@@ -52,6 +52,7 @@ mod condition;
 mod engine;
 mod error;
 mod event;
+mod event_bus;
 mod expression;
 mod occurrence;
 mod probe;
@@ -65,6 +66,7 @@ pub use condition::TriggerCondition;
 pub use engine::{ListedTask, TenantTasks, TriggerEngine, TriggerParts};
 pub use error::TriggerError;
 pub use event::{EventFilter, EventPattern, TriggerEvent};
+pub use event_bus::EventBus;
 pub use expression::{Expression, ExpressionError};
 pub use occurrence::Occurrence;
 pub use probe::Probe;

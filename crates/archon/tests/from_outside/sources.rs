@@ -13,13 +13,15 @@ use archon::{
         body::Body,
         http::{Request, Response},
     },
+    triggers::{EventBus, TriggerEvent},
     types::{
         Bus, BusMessage, CancellationToken, Clock, Journal, Json, MessageType, NotificationKind, RunFilter,
-        Secret,
+        Secret, Timestamp,
     },
 };
 use hmac_sha256::HMAC;
 use serde_json::json;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tower::ServiceExt;
 
 use crate::world::{Process, World};
@@ -169,6 +171,61 @@ async fn message_of_a_bus_starts_the_tasks_whose_pattern_it_matches() {
     assert_eq!(process.next_notification().await.task.unwrap().as_str(), "all");
     stop.cancel();
     serving.await.unwrap().unwrap();
+}
+
+/// Subscribes with a callback that passes on the number in the data, and panics at 13.
+async fn listen(events: &EventBus, pattern: &str) -> UnboundedReceiver<u64> {
+    let (seen, numbers) = unbounded_channel();
+    let callback = move |event: TriggerEvent| {
+        let seen = seen.clone();
+        async move {
+            let number = event.data["number"].as_u64().unwrap();
+            assert_ne!(number, 13);
+            // The test may have ended.
+            let _ = seen.send(number);
+        }
+    };
+    events.subscribe(pattern, callback).await.unwrap();
+    numbers
+}
+
+/// Returns the next number; `None` after the end of the subscription.
+async fn next(numbers: &mut UnboundedReceiver<u64>) -> Option<u64> {
+    tokio::time::timeout(Duration::from_secs(60), numbers.recv()).await.expect("nothing came within a minute")
+}
+
+// spec: TR-08
+#[tokio::test]
+async fn callback_gets_the_events_of_its_pattern_until_it_is_unsubscribed() {
+    let bus: Arc<dyn Bus> = Arc::new(InMemoryBus::new(Arc::new(World::new().clock)));
+    let (shop, office) = (EventBus::new(bus.clone()), EventBus::new(bus.clone()));
+    let publish = async |kind: &str, number: u64| {
+        let event = TriggerEvent::new(number.to_string(), "shop", kind, json!({ "number": number }));
+        shop.publish(&event).await.unwrap();
+    };
+    publish("order.created", 0).await;
+    let mut orders = listen(&shop, "shop.order.*").await;
+    let mut all = listen(&office, "*").await;
+    for (kind, number) in [("order.created", 1), ("refund", 2), ("order.created", 13), ("order.paid", 3)] {
+        publish(kind, number).await;
+    }
+    let broadcast =
+        BusMessage::new("ann", "*", MessageType::Notification, serde_json::Map::new(), Timestamp::default());
+    bus.publish(broadcast).await.unwrap();
+    assert_eq!((next(&mut orders).await, next(&mut orders).await), (Some(1), Some(3)));
+    assert_eq!(
+        (next(&mut all).await, next(&mut all).await, next(&mut all).await),
+        (Some(1), Some(2), Some(3))
+    );
+
+    assert!(!shop.unsubscribe("shop.order.created"));
+    assert!(shop.unsubscribe("shop.order.*"));
+    publish("order.paid", 4).await;
+    assert_eq!((next(&mut orders).await, next(&mut all).await), (None, Some(4)));
+    // The last clone ends its subscriptions.
+    drop(office);
+    publish("order.paid", 5).await;
+    assert_eq!(next(&mut all).await, None);
 }
 
 // spec: TR-04

@@ -53,6 +53,14 @@ pub(crate) enum ChannelSettings {
         /// The tenant whose tasks may name the channel; by default `local`, that of this command.
         tenant: Option<String>,
     },
+    /// The programs and pages that listen at `GET /v1/notifications` of the server with a token of the tenant, over a websocket or
+    /// as server-sent events. They answer questions at the server, with the right of their token.
+    Websocket {
+        /// The rules for the times of notifications; by default each is sent at once.
+        rules: Option<RuleSettings>,
+        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        tenant: Option<String>,
+    },
     /// Mail over SMTP.
     Email {
         /// The host of the server.
@@ -102,6 +110,7 @@ impl ChannelSettings {
             Self::Webhook { rules, .. }
             | Self::Slack { rules, .. }
             | Self::Telegram { rules, .. }
+            | Self::Websocket { rules, .. }
             | Self::Email { rules, .. } => rules.as_ref(),
         }
     }
@@ -112,6 +121,7 @@ impl ChannelSettings {
             Self::Webhook { tenant, .. }
             | Self::Slack { tenant, .. }
             | Self::Telegram { tenant, .. }
+            | Self::Websocket { tenant, .. }
             | Self::Email { tenant, .. } => tenant.as_deref(),
         }
     }
@@ -130,6 +140,7 @@ mod tests {
             ("kind = 'pigeon'", "unknown variant `pigeon`"),
             ("kind = 'slack'", "missing field `variable`"),
             ("kind = 'slack'\nvariable = 'A'\nsecret = 'x'", "unknown field `secret`"),
+            ("kind = 'websocket'\nurl = 'ws://a'", "unknown field `url`"),
             ("kind = 'email'\nserver = 'a'\nfrom = 'b'", "missing field `to`"),
             ("kind = 'slack'\nvariable = 'A'\nrules = { loud = true }", "unknown field `loud`"),
         ] {

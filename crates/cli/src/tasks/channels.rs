@@ -1,6 +1,6 @@
 //! The notification channels of the settings, with their secrets and rules, for `archon serve`.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use archon::{
     SystemClock,
@@ -8,6 +8,7 @@ use archon::{
         ChannelError, DeliveryError, DeliveryRules, DigestTimes, QuietHours, SlackChannel, TelegramChannel,
         WebhookChannel, WebhookOptions,
     },
+    server::{LiveChannel, Scope},
     types::{BoxFuture, Notification, NotificationChannel, visible},
 };
 use jiff::tz::TimeZone;
@@ -25,7 +26,8 @@ pub(crate) struct Opened {
     pub(super) rules: DeliveryRules,
     /// The person for whom answers count: the mail address, or the name of the channel.
     pub(super) person: String,
-    /// True if a link may be in a notification: not in the output of the server, which may be a log that others read.
+    /// True if a link may be in a notification: not in the output of the server, which may be a log that others read, and not
+    /// for listeners, who answer with their tokens.
     pub(super) has_link: bool,
     /// The bot whose replies answer questions; `None` for a channel without replies.
     pub(super) bot: Option<Bot>,
@@ -34,11 +36,38 @@ pub(crate) struct Opened {
     pub(super) replies: Option<archon::notify::MailSender>,
 }
 
+/// The listeners at the server, which the channels of the kind `websocket` share.
+pub(crate) struct Live {
+    channel: LiveChannel,
+    /// The tenants that have such a channel.
+    tenants: BTreeSet<String>,
+}
+
+impl Live {
+    /// Reads from the settings which tenants have a channel of the kind `websocket`.
+    pub(super) fn of(app: &App) -> Self {
+        let channels = app.config.settings.channels.iter().flatten().map(|(_, channel)| channel);
+        let own = channels.filter(|channel| matches!(channel, ChannelSettings::Websocket { .. }));
+        let tenants = own.map(|channel| channel.tenant().unwrap_or(LOCAL).to_owned()).collect();
+        Self { channel: LiveChannel::new(Arc::new(SystemClock)), tenants }
+    }
+
+    /// Adds the notifications of the tenant to the scope of a token, if the tenant has a channel for them. A token without a
+    /// tenant gets those of this command, so that a server's owner does not take the notifications of a customer.
+    pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
+        let tenant = tenant.unwrap_or(LOCAL);
+        if self.tenants.contains(tenant) {
+            return scope.with_notifications(&self.channel, tenant);
+        }
+        scope
+    }
+}
+
 /// Returns the channels of the settings, and the console.
 ///
 /// # Errors
 /// [`Failure`] if a secret is missing, or a channel cannot be used.
-pub(crate) fn open(app: &App) -> Result<Vec<Opened>, Failure> {
+pub(crate) fn open(app: &App, live: &Live) -> Result<Vec<Opened>, Failure> {
     let console = Opened { has_link: false, ..Opened::new(Arc::new(Console(app.clone()))) };
     let mut channels = vec![console];
     for (name, settings) in app.config.settings.channels.iter().flatten() {
@@ -46,7 +75,7 @@ pub(crate) fn open(app: &App) -> Result<Vec<Opened>, Failure> {
             let what = format!("{}: the output of the server has this name", place(app, "channels", name));
             return Err(Failure::usage(what, "give the channel another name"));
         }
-        let mut opened = channel(app, name, settings)?;
+        let mut opened = channel(app, live, name, settings)?;
         if let Some(rules) = settings.rules() {
             opened.rules = delivery_rules(app, name, rules)?;
         }
@@ -69,7 +98,7 @@ impl Opened {
     }
 }
 
-fn channel(app: &App, name: &str, settings: &ChannelSettings) -> Result<Opened, Failure> {
+fn channel(app: &App, live: &Live, name: &str, settings: &ChannelSettings) -> Result<Opened, Failure> {
     let clock = Arc::new(SystemClock);
     let secret = |variable: &str| secret(app, "channels", name, variable);
     let unusable = |error| unusable(app, name, &error);
@@ -94,6 +123,11 @@ fn channel(app: &App, name: &str, settings: &ChannelSettings) -> Result<Opened, 
             let channel = channel.map_err(unusable)?.with_name(name);
             let bot = (*replies == Some(true)).then(|| Bot::new(server.as_deref(), &token, name, chat));
             return Ok(Opened { bot: bot.transpose().map_err(unusable)?, ..Opened::new(Arc::new(channel)) });
+        }
+        // A token that may not answer may listen, so there is no link.
+        ChannelSettings::Websocket { .. } => {
+            let channel = Arc::new(live.channel.clone().with_name(name));
+            return Ok(Opened { has_link: false, ..Opened::new(channel) });
         }
         ChannelSettings::Email { .. } => return email(app, name, settings),
     };

@@ -6,13 +6,13 @@ use archon::{
     Runs,
     answers::AnswerPage,
     event_sources::WebhookDoor,
-    server::{AllowedHosts, axum::Router},
+    server::{AllowedHosts, Scope, axum::Router},
     triggers::TriggerEngine,
     types::CancellationToken,
 };
 
 use super::{
-    channels::{self, Opened},
+    channels::{self, Live, Opened},
     delivery::Delivery,
     sources::{EventSources, World},
 };
@@ -21,6 +21,7 @@ use crate::{app::App, failure::Failure};
 /// The channels and sources of the settings, before the server has an address.
 pub(crate) struct Settled {
     channels: Vec<Opened>,
+    live: Live,
     sources: EventSources,
 }
 
@@ -30,6 +31,7 @@ pub(crate) struct Served {
     delivery: Delivery,
     sources: EventSources,
     door: Option<WebhookDoor>,
+    live: Live,
 }
 
 impl Settled {
@@ -38,7 +40,8 @@ impl Settled {
     /// # Errors
     /// [`Failure`] if one of them cannot be used.
     pub(crate) fn read(app: &App) -> Result<Self, Failure> {
-        Ok(Self { channels: channels::open(app)?, sources: EventSources::open(app)? })
+        let live = Live::of(app);
+        Ok(Self { channels: channels::open(app, &live)?, live, sources: EventSources::open(app)? })
     }
 
     /// Opens the tasks. `url` is the address of the server for the links of questions.
@@ -51,11 +54,20 @@ impl Settled {
         // Set once, here.
         let _ = delivery.engine.set(engine.clone());
         let door = self.sources.take_door(&engine);
-        Ok(Served { engine, delivery, sources: self.sources, door })
+        Ok(Served { engine, delivery, sources: self.sources, door, live: self.live })
     }
 }
 
 impl Served {
+    /// Adds the tasks and the notifications to the scope of a token: all tasks, or those of its tenant.
+    pub(crate) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
+        let scope = scope.with_tasks(match tenant {
+            Some(tenant) => Arc::new(self.engine.for_tenant(tenant)),
+            None => Arc::new(self.engine.clone()),
+        });
+        self.live.add_to(scope, tenant)
+    }
+
     /// Returns the routes of the page of answers and of web hooks. They have checks of their own, and take no access token.
     pub(crate) fn routes(&self, hosts: AllowedHosts) -> Router {
         let page = AnswerPage::new(self.delivery.answers.clone(), hosts).router();
@@ -67,7 +79,7 @@ impl Served {
 
     /// Starts runs, sends notifications and publishes events until the server ends.
     pub(crate) async fn serve(self, app: App, end: CancellationToken) {
-        let Self { engine, delivery, sources, door } = self;
+        let Self { engine, delivery, sources, door, .. } = self;
         let world = World { app, engine, delivery: Arc::new(delivery), end };
         let publishing = sources.serve(door, world.clone());
         let delivering = world.delivery.serve(&world.app, world.end.clone());

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use archon_testkit::{MockResponse, MockServer, RecordedRequest};
 use data_encoding::BASE64;
+use futures_util::StreamExt as _;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
-    serve::client::{Response, Served, settle},
+    serve::client::{Response, Served, Socket, settle},
     setup::{Place, answer, asks_for},
 };
 
@@ -99,6 +101,54 @@ async fn question_of_a_task_is_answered_by_its_link_once_after_a_kill_of_the_ser
     assert_eq!(ids.len(), 2, "the question and the result: {:?}", hook.requests());
     assert_eq!(next.end(Signal::TERM).await, Some(0));
     model.assert_paired();
+}
+
+// spec: TR-09, AP-10
+#[tokio::test]
+async fn question_of_a_task_reaches_a_websocket_of_its_tenant_which_ends_with_the_server() {
+    let (model, place) = (writer().await, Place::new());
+    let tokens = "[serve.tokens.anna]\nrole = 'operator'\ntenant = 'anna'\nvariable = 'ANNA_TOKEN'\n\
+                  [serve.tokens.ops]\nrole = 'operator'\n";
+    let channel = "tools = ['write_file']\n[channels.page]\nkind = 'websocket'\n";
+    settle(&place, &model, &format!("{channel}{tokens}"));
+    place.archon("triggers add desk --notify page", &["--cron", "0 8 1 1 *", "Write it."]).await;
+    let mut command = place.command("serve --json --listen 127.0.0.1:0", &[]);
+    command.env("ANNA_TOKEN", "token-of-the-tenant-anna");
+    let served = Served::of(command, 2).await;
+    let anna = served.bearer("token-of-the-tenant-anna");
+    let refused = served.send("GET", "/v1/notifications", &anna, None).await;
+    assert_eq!((refused.status, refused.rule()), (404, "no-notifications"));
+
+    let mut socket = served.listen().await;
+    place.archon("triggers run desk", &[]).await;
+    let asked = next_text(&mut socket).await;
+    assert_eq!(
+        (&asked["type"], &asked["channel"], &asked["task"]),
+        (&json!("question"), &json!("page"), &json!("desk"))
+    );
+    assert_eq!((asked.get("link"), is_written(&place)), (None, false));
+    let question = asked["question"]["request_id"].as_str().unwrap();
+    assert_eq!(served.answer(question, "approve").await.status, 200);
+    let result = next_text(&mut socket).await;
+    assert_eq!((&result["type"], &result["text"]), (&json!("result"), &json!("It is written.")));
+    assert!(is_written(&place));
+    let (ended, last) = tokio::join!(served.end(Signal::TERM), next(&mut socket));
+    assert_eq!(ended, Some(0));
+    assert!(matches!(&last, Message::Close(Some(frame)) if u16::from(frame.code) == 1001), "{last:?}");
+}
+
+/// Returns the next message that is not a ping.
+async fn next(socket: &mut Socket) -> Message {
+    loop {
+        let message = socket.next().await.unwrap().unwrap();
+        if !message.is_ping() {
+            return message;
+        }
+    }
+}
+
+async fn next_text(socket: &mut Socket) -> Value {
+    serde_json::from_str(next(socket).await.to_text().unwrap()).unwrap()
 }
 
 // spec: AP-06, AP-10

@@ -79,15 +79,19 @@ impl Entry {
         if self.expires_at().is_some_and(|end| end <= now) || (self.is_question() && !is_open) {
             return Step::Close;
         }
-        let due = self.due(rules);
-        match (progress.sent_at, &rules.escalation) {
-            (Some(sent), Some((after, _))) if self.is_question() && sent + *after <= now => Step::Escalate,
-            (Some(sent), Some((after, _))) if self.is_question() => Step::Wait(sent + *after),
-            (Some(_), _) => Step::Close,
-            (None, _) if due + MOST_TIME < now && progress.failures > 0 => Step::Close,
-            (None, _) if due.max(progress.not_before) > now => Step::Wait(due.max(progress.not_before)),
-            (None, _) if self.is_collected(rules) => Step::Collect,
-            (None, _) => Step::Send,
+        let (due, passed_on) = (self.due(rules), self.escalation_time(rules));
+        if passed_on.is_some_and(|at| at <= now) {
+            return Step::Escalate;
+        }
+        if progress.sent_at.is_some() {
+            return passed_on.map_or(Step::Close, Step::Wait);
+        }
+        let next = due.max(progress.not_before);
+        match progress.failures > 0 {
+            true if due + MOST_TIME < now => Step::Close,
+            _ if next > now => Step::Wait(passed_on.map_or(next, |at| at.min(next))),
+            _ if self.is_collected(rules) => Step::Collect,
+            _ => Step::Send,
         }
     }
 
@@ -127,6 +131,14 @@ impl Entry {
 
     fn is_collected(&self, rules: &DeliveryRules) -> bool {
         self.notification.about == NotificationKind::Result && rules.digest.is_some()
+    }
+
+    /// Returns the time at which a question goes to the next person: counted from the time at which it was sent, or should have
+    /// been sent if the channel fails.
+    fn escalation_time(&self, rules: &DeliveryRules) -> Option<Timestamp> {
+        let (after, _) = rules.escalation.as_ref().filter(|_| self.is_question())?;
+        let failed = || (self.progress.failures > 0).then(|| self.due(rules));
+        self.progress.sent_at.or_else(failed).map(|at| at + *after)
     }
 
     /// Returns the time from which it may be sent.

@@ -269,6 +269,22 @@ async fn question_that_nobody_answers_goes_to_the_next_person_once() {
     assert_eq!(world.ben.take(), ["12:10 refund"]);
 }
 
+// spec: TR-09
+#[tokio::test]
+async fn question_that_a_channel_does_not_take_goes_to_the_next_person_in_time() {
+    let world = World::new();
+    *world.anna.failures.lock().unwrap() = 99;
+    let process = world.start(DeliveryRules::new().escalate(HOUR / 6, "ben"));
+    process.notify(&world.ask("refund", HOUR * 9)).await;
+    world.pass(9).await;
+    assert_eq!(world.ben.take(), [""; 0]);
+    world.pass(3).await;
+    assert_eq!(world.ben.take(), ["12:10 refund"]);
+    *world.anna.failures.lock().unwrap() = 0;
+    world.pass(120).await;
+    assert_eq!((world.anna.take(), world.ben.take()), (Vec::new(), Vec::new()));
+}
+
 #[tokio::test]
 async fn question_that_was_answered_or_expired_before_its_time_is_not_sent() {
     let world = World::new();

@@ -13,6 +13,7 @@ use crate::server::{REDIS, Server};
 
 pub(crate) static TRIALS: &[Trial] = &[
     trial!(each_subscription_gets_each_message_once_and_in_order).needs(&REDIS),
+    trial!(subscriptions_of_one_agent_in_two_processes_get_all_of_its_messages).needs(&REDIS),
     trial!(bus_undelivered_or_expired_message_becomes_a_dead_letter).needs(&REDIS),
     trial!(bus_publish_to_a_full_inbox_waits_then_fails).needs(&REDIS),
     trial!(bus_failed_handler_is_retried_without_blocking_others).needs(&REDIS),
@@ -63,6 +64,26 @@ async fn each_subscription_gets_each_message_once_and_in_order() {
         to_bob.map(seen).take(2).collect::<Vec<_>>().await,
         [(2, 2, update), (3, 3, "notification".to_owned())]
     );
+}
+
+/// Events have one receiver, for which each process has a subscription.
+// spec: TR-08
+async fn subscriptions_of_one_agent_in_two_processes_get_all_of_its_messages() {
+    let server = Server::start();
+    let ((first, _), (second, _)) = (bus(&server, |_| {}).await, bus(&server, |_| {}).await);
+    let event = |number| message("shop", "events", "event".into(), number);
+    let nobody = first.publish(event(0)).await;
+    assert_eq!(nobody, Err(BusError::Undeliverable { receiver: "events".into() }));
+    let mut streams = Vec::new();
+    for bus in [&first, &first, &second] {
+        streams.push(bus.subscribe(&"events".into(), &[]).await.unwrap());
+    }
+    for number in 1..=3 {
+        first.publish(event(number)).await.unwrap();
+    }
+    for stream in streams {
+        assert_eq!(stream.map(|message| n(&message)).take(3).collect::<Vec<_>>().await, [1, 2, 3]);
+    }
 }
 
 // spec: MA-07

@@ -37,14 +37,9 @@ impl Tasks {
         &self.0.engine
     }
 
-    /// Adds the tasks to the scope of a token: all of them, or those of its tenant.
+    /// Adds the tasks and the notifications to the scope of a token: all tasks, or those of its tenant.
     pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
-        use std::sync::Arc;
-
-        scope.with_tasks(match tenant {
-            Some(tenant) => Arc::new(self.0.engine.for_tenant(tenant)),
-            None => Arc::new(self.0.engine.clone()),
-        })
+        self.0.add_to(scope, tenant)
     }
 
     /// Adds the routes that take no access token.

@@ -10,6 +10,9 @@ use tokio::{
     net::{TcpStream, UnixStream},
     process::{Child, Command},
 };
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async, tungstenite::client::IntoClientRequest as _,
+};
 
 use crate::setup::Place;
 
@@ -30,6 +33,9 @@ pub(crate) struct Served {
     /// The secret of the first token that is in a file.
     pub(crate) secret: String,
 }
+
+/// A websocket of a client.
+pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// A response: its status, its head and its body.
 #[derive(Debug)]
@@ -107,6 +113,14 @@ impl Served {
             Ok(address) => exchange(TcpStream::connect(address).await.unwrap(), &request).await,
             Err(socket) => exchange(UnixStream::connect(socket).await.unwrap(), &request).await,
         }
+    }
+
+    /// Opens a websocket for notifications.
+    pub(crate) async fn listen(&self) -> Socket {
+        let url = format!("ws://{}/v1/notifications", self.place.as_deref().unwrap());
+        let mut request = url.into_client_request().unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {}", self.secret).parse().unwrap());
+        connect_async(request).await.unwrap().0
     }
 
     /// Starts a run, and returns its id.
