@@ -42,6 +42,3 @@ fn id_of(name: &str) -> String {
 pub(crate) fn is_agent(id: &str) -> bool {
     id == ASSISTANT || id.starts_with("assistant/")
 }
-
-/// The tenant of a token without a tenant.
-pub(crate) const LOCAL: &str = "local";

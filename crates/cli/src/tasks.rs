@@ -28,10 +28,6 @@ const FILE: &str = "tasks.db";
 /// The channel that every server has: its own output.
 pub(crate) const CONSOLE: &str = "console";
 
-/// The tenant of the tasks of this command.
-#[cfg(feature = "serve")]
-const LOCAL: &str = "local";
-
 /// The pause between two looks at whether another process still serves the tasks.
 #[cfg(feature = "serve")]
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -49,8 +45,8 @@ pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
     SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_store)
 }
 
-/// Returns the engine over the file of the tasks, with channels. Those of the settings are for the tasks of their tenants, the
-/// console is for all.
+/// Returns the engine over the file of the tasks, with channels. Those of the settings are for the tasks of their tenants or
+/// of all, the console is for all.
 ///
 /// # Errors
 /// As [`open`].
@@ -62,8 +58,9 @@ pub(crate) fn engine(
     let settings = app.config.settings.channels.as_ref();
     let parts = channels.into_iter().fold(TriggerParts::new(), |parts, channel| match channel.name() {
         CONSOLE => parts.channel_of_all(channel),
-        name => match settings.and_then(|all| all.get(name)).and_then(ChannelSettings::tenant) {
-            Some(tenant) => parts.channel_of(tenant, channel),
+        name => match settings.and_then(|all| all.get(name)).map(ChannelSettings::tenant) {
+            Some(Some(tenant)) => parts.channel_of(tenant, channel),
+            Some(None) => parts.channel_of_all(channel),
             None => parts.channel(channel),
         },
     });

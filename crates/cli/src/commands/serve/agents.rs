@@ -164,7 +164,7 @@ impl Agents {
     fn memories_of(&self, tenant: Option<&str>) -> Option<Arc<dyn MemoryStore>> {
         #[cfg(all(feature = "skills", feature = "triggers"))]
         if let Some(assisted) = &self.assisted {
-            return assisted.memories_of(tenant.unwrap_or(crate::assistant::LOCAL));
+            return assisted.memories_of(tenant.unwrap_or(crate::config::LOCAL));
         }
         let _ = tenant;
         self.memory.as_ref().map(|memory| memory.store().clone())

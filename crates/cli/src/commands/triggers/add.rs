@@ -13,7 +13,7 @@ use jiff::{civil::DateTime, tz::TimeZone};
 
 use crate::{
     app::App,
-    config::{Money, Span},
+    config::{LOCAL, Money, Span},
     failure::Failure,
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// The tenant on whose behalf the runs work
-    #[arg(long, value_name = "NAME", default_value = "local")]
+    #[arg(long, value_name = "NAME", default_value = LOCAL)]
     tenant: String,
     /// The instruction for the agent
     #[arg(required = true)]
