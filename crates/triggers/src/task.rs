@@ -266,7 +266,7 @@ impl TriggerTask {
         self
     }
 
-    /// Returns true if events of this source may start runs of the task.
+    /// Returns true if events of this source may start runs of the task, if they are of the task's tenant.
     pub fn may_take_from(&self, source: &str) -> bool {
         match &self.trigger {
             Trigger::Event(filter) => filter.pattern.may_match_source(source),

@@ -15,11 +15,12 @@ impl TriggerEngine {
     /// Only the engine that serves the tasks notes problems; another one changes nothing.
     ///
     /// ```
-    /// use archon_triggers::{TriggerEngine, TriggerError};
+    /// use archon_triggers::{TriggerEngine, TriggerError, TriggerTask};
     ///
-    /// /// The mailbox of the source `inbox` refuses the password.
+    /// /// The mailbox of the source `inbox`, whose events are of the tenant `anna`, refuses the password.
     /// async fn note(engine: &TriggerEngine, problem: &str) -> Result<(), TriggerError> {
-    ///     engine.note_problem(problem, |task| task.may_take_from("inbox")).await?;
+    ///     let is_meant = |task: &TriggerTask| task.tenant.as_str() == "anna" && task.may_take_from("inbox");
+    ///     engine.note_problem(problem, is_meant).await?;
     ///     Ok(())
     /// }
     /// ```
