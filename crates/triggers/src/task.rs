@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use archon_types::{AgentId, ExecutionLimits, Json, RunId, TaskId, TaskStatus, TenantId, Timestamp};
+use archon_types::{
+    AgentId, ExecutionLimits, Json, RunId, TaskId, TaskProblem, TaskStatus, TenantId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{condition::TriggerCondition, event::EventFilter, occurrence::Occurrence, schedule::Schedule};
@@ -191,16 +193,6 @@ pub struct TaskState {
     /// The last problems of sources of events and of channels, the newest last; at most
     /// [`MOST_PROBLEMS`](Self::MOST_PROBLEMS).
     pub problems: Vec<TaskProblem>,
-}
-
-/// A problem of a source of events or of a channel, which a run did not cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TaskProblem {
-    /// The last time at which it occurred.
-    pub at: Timestamp,
-    /// The text, which says what failed and what to do.
-    pub text: String,
 }
 
 impl TaskState {

@@ -1,11 +1,11 @@
 //! Problems outside of runs: of a source of events, or of a channel that sends later.
 
-use archon_types::{TaskId, Timestamp};
+use archon_types::{TaskId, TaskProblem, Timestamp};
 
 use super::TriggerEngine;
 use crate::{
     error::TriggerError,
-    task::{TaskProblem, TaskState, TriggerTask},
+    task::{TaskState, TriggerTask},
 };
 
 impl TriggerEngine {
@@ -49,7 +49,7 @@ impl TriggerEngine {
 impl TaskState {
     fn note_problem(&mut self, text: &str, at: Timestamp) {
         self.problems.retain(|problem| problem.text != text);
-        self.problems.push(TaskProblem { at, text: text.to_owned() });
+        self.problems.push(TaskProblem::new(at, text));
         let surplus = self.problems.len().saturating_sub(Self::MOST_PROBLEMS);
         self.problems.drain(..surplus);
     }
