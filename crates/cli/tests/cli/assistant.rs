@@ -257,7 +257,7 @@ async fn broken_file_is_left_out_with_its_line_and_doctor_repeats_it() {
         ("tools: pigeon\n", "a0.md:4: there is no tool `pigeon`"),
         ("approval: write_file\n", "a1.md:4: `approval` names `write_file`, which is not among `tools`"),
         ("fields:\n  - name: a\n    description: b\n    kind: money\n", "a2.md:7: there is no kind `money`"),
-        ("fields:\n  - name: a\n", "a3.md:5: it has no `description`"),
+        ("fields:\n  - name: a\n", "a3.md:5: item 1 of `fields` has no `description`: add it"),
         (
             "fields:\n  - name: a\n    description: b\n    kind: integer\n    default: x\n",
             "a4.md:8: `a` must be a whole number",
@@ -270,13 +270,19 @@ async fn broken_file_is_left_out_with_its_line_and_doctor_repeats_it() {
         ),
         (
             "triggers:\n  - name: t\n    instruction: b\n    on: x.*\n    color: c\n",
-            "a8.md:8: `color` is no part of it",
+            "a8.md:8: item 1 of `triggers` has no part `color`: remove it, or use one of: name",
         ),
         (
             "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    notify: pigeon\n",
             "a9.md:8: there is no notification channel `pigeon`; the channels are: console",
         ),
         ("model: sonnet\n", "a10.md:4: there is no model `sonnet`"),
+        ("fields: a\n", "a11.md:4: `fields` must be a list: `- name: …`"),
+        ("fields:\n  - a\n", "a12.md:5: item 1 of `fields` must be a mapping, such as `name: …`"),
+        (
+            "triggers:\n  - name: t\n    on: x.*\n    instruction: b\n    fields: all\n",
+            "a13.md:8: `fields` in item 1 of `triggers` must be a mapping, such as `name: …`",
+        ),
     ];
     for (at, (fields, _)) in cases.iter().enumerate() {
         let text = format!("{}{fields}---\nYou help.\n", head.replace("NAME", &format!("a{at}")));
