@@ -9,8 +9,7 @@ use archon::{
     Archon, ArchonBuilder, RandomIds, Runs, SystemClock,
     memory::{InMemoryStore, Memory},
     orchestrator::{
-        AgentPool, AgentTool, Assistant, Incoming, LongTermSteps, ModelReader, RateLimited, Steps,
-        TenantContext, Zone,
+        AgentPool, AgentTool, Assistant, Incoming, LongTermSteps, ModelReader, Steps, TenantContext, Zone,
     },
     server::{Server, axum::Router},
     triggers::TriggerEngine,
@@ -37,9 +36,6 @@ use crate::{
 
 /// Agents by their names, as in settings.
 type Agents = BTreeMap<String, AgentSettings>;
-
-/// The most messages of a tenant in an hour.
-const MESSAGES: u32 = 600;
 
 /// The agents of a folder, built for the tenants of the tokens.
 pub(crate) struct Assisted {
@@ -146,15 +142,13 @@ impl Assisted {
                     .long_term(),
                 })
             });
-        let steps = RateLimited::new(steps, MESSAGES, std::time::Duration::from_secs(3600), clock.clone());
         let conversations = Arc::new(ServedConversations(runs.clone()));
         let assistant = Assistant::new(persona, conversations, pool.with_agents(&self.tools), clock)
             .with_capabilities(&self.main.toolbox().specs())
             .with_steps(Arc::new(steps))
             .with_reader(Arc::new(ModelReader::new(chosen.provider, chosen.model)));
         let tenants = self.tenants.iter().map(|(token, tenant)| (token.clone(), tenant.as_str().into()));
-        let messages = Messages { assistant: Arc::new(assistant), tenants: Arc::new(tenants.collect()) };
-        Ok(messages.router(server))
+        Ok(Messages::new(assistant, tenants.collect()).router(server))
     }
 }
 
