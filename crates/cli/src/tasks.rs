@@ -6,8 +6,9 @@ use archon::{
     SystemClock,
     store::SqliteTaskStore,
     triggers::{TriggerEngine, TriggerError, TriggerParts},
-    types::{BoxFuture, Notification, NotificationChannel, RunService, TaskStoreError},
+    types::{BoxFuture, Notification, NotificationChannel, RunService, TaskStoreError, Timestamp},
 };
+use jiff::{civil::DateTime, tz::TimeZone};
 
 use crate::{app::App, config::ChannelSettings, failure::Failure};
 
@@ -32,6 +33,28 @@ pub(crate) const CONSOLE: &str = "console";
 #[cfg(feature = "serve")]
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// Reads a time: with a zone of its own, or the local time in `zone`.
+///
+/// # Errors
+/// The problem, as the end of a sentence that begins with the text, and what to do.
+pub(crate) fn time(text: &str, zone: &str) -> Result<Timestamp, (String, &'static str)> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let local = || -> Result<i64, jiff::Error> {
+        let local: DateTime = text.parse()?;
+        Ok(local.to_zoned(TimeZone::get(zone)?)?.timestamp().as_millisecond())
+    };
+    match local().map(u64::try_from) {
+        Ok(Ok(at)) => Ok(Timestamp::from_millis(at)),
+        Ok(Err(_)) => Err(("is long past".to_owned(), "choose a later time")),
+        Err(error) => Err((
+            format!("is not a time: {error}"),
+            "write it as in 2026-03-01T08:00, or with a zone as in 2026-03-01T08:00:00Z",
+        )),
+    }
+}
+
 /// Returns true if there is a file of tasks.
 pub(crate) fn exist(app: &App) -> bool {
     app.data_dir.join(FILE).exists()
@@ -45,18 +68,19 @@ pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
     SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_store)
 }
 
-/// Returns the engine over the file of the tasks, with channels. Those of the settings are for the tasks of their tenants or
-/// of all, the console is for all.
+/// Returns the engine over the file of the tasks, with these parts and channels. The channels of the settings are for the
+/// tasks of their tenants or of all, the console is for all.
 ///
 /// # Errors
 /// As [`open`].
 pub(crate) fn engine(
     app: &App,
     runs: Arc<dyn RunService>,
+    parts: TriggerParts,
     channels: Vec<Arc<dyn NotificationChannel>>,
 ) -> Result<TriggerEngine, Failure> {
     let settings = app.config.settings.channels.as_ref();
-    let parts = channels.into_iter().fold(TriggerParts::new(), |parts, channel| match channel.name() {
+    let parts = channels.into_iter().fold(parts, |parts, channel| match channel.name() {
         CONSOLE => parts.channel_of_all(channel),
         name => match settings.and_then(|all| all.get(name)).map(ChannelSettings::tenant) {
             Some(Some(tenant)) => parts.channel_of(tenant, channel),

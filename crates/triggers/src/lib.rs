@@ -69,6 +69,4 @@ pub use expression::{Expression, ExpressionError};
 pub use occurrence::Occurrence;
 pub use probe::Probe;
 pub use schedule::{Cron, Schedule, ScheduleError};
-pub use task::{
-    ConditionState, MissedRuns, TaskLimits, TaskState, Trigger, TriggerAction, TriggerTask,
-};
+pub use task::{ConditionState, MissedRuns, TaskLimits, TaskState, Trigger, TriggerAction, TriggerTask};

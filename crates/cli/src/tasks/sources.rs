@@ -205,7 +205,8 @@ async fn watch_refusals(door: WebhookDoor, names: Vec<String>, world: World) {
             let Some(now) = door.counts(name) else { continue };
             for problem in refusals(*before, now) {
                 let text = format!("requests to the web hook {name} were refused: {problem}");
-                super::note(&world.app, &world.engine, &text, |task| takes_from(&world.app, name, task)).await;
+                super::note(&world.app, &world.engine, &text, |task| takes_from(&world.app, name, task))
+                    .await;
             }
             *before = now;
         }
@@ -245,7 +246,10 @@ mod tests {
         let app = App::of(Settings { events: Some(sources.into()), ..Settings::default() });
         let task = |tenant: &str| TriggerTask::new("t", EventFilter::new("*"), "Look.").tenant(tenant);
         let takers = |source: &str| {
-            ["anna", "ben", "local"].into_iter().filter(|tenant| takes_from(&app, source, &task(tenant))).collect::<Vec<_>>()
+            ["anna", "ben", "local"]
+                .into_iter()
+                .filter(|tenant| takes_from(&app, source, &task(tenant)))
+                .collect::<Vec<_>>()
         };
         assert_eq!((takers("annas"), takers("own")), (vec!["anna"], vec!["local"]));
         let other = TriggerTask::new("t", EventFilter::new("shop.*"), "Look.");
