@@ -38,14 +38,13 @@ const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
 /// # Errors
 /// The problem, as the end of a sentence that begins with the text, and what to do.
 pub(crate) fn time(text: &str, zone: &str) -> Result<Timestamp, (String, &'static str)> {
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Ok(at);
-    }
-    let local = || -> Result<i64, jiff::Error> {
+    let local = || -> Result<jiff::Timestamp, jiff::Error> {
         let local: DateTime = text.parse()?;
-        Ok(local.to_zoned(TimeZone::get(zone)?)?.timestamp().as_millisecond())
+        Ok(local.to_zoned(TimeZone::get(zone)?)?.timestamp())
     };
-    match local().map(u64::try_from) {
+    // The times of the library without a zone are in UTC.
+    let at = text.parse::<jiff::Timestamp>().or_else(|_| local());
+    match at.map(|at| u64::try_from(at.as_millisecond())) {
         Ok(Ok(at)) => Ok(Timestamp::from_millis(at)),
         Ok(Err(_)) => Err(("is long past".to_owned(), "choose a later time")),
         Err(error) => Err((
@@ -166,5 +165,22 @@ impl From<TriggerError> for Failure {
             ),
             error => Self::usage(error.to_string(), "`archon triggers add --help` shows the forms"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: TR-03
+    #[test]
+    fn time_without_a_zone_is_a_local_one() {
+        let shanghai = |text: &str| time(text, "Asia/Shanghai").map(|at| at.to_string());
+        assert_eq!(shanghai("2026-03-01T08:00").as_deref(), Ok("2026-03-01T00:00:00.000Z"));
+        assert_eq!(shanghai("2026-03-01T08:00:00Z").as_deref(), Ok("2026-03-01T08:00:00.000Z"));
+        assert_eq!(shanghai("2026-03-01T08:00:00+01:00").as_deref(), Ok("2026-03-01T07:00:00.000Z"));
+        assert_eq!(shanghai("1960-03-01T08:00").unwrap_err().0, "is long past");
+        assert!(shanghai("tomorrow").unwrap_err().0.starts_with("is not a time: "));
+        assert!(time("2026-03-01T08:00", "Mars/Olympus").is_err());
     }
 }

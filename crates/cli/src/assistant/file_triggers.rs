@@ -162,7 +162,9 @@ fn channels(
         if own.is_empty() {
             let advice = match names.iter().position(|name| name.contains(TENANT)).map(|at| &named[at]) {
                 Some(name) => format!("set [channels.{name}] with `tenant = \"{tenant}\"`"),
-                None => format!("name a channel with `tenant = \"{tenant}\"`, too, or one with `tenant = \"*\"`"),
+                None => {
+                    format!("name a channel with `tenant = \"{tenant}\"`, too, or one with `tenant = \"*\"`")
+                }
             };
             warnings.push(part.warning(format!(
                 "`notify` of the trigger `{trigger}` names no channel of the tenant `{tenant}`, whose task notifies \

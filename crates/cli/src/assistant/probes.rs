@@ -75,7 +75,7 @@ impl Probe for ToolProbe {
             let text = result.content.first().and_then(|first| first.as_text()).unwrap_or_default();
             match result.status {
                 ToolResultStatus::Success => Ok(data_of(text)),
-                _ => Err(one_line(text, MOST_SHOWN)),
+                _ => Err(one_line(result.error_message.as_deref().unwrap_or(text), MOST_SHOWN)),
             }
         })
     }

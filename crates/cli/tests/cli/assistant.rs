@@ -323,7 +323,7 @@ async fn broken_file_is_left_out_with_its_line_and_doctor_repeats_it() {
         ),
         (
             "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    arguments:\n      a: b\n",
-            "a22.md:9: `arguments` is for `when`",
+            "a22.md:8: `arguments` is for `when`",
         ),
     ];
     for (at, (fields, _)) in cases.iter().enumerate() {

@@ -130,7 +130,7 @@ async fn look_that_fails_or_would_ask_is_a_problem_of_its_task() {
     // The new definition begins anew.
     edit(&place, "orders.md", "every: 10m", "every: 11m");
     edit(&place, "orders.md", "credentials:", "approval: shop__list_orders\ncredentials:");
-    problem("a person has to decide first").await;
+    problem("needs a person's consent").await;
     assert!(shop.requests().is_empty());
     model.assert_paired();
 }
