@@ -253,7 +253,8 @@ impl World {
             .channel_of_all(Arc::new(Sent { faults: self.faults.clone(), ..Sent::new(sender.clone()) }))
             .channel_of("anna", Arc::new(Sent { name: "phone", ..Sent::new(sender) }))
             .executor("refresh")
-            .probe("price", Arc::new(self.price.clone()));
+            .probe("price", Arc::new(self.price.clone()))
+            .probe_of("anna", "orders", Arc::new(self.price.clone()));
         let service: Arc<dyn RunService> = runs.clone();
         let engine = TriggerEngine::new(service, Arc::new(self.store.clone()), clock, named);
         let (serving, stop) = (engine.clone(), CancellationToken::new());

@@ -11,6 +11,8 @@
 //!   its pool is an index over the open questions in the journal. No second store decides anything.
 //! - A trigger of a file is a task of each tenant, with an id that follows from the file. At the start the tasks are
 //!   made equal to the files.
+//! - A condition of a trigger reads a tool of the agent, without a run. The tool changes nothing, and sees the accounts of
+//!   the task's tenant.
 //! - The tools of an agent see the accounts that its file names, of the tenant of the run.
 //!
 //! *Invariants*
@@ -21,10 +23,12 @@
 mod accounts;
 mod conversations;
 mod description;
+mod file_tasks;
 mod file_triggers;
 mod folder;
 mod messages;
 mod parts;
+mod probes;
 mod served;
 
 pub(crate) use folder::Folder;
@@ -42,6 +46,3 @@ fn id_of(name: &str) -> String {
 pub(crate) fn is_agent(id: &str) -> bool {
     id == ASSISTANT || id.starts_with("assistant/")
 }
-
-/// The tenant of a token without a tenant.
-pub(crate) const LOCAL: &str = "local";

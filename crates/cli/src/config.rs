@@ -73,6 +73,9 @@ pub(crate) use value::{
     ToolSelection,
 };
 
+/// The tenant of everything that names no other one: tokens, tasks, channels, sources of events and stored keys.
+pub(crate) const LOCAL: &str = "local";
+
 /// Declares the settings once; the file's keys, the environment variables and the merge are generated from
 /// it.
 macro_rules! settings {

@@ -12,7 +12,11 @@ use archon::{
 };
 use serde_json::json;
 
-use crate::{config::Sources, failure::Failure, name_advice::name_advice};
+use crate::{
+    config::{LOCAL, Sources},
+    failure::Failure,
+    name_advice::name_advice,
+};
 
 /// The variable with the encryption key of the stored keys: 64 hexadecimal digits.
 #[cfg(feature = "credentials")]
@@ -139,7 +143,7 @@ fn database(data_dir: &Path) -> std::path::PathBuf {
 
 /// The tenant of this program's credentials: the program works for one person.
 pub(crate) fn owner() -> TenantId {
-    TenantId::new("local")
+    TenantId::new(LOCAL)
 }
 
 /// Returns the tenant of a flag; without one, that of this program.

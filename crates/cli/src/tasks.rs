@@ -6,8 +6,9 @@ use archon::{
     SystemClock,
     store::SqliteTaskStore,
     triggers::{TriggerEngine, TriggerError, TriggerParts},
-    types::{BoxFuture, Notification, NotificationChannel, RunService, TaskStoreError},
+    types::{BoxFuture, Notification, NotificationChannel, RunService, TaskStoreError, Timestamp},
 };
+use jiff::{civil::DateTime, tz::TimeZone};
 
 use crate::{app::App, config::ChannelSettings, failure::Failure};
 
@@ -28,13 +29,30 @@ const FILE: &str = "tasks.db";
 /// The channel that every server has: its own output.
 pub(crate) const CONSOLE: &str = "console";
 
-/// The tenant of the tasks of this command.
-#[cfg(feature = "serve")]
-const LOCAL: &str = "local";
-
 /// The pause between two looks at whether another process still serves the tasks.
 #[cfg(feature = "serve")]
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Reads a time: with a zone of its own, or the local time in `zone`.
+///
+/// # Errors
+/// The problem, as the end of a sentence that begins with the text, and what to do.
+pub(crate) fn time(text: &str, zone: &str) -> Result<Timestamp, (String, &'static str)> {
+    let local = || -> Result<jiff::Timestamp, jiff::Error> {
+        let local: DateTime = text.parse()?;
+        Ok(local.to_zoned(TimeZone::get(zone)?)?.timestamp())
+    };
+    // The times of the library without a zone are in UTC.
+    let at = text.parse::<jiff::Timestamp>().or_else(|_| local());
+    match at.map(|at| u64::try_from(at.as_millisecond())) {
+        Ok(Ok(at)) => Ok(Timestamp::from_millis(at)),
+        Ok(Err(_)) => Err(("is long past".to_owned(), "choose a later time")),
+        Err(error) => Err((
+            format!("is not a time: {error}"),
+            "write it as in 2026-03-01T08:00, or with a zone as in 2026-03-01T08:00:00Z",
+        )),
+    }
+}
 
 /// Returns true if there is a file of tasks.
 pub(crate) fn exist(app: &App) -> bool {
@@ -49,21 +67,23 @@ pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
     SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_store)
 }
 
-/// Returns the engine over the file of the tasks, with channels. Those of the settings are for the tasks of their tenants, the
-/// console is for all.
+/// Returns the engine over the file of the tasks, with these parts and channels. The channels of the settings are for the
+/// tasks of their tenants or of all, the console is for all.
 ///
 /// # Errors
 /// As [`open`].
 pub(crate) fn engine(
     app: &App,
     runs: Arc<dyn RunService>,
+    parts: TriggerParts,
     channels: Vec<Arc<dyn NotificationChannel>>,
 ) -> Result<TriggerEngine, Failure> {
     let settings = app.config.settings.channels.as_ref();
-    let parts = channels.into_iter().fold(TriggerParts::new(), |parts, channel| match channel.name() {
+    let parts = channels.into_iter().fold(parts, |parts, channel| match channel.name() {
         CONSOLE => parts.channel_of_all(channel),
-        name => match settings.and_then(|all| all.get(name)).and_then(ChannelSettings::tenant) {
-            Some(tenant) => parts.channel_of(tenant, channel),
+        name => match settings.and_then(|all| all.get(name)).map(ChannelSettings::tenant) {
+            Some(Some(tenant)) => parts.channel_of(tenant, channel),
+            Some(None) => parts.channel_of_all(channel),
             None => parts.channel(channel),
         },
     });
@@ -145,5 +165,22 @@ impl From<TriggerError> for Failure {
             ),
             error => Self::usage(error.to_string(), "`archon triggers add --help` shows the forms"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: TR-03
+    #[test]
+    fn time_without_a_zone_is_a_local_one() {
+        let shanghai = |text: &str| time(text, "Asia/Shanghai").map(|at| at.to_string());
+        assert_eq!(shanghai("2026-03-01T08:00").as_deref(), Ok("2026-03-01T00:00:00.000Z"));
+        assert_eq!(shanghai("2026-03-01T08:00:00Z").as_deref(), Ok("2026-03-01T08:00:00.000Z"));
+        assert_eq!(shanghai("2026-03-01T08:00:00+01:00").as_deref(), Ok("2026-03-01T07:00:00.000Z"));
+        assert_eq!(shanghai("1960-03-01T08:00").unwrap_err().0, "is long past");
+        assert!(shanghai("tomorrow").unwrap_err().0.starts_with("is not a time: "));
+        assert!(time("2026-03-01T08:00", "Mars/Olympus").is_err());
     }
 }

@@ -1,6 +1,6 @@
 // The definition of a task in words. Pure.
 
-import { duration } from "./format.js";
+import { ago, duration } from "./format.js";
 
 /** What starts the runs of a task. */
 export function triggerOf({ trigger = {} }) {
@@ -18,4 +18,9 @@ export function instructionOf({ action = {} }) {
   const { agent, code } = action;
   if (agent) return agent.agent ? `${agent.agent}: ${agent.instruction}` : agent.instruction;
   return code ? `code ${code.executor}` : "";
+}
+
+/** The last failure, and the newest problem outside of the runs, with its time. */
+export function problemsOf({ problem, newest_problem: newest }, now) {
+  return [problem, newest ? `${newest.text} (${ago(newest.at, now)})` : null].filter((text) => text !== null);
 }

@@ -9,7 +9,7 @@ import { ago, count, dateTime, duration, money, plural, visible, visibleLine } f
 import { link, runLink } from "./route.js";
 import { Empty, Failure, Guarded, Loaded } from "./states.js";
 import { Status } from "./status.js";
-import { instructionOf, triggerOf } from "./tasks.js";
+import { instructionOf, problemsOf, triggerOf } from "./tasks.js";
 
 /** The most runs in the history of a task. */
 const RUNS = 10;
@@ -44,7 +44,7 @@ function Task({ task, now, questions, reload }) {
     h("h2", { id: `t-${id}`, tabIndex: -1, "data-row": true }, visibleLine(id)),
     h("p", null, h(Status, { status }), " · ", visibleLine(triggerOf(definition)), " · ", h("span", { class: "dim" }, nextText(task, now))),
     h("p", { class: "plain" }, visible(instructionOf(definition))),
-    task.problem ? h("p", { class: "warn" }, visible(task.problem)) : null,
+    problemsOf(task, now).map((problem) => h("p", { key: problem, class: "warn" }, visible(problem))),
     questions.length === 0 ? null : h("p", null, h("a", { href: link(["approvals", questions[0].request_id]) }, `${plural(questions.length, "question")} for you`)),
     h(Actions, { task, reload }),
     h("details", null,

@@ -76,9 +76,13 @@ pub struct TriggerEngine {
 /// use archon_triggers::{Probe, TriggerParts};
 /// use archon_types::NotificationChannel;
 ///
-/// fn parts(price: Arc<dyn Probe>, own: Arc<dyn NotificationChannel>, annas: Arc<dyn NotificationChannel>) -> TriggerParts {
+/// fn parts(
+///     (price, orders): (Arc<dyn Probe>, Arc<dyn Probe>),
+///     (own, annas): (Arc<dyn NotificationChannel>, Arc<dyn NotificationChannel>),
+/// ) -> TriggerParts {
 ///     TriggerParts::new()
 ///         .probe("price", price)
+///         .probe_of("anna", "orders", orders)
 ///         .executor("refresh")
 ///         .channel(own)
 ///         .channel_of("anna", annas)
@@ -86,10 +90,9 @@ pub struct TriggerEngine {
 /// ```
 #[derive(Clone, Default)]
 pub struct TriggerParts {
-    probes: BTreeMap<String, Arc<dyn Probe>>,
+    probes: OfTenants<dyn Probe>,
     executors: BTreeSet<String>,
-    /// By their tenants, `None` for the channels of all tenants, and their names.
-    channels: BTreeMap<(Option<TenantId>, String), Arc<dyn NotificationChannel>>,
+    channels: OfTenants<dyn NotificationChannel>,
 }
 
 struct Parts {
@@ -146,10 +149,23 @@ impl TriggerParts {
         Self::default()
     }
 
-    /// Adds a probe, which conditions name.
+    /// Adds a probe, which the conditions of all tenants may name.
     #[must_use]
     pub fn probe(mut self, name: impl Into<String>, probe: Arc<dyn Probe>) -> Self {
-        self.probes.insert(name.into(), probe);
+        self.probes.insert((None, name.into()), probe);
+        self
+    }
+
+    /// Adds a probe of a tenant, such as one that reads with its account. No task of another tenant can name it. It comes
+    /// before a probe of all tenants with the same name.
+    #[must_use]
+    pub fn probe_of(
+        mut self,
+        tenant: impl Into<TenantId>,
+        name: impl Into<String>,
+        probe: Arc<dyn Probe>,
+    ) -> Self {
+        self.probes.insert((Some(tenant.into()), name.into()), probe);
         self
     }
 
@@ -411,26 +427,42 @@ impl Parts {
             if condition.every == 0 {
                 return Err(ScheduleError::Interval(Duration::ZERO).into());
             }
-            must_be_known("probe", &condition.probe, self.named.probes.keys())?;
+            must_be_known("probe", &condition.probe, names_for(&self.named.probes, &task.tenant))?;
         }
         for channel in &task.notify {
-            must_be_known("notification channel", channel, self.named.channels_for(&task.tenant))?;
+            must_be_known("notification channel", channel, names_for(&self.named.channels, &task.tenant))?;
         }
         Ok(())
     }
 }
 
-impl TriggerParts {
-    /// Returns the names of the channels that tasks of a tenant may name.
-    fn channels_for(&self, tenant: &TenantId) -> impl Iterator<Item = &String> + Clone {
-        let is_for = move |owner: Option<&TenantId>| owner.is_none_or(|owner| owner == tenant);
-        self.channels.keys().filter(move |(owner, _)| is_for(owner.as_ref())).map(|(_, name)| name)
-    }
+/// Parts by their tenants, `None` for those of all, and their names.
+type OfTenants<T> = BTreeMap<(Option<TenantId>, String), Arc<T>>;
 
+/// Returns the names of the parts that tasks of a tenant may name.
+fn names_for<'p, T: ?Sized>(
+    parts: &'p OfTenants<T>,
+    tenant: &'p TenantId,
+) -> impl Iterator<Item = &'p String> + Clone {
+    let is_for = move |owner: Option<&TenantId>| owner.is_none_or(|owner| owner == tenant);
+    parts.keys().filter(move |(owner, _)| is_for(owner.as_ref())).map(|(_, name)| name)
+}
+
+/// Returns the part with a name for the tasks of a tenant.
+fn part_for<'p, T: ?Sized>(parts: &'p OfTenants<T>, tenant: &TenantId, name: &str) -> Option<&'p Arc<T>> {
+    let of = |owner| parts.get(&(owner, name.to_owned()));
+    of(Some(tenant.clone())).or_else(|| of(None))
+}
+
+impl TriggerParts {
     /// Returns the channel with a name for the tasks of a tenant.
     fn channel_for(&self, tenant: &TenantId, name: &str) -> Option<&Arc<dyn NotificationChannel>> {
-        let of = |owner| self.channels.get(&(owner, name.to_owned()));
-        of(Some(tenant.clone())).or_else(|| of(None))
+        part_for(&self.channels, tenant, name)
+    }
+
+    /// Returns the probe with a name for the tasks of a tenant.
+    fn probe_for(&self, tenant: &TenantId, name: &str) -> Option<&Arc<dyn Probe>> {
+        part_for(&self.probes, tenant, name)
     }
 }
 

@@ -60,7 +60,7 @@ mod request;
 mod schedule;
 mod task;
 
-pub use archon_types::{TRIGGER_MESSAGE, TaskStatus};
+pub use archon_types::{TRIGGER_MESSAGE, TaskProblem, TaskStatus};
 pub use code_model::{CODE_AGENT, CodeModel};
 pub use condition::TriggerCondition;
 pub use engine::{ListedTask, TenantTasks, TriggerEngine, TriggerParts};
@@ -71,6 +71,4 @@ pub use expression::{Expression, ExpressionError};
 pub use occurrence::Occurrence;
 pub use probe::Probe;
 pub use schedule::{Cron, Schedule, ScheduleError};
-pub use task::{
-    ConditionState, MissedRuns, TaskLimits, TaskProblem, TaskState, Trigger, TriggerAction, TriggerTask,
-};
+pub use task::{ConditionState, MissedRuns, TaskLimits, TaskState, Trigger, TriggerAction, TriggerTask};

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use archon_types::{AgentId, ExecutionLimits, Json, RunId, TaskId, TaskStatus, TenantId, Timestamp};
+use archon_types::{
+    AgentId, ExecutionLimits, Json, RunId, TaskId, TaskProblem, TaskStatus, TenantId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{condition::TriggerCondition, event::EventFilter, occurrence::Occurrence, schedule::Schedule};
@@ -193,16 +195,6 @@ pub struct TaskState {
     pub problems: Vec<TaskProblem>,
 }
 
-/// A problem of a source of events or of a channel, which a run did not cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TaskProblem {
-    /// The last time at which it occurred.
-    pub at: Timestamp,
-    /// The text, which says what failed and what to do.
-    pub text: String,
-}
-
 impl TaskState {
     /// The most runs in the list of the last runs.
     pub const MOST_LISTED: usize = 50;
@@ -266,7 +258,7 @@ impl TriggerTask {
         self
     }
 
-    /// Returns true if events of this source may start runs of the task.
+    /// Returns true if events of this source may start runs of the task, if they are of the task's tenant.
     pub fn may_take_from(&self, source: &str) -> bool {
         match &self.trigger {
             Trigger::Event(filter) => filter.pattern.may_match_source(source),

@@ -153,10 +153,10 @@ pub use runs::{
     NotificationChannel, NotificationKind, PermissionBound, Permit, Plan, PlanError, Planner,
     PlanningContext, Prepared, ReadyCall, Removed, Reply, ResumedRuns, RunAgent, RunError, RunMemory,
     RunRefused, RunService, RunSettings, SessionPlace, SpendingCounter, StartRun, StartRuns, Started,
-    StartedRun, StoredTask, StoredTasks, TaskChange, TaskCommand, TaskHead, TaskHold, TaskService,
-    TaskServiceError, TaskStatus, TaskStore, TaskStoreError, Tool, ToolContext, ToolQuestions, ToolSource,
-    Toolbox, Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called, is_log_lost,
-    may_resume,
+    StartedRun, StoredTask, StoredTasks, TaskChange, TaskCommand, TaskHead, TaskHold, TaskProblem,
+    TaskService, TaskServiceError, TaskStatus, TaskStore, TaskStoreError, Tool, ToolContext, ToolQuestions,
+    ToolSource, Toolbox, Unfinished, Watch, WhenBusy, WorkspaceSnapshots, answer_below, check_called,
+    is_log_lost, may_resume,
 };
 pub use tools::{
     Answer, AnsweredQuestion, ApprovalRequest, ApprovalSettings, Approver, AskLater, AskingRun, Correction,

@@ -51,7 +51,7 @@ pub use run_service::{
 };
 pub use session_place::SessionPlace;
 pub use start_run::{RunSettings, StartRun, WhenBusy};
-pub use task_service::{TaskCommand, TaskHead, TaskService, TaskServiceError, TaskStatus};
+pub use task_service::{TaskCommand, TaskHead, TaskProblem, TaskService, TaskServiceError, TaskStatus};
 pub use tool::{Tool, ToolContext, ToolSource};
 pub use tool_questions::ToolQuestions;
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};

@@ -1,6 +1,9 @@
 //! Tasks over HTTP: their list, and the commands for them.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use archon::{
     server::{AccessToken, AllowedHosts, Role, Scope, Server, ServerOptions},
@@ -78,6 +81,13 @@ async fn tasks_are_created_listed_started_paused_and_deleted() {
     assert_eq!(
         (&listed["tasks"][0]["id"], &listed["tasks"][0]["status"]),
         (&json!("mail"), &json!("paused"))
+    );
+    let names = |object: &Json| object.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let document = site.get("/v1/openapi.json").await.body;
+    assert_eq!(
+        names(&listed["tasks"][0]),
+        names(&document["components"]["schemas"]["Task"]["properties"]),
+        "the document describes the task"
     );
     assert_eq!(
         site.send(Ask::new("DELETE", "/v1/tasks/mail").with("content-type", "application/json"))

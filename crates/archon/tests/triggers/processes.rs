@@ -1,6 +1,6 @@
 //! Tasks that several processes use: one serves them, and others change them and make requests.
 
-use archon::types::{TaskCommand, TaskService, TaskServiceError};
+use archon::types::{TaskCommand, TaskProblem, TaskService, TaskServiceError};
 
 use super::*;
 
@@ -256,4 +256,46 @@ async fn task_of_a_tenant_cannot_name_the_channel_of_another_tenant_and_nothing_
     let problem = process.until_idle("ben").await.state.problem.unwrap();
     assert!(problem.contains("the channel phone failed: this program has no such channel for tenant ben"));
     assert!(process.sent.try_recv().is_err());
+}
+
+// spec: TR-05
+#[tokio::test]
+async fn condition_of_a_tenant_reads_its_own_probe_and_cannot_name_that_of_another_tenant() {
+    let world = World::new();
+    let process = world.start().await;
+    let of = |tenant: &str| {
+        let falls = TriggerCondition::new("orders", Expression::new("data.eur < 100.0").unwrap(), 60);
+        TriggerTask::new(tenant, falls, "Buy.").tenant(tenant)
+    };
+    let refused = process.engine.create_task(of("ben")).await.unwrap_err().to_string();
+    assert_eq!(refused, "there is no probe \"orders\"; there is: price");
+    world.price.0.store(120, Ordering::Relaxed);
+    process.engine.create_task(of("anna")).await.unwrap();
+
+    // A task that another program stored.
+    let stored = StoredTask::new("ben", serde_json::to_value(of("ben")).unwrap(), json!({}));
+    world.store.change(vec![TaskChange::Define(stored)]).await.unwrap();
+    world.store.version.fetch_add(1, Ordering::Relaxed);
+    let problem = process.until_idle("ben").await.state.problem.unwrap();
+    assert!(problem.contains("there is no probe \"orders\" in this program"), "{problem}");
+    assert_eq!(process.until_idle("anna").await.state.problem, None);
+    assert_eq!(world.price.1.load(Ordering::Relaxed), 1, "only the task of Anna reads");
+}
+
+#[tokio::test]
+async fn newest_problem_outside_of_the_runs_is_in_the_list_of_tasks() {
+    let world = World::new();
+    let process = world.start().await;
+    for id in ["mail", "other"] {
+        process.engine.create_task(hourly(id, "read")).await.unwrap();
+    }
+    process.until_served().await;
+    for problem in ["the mailbox refuses: correct the password", "the channel failed: check it"] {
+        let noted = process.engine.note_problem(problem, |task| task.id.as_str() == "mail").await.unwrap();
+        assert_eq!(noted, ["mail".into()]);
+    }
+    let newest = TaskProblem::new(world.clock.now(), "the channel failed: check it");
+    let heads = process.engine.list().await.unwrap();
+    let problems: Vec<_> = heads.iter().map(|head| (head.id.as_str(), &head.newest_problem)).collect();
+    assert_eq!(problems, [("mail", &Some(newest)), ("other", &None)]);
 }

@@ -6,6 +6,7 @@ use archon::{
     orchestrator::{FieldKind, InputField},
     skills::{AgentFile, AgentFileProblem},
     tools::Rule,
+    types::ToolSpec,
 };
 
 use super::{
@@ -27,6 +28,8 @@ pub(super) struct Description {
     /// The services whose accounts the tools reach.
     pub(super) credentials: Vec<String>,
     pub(super) triggers: Vec<FileTrigger>,
+    /// The problems that do not leave the file out.
+    pub(super) warnings: Vec<AgentFileProblem>,
 }
 
 impl Description {
@@ -40,13 +43,15 @@ impl Description {
         let before = asking.len();
         asking.retain(|rule| *rule != file.name);
         let credentials = parts::field(&file, "credentials").map(|part| part.names()).transpose()?;
-        let triggers = file_triggers::read(&file, &fields, around)?;
+        let mut warnings = Vec::new();
+        let triggers = file_triggers::read(&file, &fields, around, &mut warnings)?;
         Ok(Self {
             is_confirmed: asking.len() < before,
             fields,
             asking,
             credentials: credentials.unwrap_or_default(),
             triggers,
+            warnings,
             file,
         })
     }
@@ -136,11 +141,11 @@ fn kind(item: &Part<'_>) -> Result<FieldKind, AgentFileProblem> {
 }
 
 /// Returns the problem of a file whose `tools` name tools that are not there.
-pub(super) fn unknown_tools(file: &AgentFile, known: &[String]) -> Option<AgentFileProblem> {
+pub(super) fn unknown_tools(file: &AgentFile, known: &[ToolSpec]) -> Option<AgentFileProblem> {
     let unknown = file.tools.iter().flatten().find(|name| {
         let mut alone = file.clone();
         alone.tools = Some(vec![(*name).clone()]);
-        alone.unknown_tools(known.iter().map(String::as_str)).is_some()
+        alone.unknown_tools(known.iter().map(|tool| tool.name.as_str())).is_some()
     })?;
     let problem = format!("there is no tool `{unknown}`: `archon tools list --tools all` lists them");
     Some(leave_out(file, "tools", problem))

@@ -1,31 +1,56 @@
-//! The triggers of agent files, and the tasks of tenants that they stand for.
+//! The triggers of agent files: a task for each tenant.
 
-use std::{collections::BTreeMap, str::FromStr as _, time::Duration};
+mod ways;
+
+use std::{collections::BTreeMap, num::NonZeroU64, str::FromStr as _};
 
 use archon::{
     orchestrator::{InputField, task_with_fields},
     skills::{AgentFile, AgentFileProblem},
-    triggers::{
-        EventFilter, Expression, Schedule, Trigger, TriggerAction, TriggerEngine, TriggerError, TriggerTask,
-    },
-    types::{AgentId, Json, TaskId, Timestamp},
+    triggers::{MissedRuns, TaskLimits, Trigger, TriggerAction, TriggerTask},
+    types::{AgentId, Json, ToolSpec},
 };
 
+use self::ways::{time, trigger};
 use super::{
     id_of,
     parts::{self, Part},
 };
-use crate::{app::App, config::Span, failure::Failure, text::visible_line};
+use crate::config::Money;
 
-const KEYS: &[&str] =
-    &["name", "cron", "every", "at", "on", "zone", "if", "instruction", "fields", "notify", "tenants"];
+const KEYS: &[&str] = &[
+    "name",
+    "cron",
+    "every",
+    "at",
+    "on",
+    "when",
+    "zone",
+    "if",
+    "probe",
+    "arguments",
+    "instruction",
+    "fields",
+    "notify",
+    "missed",
+    "max_runs",
+    "max_cost",
+    "until",
+    "tenants",
+];
+
+/// The name of the tenant, in the names of channels.
+const TENANT: &str = "{tenant}";
 
 /// The defaults and names that triggers use.
 pub(super) struct Surroundings {
-    /// The time zone of cron patterns that name none.
+    /// The time zone of local times that name none.
     pub(super) zone: String,
-    /// The names of the notification channels.
-    pub(super) channels: Vec<String>,
+    /// The notification channels with their tenants; `None` for those of all.
+    pub(super) channels: BTreeMap<String, Option<String>>,
+    /// The tenants of the tokens.
+    pub(super) tenants: Vec<String>,
+    pub(super) tools: Vec<ToolSpec>,
 }
 
 /// A trigger of an agent file.
@@ -35,16 +60,30 @@ pub(super) struct FileTrigger {
     trigger: Trigger,
     /// The instruction, with the values of the agent's fields.
     task: String,
-    notify: Vec<String>,
-    /// The tenants that have the task; `None` for all.
-    tenants: Option<Vec<String>>,
+    /// The notification channels of each tenant that has the task.
+    channels: BTreeMap<String, Vec<String>>,
+    missed: MissedRuns,
+    limits: TaskLimits,
 }
 
-/// Reads the triggers of a file.
+/// The probe of a condition.
+pub(super) struct NamedProbe<'t> {
+    /// The name in the task: `AGENT/TOOL`.
+    pub(super) name: &'t str,
+    pub(super) tool: &'t str,
+    /// The tenants whose tasks read it.
+    pub(super) tenants: Vec<&'t str>,
+}
+
+/// Reads the triggers of a file. Problems that do not leave the file out are added to `warnings`.
+///
+/// # Errors
+/// The first problem that leaves the file out.
 pub(super) fn read(
     file: &AgentFile,
     fields: &[InputField],
     around: &Surroundings,
+    warnings: &mut Vec<AgentFileProblem>,
 ) -> Result<Vec<FileTrigger>, AgentFileProblem> {
     let Some(part) = parts::field(file, "triggers") else { return Ok(Vec::new()) };
     let mut triggers: Vec<FileTrigger> = Vec::new();
@@ -60,32 +99,117 @@ pub(super) fn read(
             return Err(item.wrong(format!("there are two triggers `{name}`")));
         }
         let values = values(&item, fields)?;
+        let trigger = trigger(file, &item, around)?;
+        let tenants = tenants(&item, name, around, warnings)?;
         triggers.push(FileTrigger {
             agent: file.name.clone(),
             name: name.to_owned(),
-            trigger: trigger(&item, &around.zone)?,
+            missed: missed(&item, &trigger)?,
+            limits: limits(&item, &around.zone)?,
+            trigger,
             task: task_with_fields(item.obligatory_text("instruction")?, &values),
-            notify: notify(&item, around)?,
-            tenants: names(&item, "tenants")?,
+            channels: channels(&item, name, tenants, around, warnings)?,
         });
     }
     Ok(triggers)
 }
 
-fn names(item: &Part<'_>, key: &str) -> Result<Option<Vec<String>>, AgentFileProblem> {
-    item.entry(key).map(|part| part.names()).transpose()
+/// Returns the tenants that have the task. A name that is no tenant is a warning: its token may follow.
+fn tenants(
+    item: &Part<'_>,
+    trigger: &str,
+    around: &Surroundings,
+    warnings: &mut Vec<AgentFileProblem>,
+) -> Result<Vec<String>, AgentFileProblem> {
+    let Some(part) = item.entry("tenants") else { return Ok(around.tenants.clone()) };
+    let (tenants, unknown): (Vec<_>, Vec<_>) =
+        part.names()?.into_iter().partition(|name| around.tenants.contains(name));
+    warnings.extend(unknown.iter().map(|name| {
+        let known = around.tenants.join(", ");
+        part.warning(format!(
+            "`tenants` of the trigger `{trigger}` has `{name}`, and no token under [serve.tokens] has this tenant: add \
+             a token, or remove the name; the tenants are: {known}"
+        ))
+    }));
+    Ok(tenants)
 }
 
-fn notify(item: &Part<'_>, around: &Surroundings) -> Result<Vec<String>, AgentFileProblem> {
-    let Some(part) = item.entry("notify") else { return Ok(Vec::new()) };
+/// Returns the channels of each tenant: of the names in `notify`, those of its own channels and of the channels of all.
+fn channels(
+    item: &Part<'_>,
+    trigger: &str,
+    tenants: Vec<String>,
+    around: &Surroundings,
+    warnings: &mut Vec<AgentFileProblem>,
+) -> Result<BTreeMap<String, Vec<String>>, AgentFileProblem> {
+    let Some(part) = item.entry("notify") else {
+        return Ok(tenants.into_iter().map(|tenant| (tenant, Vec::new())).collect());
+    };
     let names = part.names()?;
-    match names.iter().find(|name| !around.channels.contains(name)) {
-        Some(name) => {
-            let known = around.channels.join(", ");
-            Err(part.wrong(format!("there is no notification channel `{name}`; the channels are: {known}")))
-        }
-        None => Ok(names),
+    let is_known = |name: &String| name.contains(TENANT) || around.channels.contains_key(name);
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
+        let known = around.channels.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        return Err(
+            part.wrong(format!("there is no notification channel `{name}`; the channels are: {known}"))
+        );
     }
+    let mut channels = BTreeMap::new();
+    for tenant in tenants {
+        let named: Vec<String> = names.iter().map(|name| name.replace(TENANT, &tenant)).collect();
+        let is_of = |owner: &Option<String>| owner.as_ref().is_none_or(|owner| *owner == tenant);
+        let own = named.iter().filter(|name| around.channels.get(*name).is_some_and(is_of));
+        let own: Vec<String> = own.cloned().collect();
+        if own.is_empty() {
+            let advice = match names.iter().position(|name| name.contains(TENANT)).map(|at| &named[at]) {
+                Some(name) => format!("set [channels.{name}] with `tenant = \"{tenant}\"`"),
+                None => {
+                    format!("name a channel with `tenant = \"{tenant}\"`, too, or one with `tenant = \"*\"`")
+                }
+            };
+            warnings.push(part.warning(format!(
+                "`notify` of the trigger `{trigger}` names no channel of the tenant `{tenant}`, whose task notifies \
+                 nobody: {advice}"
+            )));
+        }
+        channels.insert(tenant, own);
+    }
+    Ok(channels)
+}
+
+/// Returns the rule for times that passed while no run could start.
+fn missed(item: &Part<'_>, trigger: &Trigger) -> Result<MissedRuns, AgentFileProblem> {
+    let Some(part) = item.entry("missed") else { return Ok(MissedRuns::default()) };
+    if !matches!(trigger, Trigger::Schedule(_)) {
+        return Err(part.wrong("`missed` is for `cron`, `every` and `at`: no other trigger has times"));
+    }
+    match part.text()? {
+        "skip" => Ok(MissedRuns::Skip),
+        "once" => Ok(MissedRuns::Once),
+        "all" => Ok(MissedRuns::All),
+        other => {
+            Err(part.wrong(format!("`missed` must be skip, once or all, and `{other}` is none of them")))
+        }
+    }
+}
+
+/// Returns the limits of the task.
+fn limits(item: &Part<'_>, zone: &str) -> Result<TaskLimits, AgentFileProblem> {
+    let mut limits = TaskLimits::default();
+    if let Some(part) = item.entry("max_runs") {
+        let text = part.text()?;
+        let wrong = || part.wrong(format!("`max_runs` must be a whole number from 1, and `{text}` is none"));
+        limits.runs = Some(text.parse::<NonZeroU64>().map_err(|_| wrong())?.get());
+    }
+    if let Some(part) = item.entry("max_cost") {
+        let text = part.text()?;
+        let money = Money::from_str(text)
+            .map_err(|problem| part.wrong(format!("`max_cost` is `{text}`: {problem}")))?;
+        limits.cost_micros = Some(money.0);
+    }
+    if let Some(part) = item.entry("until") {
+        limits.until = Some(time(&part, item.entry_text("zone")?.unwrap_or(zone))?);
+    }
+    Ok(limits)
 }
 
 /// Returns the values of the fields. Nobody is asked when the task starts, so required values must be there.
@@ -113,109 +237,24 @@ fn values(item: &Part<'_>, fields: &[InputField]) -> Result<serde_json::Map<Stri
     Ok(values)
 }
 
-fn trigger(item: &Part<'_>, zone: &str) -> Result<Trigger, AgentFileProblem> {
-    let only = |key: &str, with: &str| match item.entry(key) {
-        Some(part) if item.entry(with).is_none() => Err(part.wrong(format!("`{key}` is for `{with}`"))),
-        _ => Ok(()),
-    };
-    only("zone", "cron")?;
-    only("if", "on")?;
-    let ways: Vec<_> =
-        ["cron", "every", "at", "on"].iter().filter_map(|key| Some((*key, item.entry(key)?))).collect();
-    let [(way, part)] = &ways[..] else {
-        return Err(item.wrong("a trigger needs one of `cron`, `every`, `at` and `on`"));
-    };
-    let text = part.text()?;
-    let schedule = match *way {
-        "cron" => Schedule::cron(text, item.entry_text("zone")?.unwrap_or(zone)),
-        "every" => {
-            let span = Span::from_str(text).map_err(|problem| part.wrong(problem))?;
-            // From a fixed time, so that the task is the same at each start of the command.
-            Schedule::every(Duration::from_millis(span.0), Timestamp::default())
-        }
-        "at" => {
-            let at = text.parse::<Timestamp>();
-            Ok(Schedule::Once(
-                at.map_err(|_| part.wrong(format!("`{text}` is no moment such as 2026-03-01T08:00:00Z")))?,
-            ))
-        }
-        _ => return event(item, text),
-    };
-    schedule.map(Trigger::from).map_err(|error| part.wrong(error.to_string()))
-}
-
-fn event(item: &Part<'_>, pattern: &str) -> Result<Trigger, AgentFileProblem> {
-    let filter = EventFilter::new(pattern);
-    let Some(part) = item.entry("if") else { return Ok(filter.into()) };
-    let condition = Expression::new(part.text()?).map_err(|error| part.wrong(error.to_string()))?;
-    Ok(filter.condition(condition).into())
-}
-
 impl FileTrigger {
-    /// Returns the task of a tenant; `None` if the tenant does not have it.
-    fn task_of(&self, tenant: &str) -> Option<TriggerTask> {
-        let is_meant = self.tenants.as_ref().is_none_or(|tenants| tenants.iter().any(|name| name == tenant));
-        is_meant.then(|| {
+    /// Returns the task of each tenant that has it.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = TriggerTask> + '_ {
+        self.channels.iter().map(|(tenant, channels)| {
             let id = format!("{}--{}--{tenant}", self.agent, self.name);
             let agent = Some(AgentId::new(id_of(&self.agent)));
             let action = TriggerAction::Agent { agent, instruction: self.task.clone() };
-            let mut task =
-                TriggerTask::new(id.as_str(), self.trigger.clone(), "").action(action).tenant(tenant);
-            task.notify.clone_from(&self.notify);
-            task
+            let task = TriggerTask::new(id.as_str(), self.trigger.clone(), "").action(action);
+            let task = task.tenant(tenant.as_str()).missed(self.missed).limits(self.limits.clone());
+            channels.iter().fold(task, TriggerTask::notify)
         })
     }
-}
 
-/// Makes the stored tasks of files equal to the triggers: creates, replaces and deletes tasks. A task that did not
-/// change keeps its state, also if a person paused it. A task that cannot be created is left out, with a warning. Tasks
-/// are deleted only if all triggers of their agent are known (`is_known`), so a mistake in a file does not lose their history.
-///
-/// # Errors
-/// [`Failure`] if the tasks cannot be read or stored.
-pub(super) async fn settle<'t>(
-    app: &App,
-    engine: &TriggerEngine,
-    triggers: impl Iterator<Item = &'t FileTrigger> + Clone,
-    tenants: impl Iterator<Item = &'t str>,
-    is_known: impl Fn(&str) -> bool,
-) -> Result<(), Failure> {
-    let tasks =
-        tenants.flat_map(|tenant| triggers.clone().filter_map(move |trigger| trigger.task_of(tenant)));
-    let mut wanted: BTreeMap<TaskId, TriggerTask> = tasks.map(|task| (task.id.clone(), task)).collect();
-    for listed in engine.list_tasks(None).await? {
-        match wanted.get(&listed.task.id) {
-            Some(task) if is_same(task, &listed.task) => drop(wanted.remove(&listed.task.id)),
-            Some(_) => engine.delete_task(&listed.task.id).await?,
-            None if agent_of(&listed.task).is_some_and(&is_known) => {
-                engine.delete_task(&listed.task.id).await?
-            }
-            None => {}
-        }
+    /// Returns the probe of its condition; `None` for another trigger.
+    pub(super) fn probe(&self) -> Option<NamedProbe<'_>> {
+        let Trigger::Condition(condition) = &self.trigger else { return None };
+        let (_, tool) = condition.probe.split_once('/')?;
+        let tenants = self.channels.keys().map(String::as_str).collect();
+        Some(NamedProbe { name: &condition.probe, tool, tenants })
     }
-    for (id, task) in wanted {
-        match engine.create_task(task).await {
-            Ok(()) => {}
-            Err(error @ TriggerError::Store(_)) => return Err(error.into()),
-            Err(error) => app.output.warn(visible_line(&format!("the task {id} is left out: {error}"))),
-        }
-    }
-    Ok(())
-}
-
-/// Returns true if a stored task has this definition.
-fn is_same(task: &TriggerTask, stored: &TriggerTask) -> bool {
-    let mut expected = task.clone();
-    (expected.created_at, expected.paused, expected.resumed_at) =
-        (stored.created_at, stored.paused, stored.resumed_at);
-    expected == *stored
-}
-
-/// Returns the agent of a task with an id that a file gives; `None` for other tasks.
-fn agent_of(task: &TriggerTask) -> Option<&str> {
-    let TriggerAction::Agent { agent: Some(agent), .. } = &task.action else { return None };
-    let (name, _) = task.id.as_str().split_once("--")?;
-    let is_of_file =
-        id_of(name) == agent.as_str() && task.id.as_str().ends_with(&format!("--{}", task.tenant));
-    is_of_file.then_some(name)
 }

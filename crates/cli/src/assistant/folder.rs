@@ -8,7 +8,7 @@ use std::{
 use archon::{
     orchestrator::Zone,
     skills::{AgentFile, AgentFileProblem, AgentFiles},
-    types::{CALL_TOOL, TOOL_SEARCH},
+    types::{CALL_TOOL, TOOL_SEARCH, ToolSpec},
 };
 
 use super::{
@@ -65,17 +65,18 @@ impl Folder {
         let tools = all_tools(app).await?;
         let (persona, mut warnings) = persona(app, &path, &tools)?;
         let zone = zone(&persona).map_err(|problem| of_persona(&problem))?;
-        let channels = app.config.settings.channels.iter().flatten().map(|(name, _)| name.clone());
-        let channels = channels.chain([tasks::CONSOLE.to_owned()]).collect();
-        let around = Surroundings { zone: zone.name().to_owned(), channels };
+        let around = surroundings(app, &zone, tools);
         let persona = Description::read(persona, &around).map_err(|problem| of_persona(&problem))?;
         let files = AgentFiles::load_with([path.join("agents")], OWN);
         warnings.extend(files.warnings().iter().map(ToString::to_string));
         let mut has_left_out = !files.warnings().is_empty();
         let mut agents = Vec::new();
         for file in files.iter() {
-            match check(app, file, &tools).and_then(|()| Description::read(file.clone(), &around)) {
-                Ok(agent) => agents.push(agent),
+            match check(app, file, &around.tools).and_then(|()| Description::read(file.clone(), &around)) {
+                Ok(agent) => {
+                    warnings.extend(agent.warnings.iter().map(ToString::to_string));
+                    agents.push(agent);
+                }
                 Err(problem) => {
                     has_left_out = true;
                     warnings.push(problem.to_string());
@@ -112,14 +113,28 @@ fn default_path(app: &App) -> Option<PathBuf> {
     app.env("HOME").map(|home| Path::new(home).join(".archon/assistant"))
 }
 
-/// Returns the names of all tools.
-async fn all_tools(app: &App) -> Result<Vec<String>, Failure> {
+/// Returns all tools.
+async fn all_tools(app: &App) -> Result<Vec<ToolSpec>, Failure> {
     mcp::settle_all(app).await;
     let tools = toolset::of_agent(Some(&ToolSelection::All), app).await?;
-    Ok(tools.iter().map(|tool| tool.spec().name.clone()).collect())
+    Ok(tools.iter().map(|tool| tool.spec().clone()).collect())
 }
 
-fn persona(app: &App, folder: &Path, tools: &[String]) -> Result<(Arc<AgentFile>, Vec<String>), Failure> {
+/// Returns the defaults and names that triggers use, from the settings.
+fn surroundings(app: &App, zone: &Zone, tools: Vec<ToolSpec>) -> Surroundings {
+    let settings = &app.config.settings;
+    let channels = settings.channels.iter().flatten();
+    let channels = channels.map(|(name, channel)| (name.clone(), channel.tenant().map(str::to_owned)));
+    let serve = settings.serve.clone().unwrap_or_default();
+    Surroundings {
+        zone: zone.name().to_owned(),
+        channels: channels.chain([(tasks::CONSOLE.to_owned(), None)]).collect(),
+        tenants: serve.tenants().into_iter().map(str::to_owned).collect(),
+        tools,
+    }
+}
+
+fn persona(app: &App, folder: &Path, tools: &[ToolSpec]) -> Result<(Arc<AgentFile>, Vec<String>), Failure> {
     let path = folder.join("assistant.md");
     let content = match std::fs::read(&path) {
         Ok(content) => content,
@@ -157,7 +172,7 @@ fn zone(persona: &AgentFile) -> Result<Zone, AgentFileProblem> {
 }
 
 /// Checks the name, the tools, the model and the skills of a file.
-fn check(app: &App, file: &AgentFile, tools: &[String]) -> Result<(), AgentFileProblem> {
+fn check(app: &App, file: &AgentFile, tools: &[ToolSpec]) -> Result<(), AgentFileProblem> {
     if let Some(part) = parts::field(file, "zone") {
         return Err(part.wrong("`zone` is a field of assistant.md; a trigger has its own"));
     }

@@ -1,9 +1,13 @@
 //! `POST /v1/messages`: messages of tenants to the assistant.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use archon::{
-    RunError,
+    RunError, SystemClock,
     orchestrator::{Assistant, AssistantError, AssistantReply, Incoming},
     server::{
         Caller, Right, Server,
@@ -11,18 +15,24 @@ use archon::{
             Router,
             body::{Body, to_bytes},
             extract::Request,
-            http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+            http::{
+                HeaderValue, StatusCode,
+                header::{CONTENT_TYPE, RETRY_AFTER},
+            },
             response::Response,
             routing::post,
         },
     },
-    types::{Json, TenantId},
+    types::{Clock as _, Json, TenantId, Timestamp, TokenBucket},
 };
 use serde::Deserialize;
 use serde_json::json;
 
 /// The most bytes of a message.
 const MOST_BYTES: usize = 1 << 20;
+
+/// The most messages of a tenant in an hour.
+const MOST_MESSAGES: u32 = 600;
 
 /// The body of a request.
 #[derive(Deserialize)]
@@ -31,11 +41,12 @@ struct Sent {
     text: String,
 }
 
-/// The assistant, and the tenant of each token.
+/// The assistant, the tenant of each token, and the messages that each tenant may still send.
 #[derive(Clone)]
 pub(super) struct Messages {
-    pub(super) assistant: Arc<Assistant>,
-    pub(super) tenants: Arc<BTreeMap<String, TenantId>>,
+    assistant: Arc<Assistant>,
+    tenants: Arc<BTreeMap<String, TenantId>>,
+    buckets: Arc<Mutex<BTreeMap<TenantId, TokenBucket>>>,
 }
 
 /// A refusal of a request, as a problem document (RFC 9457).
@@ -44,9 +55,15 @@ struct Refusal {
     rule: &'static str,
     detail: String,
     advice: String,
+    /// The time after which the same request may be admitted.
+    retry_after: Option<Duration>,
 }
 
 impl Messages {
+    pub(super) fn new(assistant: Assistant, tenants: BTreeMap<String, TenantId>) -> Self {
+        Self { assistant: Arc::new(assistant), tenants: Arc::new(tenants), buckets: Arc::default() }
+    }
+
     /// Returns the router, behind the checks of the server.
     pub(super) fn router(self, server: &Server) -> Router {
         let answer = move |request: Request| {
@@ -62,6 +79,8 @@ impl Messages {
         let tenant = tenant.ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "token-unknown", "the token is not known", "send a token")
         })?;
+        // Before all work: each message costs a search in the memory and calls of models.
+        self.take(&tenant, SystemClock.now())?;
         let bytes = to_bytes(request.into_body(), MOST_BYTES).await.map_err(|_| {
             let detail = format!("the message has more than {MOST_BYTES} bytes, or did not come");
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body-size", detail, "send a shorter message")
@@ -91,6 +110,24 @@ impl Messages {
             }
         }
     }
+
+    /// Counts a message of a tenant.
+    fn take(&self, tenant: &TenantId, now: Timestamp) -> Result<(), Refusal> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let bucket = || TokenBucket::new(MOST_MESSAGES, Duration::from_secs(3600), now);
+        buckets.entry(tenant.clone()).or_insert_with(bucket).take(now).map_err(|at| {
+            let wait = at.since(now);
+            let detail = format!("the tenant {tenant} sent more than {MOST_MESSAGES} messages in an hour");
+            let advice = format!("send it again in {} s", seconds(wait));
+            let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, "message-limit", detail, advice);
+            Refusal { retry_after: Some(wait), ..refusal }
+        })
+    }
+}
+
+/// Returns whole seconds, and never less than the time.
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
 impl Refusal {
@@ -100,7 +137,7 @@ impl Refusal {
         detail: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Self { status, rule, detail: detail.into(), advice: advice.into() }
+        Self { status, rule, detail: detail.into(), advice: advice.into(), retry_after: None }
     }
 
     fn of(error: &AssistantError) -> Self {
@@ -123,7 +160,11 @@ impl Refusal {
             "detail": self.detail,
             "advice": self.advice,
         });
-        response(self.status, "application/problem+json", &body)
+        let mut response = response(self.status, "application/problem+json", &body);
+        if let Some(wait) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds(wait)));
+        }
+        response
     }
 }
 

@@ -30,10 +30,33 @@ impl<'f> Part<'f> {
         leave_out(self.file, &self.path, problem)
     }
 
+    /// Returns a problem of the part that does not leave the file out.
+    pub(super) fn warning(&self, problem: impl Into<String>) -> AgentFileProblem {
+        self.file.problem(&self.path, problem)
+    }
+
+    /// Returns the value: a text, or a list or mapping of values.
+    pub(super) fn value(&self) -> &'f Json {
+        self.value
+    }
+
+    /// Names the part for a person: `` `fields` in item 1 of `triggers` ``.
+    fn name(&self) -> String {
+        let mut segments = self.path.split('/');
+        let mut name = format!("`{}`", segments.next().unwrap_or_default());
+        for segment in segments {
+            name = match segment.parse::<usize>() {
+                Ok(at) => format!("item {} of {name}", at + 1),
+                Err(_) => format!("`{segment}` in {name}"),
+            };
+        }
+        name
+    }
+
     /// Returns the text, which is not empty.
     pub(super) fn text(&self) -> Read<&'f str> {
         let text = self.value.as_str().map(str::trim).filter(|text| !text.is_empty());
-        text.ok_or_else(|| self.wrong(format!("`{}` must be a text", self.path)))
+        text.ok_or_else(|| self.wrong(format!("{} must be a text", self.name())))
     }
 
     /// Returns the names in a list, or in a text with commas.
@@ -46,7 +69,7 @@ impl<'f> Part<'f> {
         let names = texts.into_iter().flatten().map(str::trim).filter(|name| !name.is_empty());
         let names: Vec<String> = names.map(str::to_owned).collect();
         match names.is_empty() {
-            true => Err(self.wrong(format!("`{}` must be names, with commas or as a list", self.path))),
+            true => Err(self.wrong(format!("{} must be names, with commas or as a list", self.name()))),
             false => Ok(names),
         }
     }
@@ -54,13 +77,14 @@ impl<'f> Part<'f> {
     /// Returns the items of a list of mappings with these keys.
     pub(super) fn items(&self, keys: &[&str]) -> Read<Vec<Part<'f>>> {
         let Json::Array(items) = self.value else {
-            return Err(self.wrong(format!("`{}` must be a list: `- name: …`", self.path)));
+            return Err(self.wrong(format!("{} must be a list: `- name: …`", self.name())));
         };
         let items = items.iter().enumerate().map(|(at, value)| {
             let item = Part { file: self.file, path: format!("{}/{at}", self.path), value };
             match item.entries()?.iter().find(|(key, _)| !keys.contains(key)) {
                 Some((key, part)) => {
-                    Err(part.wrong(format!("`{key}` is no part of it; the parts are: {}", keys.join(", "))))
+                    let (item, known) = (item.name(), keys.join(", "));
+                    Err(part.wrong(format!("{item} has no part `{key}`: remove it, or use one of: {known}")))
                 }
                 None => Ok(item),
             }
@@ -71,7 +95,7 @@ impl<'f> Part<'f> {
     /// Returns the entries of a mapping.
     pub(super) fn entries(&self) -> Read<Vec<(&'f str, Part<'f>)>> {
         let Json::Object(entries) = self.value else {
-            return Err(self.wrong("it must be a mapping: `name: …`"));
+            return Err(self.wrong(format!("{} must be a mapping, such as `name: …`", self.name())));
         };
         let part = |(key, value): (&'f String, &'f Json)| {
             (key.as_str(), Part { file: self.file, path: format!("{}/{key}", self.path), value })
@@ -93,7 +117,7 @@ impl<'f> Part<'f> {
     pub(super) fn obligatory_text(&self, key: &str) -> Read<&'f str> {
         match self.entry(key) {
             Some(part) => part.text(),
-            None => Err(self.wrong(format!("it has no `{key}`"))),
+            None => Err(self.wrong(format!("{} has no `{key}`: add it", self.name()))),
         }
     }
 }

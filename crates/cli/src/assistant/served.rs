@@ -9,11 +9,10 @@ use archon::{
     Archon, ArchonBuilder, RandomIds, Runs, SystemClock,
     memory::{InMemoryStore, Memory},
     orchestrator::{
-        AgentPool, AgentTool, Assistant, Incoming, LongTermSteps, ModelReader, RateLimited, Steps,
-        TenantContext, Zone,
+        AgentPool, AgentTool, Assistant, Incoming, LongTermSteps, ModelReader, Steps, TenantContext, Zone,
     },
     server::{Server, axum::Router},
-    triggers::TriggerEngine,
+    triggers::{TriggerEngine, TriggerParts},
     types::{BoxFuture, CredentialStore, LongTerm, MemoryStore, Tool},
 };
 
@@ -22,8 +21,9 @@ use super::{
     accounts::{SomeAccounts, WithAccounts},
     conversations::{OpenQuestions, ServedConversations},
     description::Description,
-    file_triggers, folder, id_of,
+    file_tasks, folder, id_of,
     messages::Messages,
+    probes,
 };
 use crate::{
     agent_files,
@@ -38,9 +38,6 @@ use crate::{
 /// Agents by their names, as in settings.
 type Agents = BTreeMap<String, AgentSettings>;
 
-/// The most messages of a tenant in an hour.
-const MESSAGES: u32 = 600;
-
 /// The agents of a folder, built for the tenants of the tokens.
 pub(crate) struct Assisted {
     folder: Folder,
@@ -48,6 +45,8 @@ pub(crate) struct Assisted {
     /// The agents as the run service knows them, for triggers.
     agents: Vec<Archon>,
     tools: Vec<AgentTool>,
+    /// The probes that the conditions of the tasks read.
+    task_parts: TriggerParts,
     memories: BTreeMap<String, Memory>,
     /// The tenant of each token.
     tenants: BTreeMap<String, String>,
@@ -70,10 +69,12 @@ impl Assisted {
             .iter()
             .map(|agent| (agent.file.name.clone(), folder::settings(&agent.file)))
             .collect();
-        let (mut agents, mut tools) = (Vec::new(), Vec::new());
+        let (mut agents, mut tools, mut task_parts) = (Vec::new(), Vec::new(), TriggerParts::new());
         for agent in &folder.agents {
             let accounts = accounts(app, agent)?;
-            let builder = builder(app, agent, Agents::new()).await?;
+            let of_agent = with_rules(app, agent);
+            task_parts = probes::add(task_parts, &of_agent, &agent.triggers, accounts.as_ref()).await?;
+            let builder = builder(&of_agent, agent, Agents::new()).await?;
             let built = match &accounts {
                 Some(accounts) => builder.credentials(accounts.clone()).build()?,
                 None => builder.build()?,
@@ -82,8 +83,9 @@ impl Assisted {
             agents.push(built);
         }
         let exposed = tools.iter().map(|tool| Arc::new(tool.clone()) as Arc<dyn Tool>);
-        let main = builder(app, &folder.persona, all).await?.tools(exposed).build()?;
-        Ok(Self { folder, main, agents, tools, memories, tenants })
+        let main = builder(&with_rules(app, &folder.persona), &folder.persona, all).await?;
+        let main = main.tools(exposed).build()?;
+        Ok(Self { folder, main, agents, tools, task_parts, memories, tenants })
     }
 
     /// Returns the main agent.
@@ -102,6 +104,11 @@ impl Assisted {
         files.map(|file| (id_of(&file.name), file.description.clone())).collect()
     }
 
+    /// Returns the parts that the tasks of the files need besides channels.
+    pub(crate) fn task_parts(&self) -> TriggerParts {
+        self.task_parts.clone()
+    }
+
     /// Returns the memories of a tenant.
     pub(crate) fn memories_of(&self, tenant: &str) -> Option<Arc<dyn MemoryStore>> {
         self.memories.get(tenant).map(|memory| memory.store().clone())
@@ -113,9 +120,7 @@ impl Assisted {
     /// [`Failure`] if the tasks cannot be read or stored.
     pub(crate) async fn settle_tasks(&self, app: &App, engine: &TriggerEngine) -> Result<(), Failure> {
         let triggers = self.folder.agents.iter().flat_map(|agent| &agent.triggers);
-        let tenants: BTreeSet<&str> = self.tenants.values().map(String::as_str).collect();
-        let is_known = |agent: &str| self.folder.knows_triggers_of(agent);
-        file_triggers::settle(app, engine, triggers, tenants.into_iter(), is_known).await
+        file_tasks::settle(app, engine, triggers, |agent| self.folder.knows_triggers_of(agent)).await
     }
 
     /// Returns the router for messages, behind the checks of the server.
@@ -146,16 +151,22 @@ impl Assisted {
                     .long_term(),
                 })
             });
-        let steps = RateLimited::new(steps, MESSAGES, std::time::Duration::from_secs(3600), clock.clone());
         let conversations = Arc::new(ServedConversations(runs.clone()));
         let assistant = Assistant::new(persona, conversations, pool.with_agents(&self.tools), clock)
             .with_capabilities(&self.main.toolbox().specs())
             .with_steps(Arc::new(steps))
             .with_reader(Arc::new(ModelReader::new(chosen.provider, chosen.model)));
         let tenants = self.tenants.iter().map(|(token, tenant)| (token.clone(), tenant.as_str().into()));
-        let messages = Messages { assistant: Arc::new(assistant), tenants: Arc::new(tenants.collect()) };
-        Ok(messages.router(server))
+        Ok(Messages::new(assistant, tenants.collect()).router(server))
     }
+}
+
+/// Returns the context of an agent, with the permission rules of its file.
+fn with_rules(app: &App, agent: &Description) -> App {
+    let mut app = app.clone();
+    let permissions = app.config.settings.permissions.get_or_insert_default();
+    permissions.ask.extend(agent.asking.iter().cloned());
+    app
 }
 
 /// Returns the builder of an agent, which may call `agents` without a question.
@@ -169,7 +180,6 @@ async fn builder(app: &App, agent: &Description, mut agents: Agents) -> Result<A
         Some(_) => ToolSelection::All,
         None => ToolSelection::None,
     });
-    settings.permissions.get_or_insert_default().ask.extend(agent.asking.iter().cloned());
     let place = agent_files::path(&agent.file);
     let (builder, _) = assemble::alone(&app, name).await.map_err(|e| e.at(&place))?;
     Ok(match name {

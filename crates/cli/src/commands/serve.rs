@@ -155,7 +155,7 @@ pub(crate) async fn serve(app: &App, settings: ServeSettings, offered: Offered) 
     let tls = tls::identity(&settings)?;
     // The links of questions need the address.
     let bound = place.bind().await?;
-    let tasks = tasks.open(&app, &runs, bound.url(&settings).as_deref())?;
+    let tasks = tasks.open(&app, &runs, agents.task_parts(), bound.url(&settings).as_deref())?;
     agents.settle_tasks(&app, &tasks).await?;
     let tokens =
         tokens.access(&app, &runs, |scope, tenant| agents.add_to(tasks.add_to(scope, tenant), tenant))?;

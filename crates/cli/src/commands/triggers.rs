@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archon::{
     SystemClock,
-    triggers::{ListedTask, TriggerEngine},
+    triggers::{ListedTask, TriggerEngine, TriggerParts},
     types::{Clock as _, RunHead, RunId, StartRuns as _, TaskId, TaskStatus, TaskStore as _, format_money},
 };
 use clap::Subcommand;
@@ -105,7 +105,7 @@ impl TriggersArgs {
 }
 
 fn engine(app: &App) -> Result<TriggerEngine, Failure> {
-    tasks::engine(app, Arc::new(app.runs()?), tasks::names_of_channels(app))
+    tasks::engine(app, Arc::new(app.runs()?), TriggerParts::new(), tasks::names_of_channels(app))
 }
 
 /// Tells a person if no process starts the runs of tasks now.

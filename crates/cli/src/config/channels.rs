@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Span;
+use super::{LOCAL, Span};
+
+/// The `tenant` of a channel of all tenants.
+const ALL: &str = "*";
 
 /// `[channels.NAME]` of a settings file: a way on which a person hears about the runs of tasks. Its secret is in an environment
 /// variable of `archon serve`, or stored with `archon credentials add VARIABLE`.
@@ -25,7 +28,7 @@ pub(crate) enum ChannelSettings {
         variable: Option<String>,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
-        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        /// The tenant whose tasks may name the channel, or `*` for all tenants; by default `local`, that of this command.
         tenant: Option<String>,
     },
     /// An incoming web hook of Slack.
@@ -34,7 +37,7 @@ pub(crate) enum ChannelSettings {
         variable: String,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
-        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        /// The tenant whose tasks may name the channel, or `*` for all tenants; by default `local`, that of this command.
         tenant: Option<String>,
     },
     /// A bot of Telegram.
@@ -50,7 +53,7 @@ pub(crate) enum ChannelSettings {
         replies: Option<bool>,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
-        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        /// The tenant whose tasks may name the channel, or `*` for all tenants; by default `local`, that of this command.
         tenant: Option<String>,
     },
     /// The programs and pages that listen at `GET /v1/notifications` of the server with a token of the tenant, over a websocket or
@@ -58,7 +61,7 @@ pub(crate) enum ChannelSettings {
     Websocket {
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
-        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        /// The tenant whose tasks may name the channel, or `*` for all tenants; by default `local`, that of this command.
         tenant: Option<String>,
     },
     /// Mail over SMTP.
@@ -81,7 +84,7 @@ pub(crate) enum ChannelSettings {
         replies: Option<bool>,
         /// The rules for the times of notifications; by default each is sent at once.
         rules: Option<RuleSettings>,
-        /// The tenant whose tasks may name the channel; by default `local`, that of this command.
+        /// The tenant whose tasks may name the channel, or `*` for all tenants; by default `local`, that of this command.
         tenant: Option<String>,
     },
 }
@@ -115,15 +118,14 @@ impl ChannelSettings {
         }
     }
 
-    /// Returns the tenant whose tasks may name the channel; `None` for that of this command.
+    /// Returns the tenant whose tasks may name the channel; `None` if those of all tenants may.
     pub(crate) fn tenant(&self) -> Option<&str> {
-        match self {
-            Self::Webhook { tenant, .. }
-            | Self::Slack { tenant, .. }
-            | Self::Telegram { tenant, .. }
-            | Self::Websocket { tenant, .. }
-            | Self::Email { tenant, .. } => tenant.as_deref(),
-        }
+        let (Self::Webhook { tenant, .. }
+        | Self::Slack { tenant, .. }
+        | Self::Telegram { tenant, .. }
+        | Self::Websocket { tenant, .. }
+        | Self::Email { tenant, .. }) = self;
+        Some(tenant.as_deref().unwrap_or(LOCAL)).filter(|tenant| *tenant != ALL)
     }
 }
 

@@ -10,6 +10,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::LOCAL;
+
 /// `[events.NAME]` of a settings file: a source of events, which start runs of tasks while `archon serve` works. The events
 /// have NAME as their source.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -55,6 +57,15 @@ pub(crate) enum EventSettings {
         /// The tenant whose tasks get the events; by default `local`, that of this command.
         tenant: Option<String>,
     },
+}
+
+impl EventSettings {
+    /// Returns the tenant whose tasks get the events.
+    pub(crate) fn tenant(&self) -> &str {
+        let (Self::Webhook { tenant, .. } | Self::Folder { tenant, .. } | Self::Mailbox { tenant, .. }) =
+            self;
+        tenant.as_deref().unwrap_or(LOCAL)
+    }
 }
 
 /// Sources of events by their names.

@@ -54,6 +54,25 @@ pub(crate) struct TokenSettings {
     pub(crate) variable: Option<String>,
 }
 
+#[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+impl ServeSettings {
+    /// Returns the tenants of the tokens. Without tokens in the settings, the server has one of the tenant `local`.
+    pub(crate) fn tenants(&self) -> std::collections::BTreeSet<&str> {
+        match self.tokens.is_empty() {
+            true => [super::LOCAL].into(),
+            false => self.tokens.values().map(TokenSettings::own_tenant).collect(),
+        }
+    }
+}
+
+#[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
+impl TokenSettings {
+    /// Returns the tenant of the person who has the token, also if the token reaches the runs of all tenants.
+    pub(crate) fn own_tenant(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(super::LOCAL)
+    }
+}
+
 /// The role of an access token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

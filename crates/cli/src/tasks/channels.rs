@@ -13,7 +13,7 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-use super::{CONSOLE, LOCAL, place, secret, telegram::Bot};
+use super::{CONSOLE, place, secret, telegram::Bot};
 use crate::{
     app::App,
     config::{ChannelSettings, RuleSettings},
@@ -167,14 +167,14 @@ fn delivery_rules(app: &App, name: &str, settings: &RuleSettings) -> Result<Deli
         (None, None) => Ok(rules),
         (Some(after), Some(next)) => {
             let channels = || app.config.settings.channels.iter().flatten();
-            let tenant = |name: &str| {
-                channels().find(|(one, _)| *one == name).map(|(_, one)| one.tenant().unwrap_or(LOCAL))
-            };
+            let tenant = |name: &str| channels().find(|(one, _)| *one == name).map(|(_, one)| one.tenant());
             // The question of one tenant must not reach the person of another.
-            let is_channel = next != name && (next == CONSOLE || tenant(next) == tenant(name));
+            let is_for_all = next == CONSOLE || tenant(next) == Some(None);
+            let is_channel = next != name && (is_for_all || tenant(next) == tenant(name));
             if !is_channel {
-                let what =
-                    format!("{place}: `escalate_to` is {next:?}, which is no other channel of its tenant");
+                let what = format!(
+                    "{place}: `escalate_to` is {next:?}, which is no other channel of its tenant or of all"
+                );
                 return Err(Failure::usage(what, "name a channel of [channels], or `console`"));
             }
             Ok(rules.escalate(Duration::from_millis(after.0), next))
@@ -261,10 +261,40 @@ impl NotificationChannel for Console {
     }
 }
 
-#[cfg(all(test, feature = "mail"))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Settings, Span};
 
+    // spec: TR-09
+    #[test]
+    fn question_is_escalated_only_within_its_tenant_or_to_a_channel_of_all() {
+        let hook = |name: &str, tenant: Option<&str>| {
+            let (url, tenant) = ("http://127.0.0.1:9/hook".to_owned(), tenant.map(str::to_owned));
+            (name.to_owned(), ChannelSettings::Webhook { url, variable: None, rules: None, tenant })
+        };
+        let (anna, all) = (Some("anna"), Some("*"));
+        let channels =
+            [hook("ops", None), hook("desk", None), hook("mail", anna), hook("sms", anna), hook("team", all)];
+        let app = App::of(Settings { channels: Some(channels.into()), ..Settings::default() });
+        for (from, to, is_allowed) in [
+            ("ops", "desk", true),
+            ("mail", "sms", true),
+            ("mail", "console", true),
+            ("mail", "team", true),
+            ("ops", "ops", false),
+            ("ops", "pigeon", false),
+            ("ops", "mail", false),
+            ("mail", "ops", false),
+            ("team", "mail", false),
+        ] {
+            let (escalate_after, escalate_to) = (Some(Span(60_000)), Some(to.to_owned()));
+            let rules = RuleSettings { escalate_after, escalate_to, ..RuleSettings::default() };
+            assert_eq!(delivery_rules(&app, from, &rules).is_ok(), is_allowed, "{from} to {to}");
+        }
+    }
+
+    #[cfg(feature = "mail")]
     #[test]
     fn address_in_a_receiver_is_without_the_name() {
         for (receiver, address) in [

@@ -7,7 +7,7 @@ use archon::{
     answers::AnswerPage,
     event_sources::WebhookDoor,
     server::{AllowedHosts, Scope, axum::Router},
-    triggers::TriggerEngine,
+    triggers::{TriggerEngine, TriggerParts},
     types::CancellationToken,
 };
 
@@ -44,13 +44,20 @@ impl Settled {
         Ok(Self { channels: channels::open(app, &live)?, live, sources: EventSources::open(app)? })
     }
 
-    /// Opens the tasks. `url` is the address of the server for the links of questions.
+    /// Opens the tasks with the parts that they name besides channels. `url` is the address of the server for the links of
+    /// questions.
     ///
     /// # Errors
     /// [`Failure`] if a file of the data folder cannot be used.
-    pub(crate) fn open(mut self, app: &App, runs: &Runs, url: Option<&str>) -> Result<Served, Failure> {
+    pub(crate) fn open(
+        mut self,
+        app: &App,
+        runs: &Runs,
+        parts: TriggerParts,
+        url: Option<&str>,
+    ) -> Result<Served, Failure> {
         let delivery = Delivery::open(app, runs, url, self.channels)?;
-        let engine = super::engine(app, Arc::new(runs.clone()), delivery.channels())?;
+        let engine = super::engine(app, Arc::new(runs.clone()), parts, delivery.channels())?;
         // Set once, here.
         let _ = delivery.engine.set(engine.clone());
         let door = self.sources.take_door(&engine);

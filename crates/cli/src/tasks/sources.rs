@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use archon::{
     SystemClock,
     event_sources::{FileSource, Webhook, WebhookCounts, WebhookDoor},
-    triggers::TriggerEngine,
+    triggers::{TriggerEngine, TriggerTask},
     types::{CancellationToken, Clock as _},
 };
 
 use tokio::task::JoinSet;
 
-use super::{LOCAL, delivery::Delivery, place, secret};
+use super::{delivery::Delivery, place, secret};
 use crate::{app::App, config::EventSettings, failure::Failure};
 
 #[cfg(feature = "mail")]
@@ -56,7 +56,7 @@ impl EventSources {
     fn add(&mut self, app: &App, name: &str, settings: &EventSettings) -> Result<(), Failure> {
         let place = || place(app, "events", name);
         match settings {
-            EventSettings::Webhook { variable, max_bytes, per_minute, tenant } => {
+            EventSettings::Webhook { variable, max_bytes, per_minute, .. } => {
                 let secret = secret(app, "events", name, variable)?;
                 let hook = Webhook::new(name, &secret).map_err(|error| {
                     Failure::usage(
@@ -64,7 +64,7 @@ impl EventSources {
                         format!("correct the variable {variable}"),
                     )
                 })?;
-                let mut hook = hook.tenant(tenant.as_deref().unwrap_or(LOCAL));
+                let mut hook = hook.tenant(settings.tenant());
                 if let Some(bytes) = max_bytes {
                     hook = hook.with_max_bytes(*bytes);
                 }
@@ -73,12 +73,12 @@ impl EventSources {
                 }
                 self.hooks.push((name.to_owned(), hook));
             }
-            EventSettings::Folder { path, matching, tenant } => {
+            EventSettings::Folder { path, matching, .. } => {
                 if !path.is_dir() {
                     let what = format!("{}: `path` is {}, which is no folder", place(), path.display());
                     return Err(Failure::usage(what, "create the folder, or name another"));
                 }
-                let source = FileSource::new(name, path).tenant(tenant.as_deref().unwrap_or(LOCAL));
+                let source = FileSource::new(name, path).tenant(settings.tenant());
                 let source = source.matching(matching.as_deref().unwrap_or("*"));
                 self.folders.push((name.to_owned(), source));
             }
@@ -137,7 +137,7 @@ impl World {
     /// Notes the problem of a source in the history of the tasks that take its events.
     async fn note(&self, name: &str, problem: &str) {
         let text = format!("the source {name} of [events] failed: {problem}; it is tried again");
-        super::note(&self.app, &self.engine, &text, |task| task.may_take_from(name)).await;
+        super::note(&self.app, &self.engine, &text, |task| takes_from(&self.app, name, task)).await;
     }
 
     /// Returns a function that notes problems of a source.
@@ -162,6 +162,13 @@ impl World {
             () = self.end.cancelled() => false,
         }
     }
+}
+
+/// Returns true if events of this source start runs of the task. A source has events, and problems, of one tenant.
+fn takes_from(app: &App, source: &str, task: &TriggerTask) -> bool {
+    let sources = app.config.settings.events.as_ref();
+    let tenant = sources.and_then(|sources| sources.get(source)).map(EventSettings::tenant);
+    tenant == Some(task.tenant.as_str()) && task.may_take_from(source)
 }
 
 async fn serve_folder(name: String, source: FileSource, world: World) {
@@ -198,7 +205,8 @@ async fn watch_refusals(door: WebhookDoor, names: Vec<String>, world: World) {
             let Some(now) = door.counts(name) else { continue };
             for problem in refusals(*before, now) {
                 let text = format!("requests to the web hook {name} were refused: {problem}");
-                super::note(&world.app, &world.engine, &text, |task| task.may_take_from(name)).await;
+                super::note(&world.app, &world.engine, &text, |task| takes_from(&world.app, name, task))
+                    .await;
             }
             *before = now;
         }
@@ -222,7 +230,31 @@ fn refusals(before: WebhookCounts, now: WebhookCounts) -> impl Iterator<Item = &
 
 #[cfg(test)]
 mod tests {
+    use archon::triggers::EventFilter;
+
     use super::*;
+    use crate::config::Settings;
+
+    // spec: TR-04
+    #[test]
+    fn problem_of_a_source_is_for_the_tasks_of_its_tenant() {
+        let source = |tenant: Option<&str>| {
+            let tenant = tenant.map(str::to_owned);
+            EventSettings::Folder { path: "in".into(), matching: None, tenant }
+        };
+        let sources = [("annas".to_owned(), source(Some("anna"))), ("own".to_owned(), source(None))];
+        let app = App::of(Settings { events: Some(sources.into()), ..Settings::default() });
+        let task = |tenant: &str| TriggerTask::new("t", EventFilter::new("*"), "Look.").tenant(tenant);
+        let takers = |source: &str| {
+            ["anna", "ben", "local"]
+                .into_iter()
+                .filter(|tenant| takes_from(&app, source, &task(tenant)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!((takers("annas"), takers("own")), (vec!["anna"], vec!["local"]));
+        let other = TriggerTask::new("t", EventFilter::new("shop.*"), "Look.");
+        assert!(!takes_from(&app, "own", &other));
+    }
 
     #[test]
     fn refusals_have_a_reason_for_each_count_that_grew() {

@@ -16,8 +16,8 @@ const PAGE: &str = include_str!("../../../../docs/book/how-to/assistant.md");
 
 const TOKENS: &str = "[serve.tokens.anna]\nrole = 'operator'\ntenant = 'anna'\nvariable = 'ANNA_TOKEN'\n\
                       [serve.tokens.ben]\nrole = 'operator'\ntenant = 'ben'\nvariable = 'BEN_TOKEN'\n";
-const ANNA: &str = "secret-of-anna-1";
-const BEN: &str = "secret-of-ben-12";
+pub(crate) const ANNA: &str = "secret-of-anna-1";
+pub(crate) const BEN: &str = "secret-of-ben-12";
 
 /// Writes the files of the page, as they stand there.
 fn write_office(place: &Place) {
@@ -28,14 +28,14 @@ fn write_office(place: &Place) {
     }
 }
 
-fn write_file(place: &Place, name: &str, text: &str) {
+pub(crate) fn write_file(place: &Place, name: &str, text: &str) {
     let path: PathBuf = place.path(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// Writes the settings, with the API of the shop, whose key is that of the tenant.
-async fn settle_office(place: &Place, model: &MockServer, shop: &MockServer) {
+pub(crate) async fn settle_office(place: &Place, model: &MockServer, shop: &MockServer) {
     settle(place, model, TOKENS);
     let document = "openapi: 3.1.0\ninfo: { title: Shop, version: '1' }\nservers: [{ url: 'https://shop.example.com' }]\n\
                     paths:\n  /orders:\n    get:\n      operationId: list_orders\n";
@@ -49,19 +49,19 @@ async fn settle_office(place: &Place, model: &MockServer, shop: &MockServer) {
     write_office(place);
 }
 
-async fn start(place: &Place) -> Served {
+pub(crate) async fn start(place: &Place) -> Served {
     let mut command = place.command("assistant --json --listen 127.0.0.1:0", &["office"]);
     command.env("ANNA_TOKEN", ANNA).env("BEN_TOKEN", BEN);
     Served::of(command, 2).await
 }
 
-async fn says(served: &Served, who: &str, text: &str) -> Value {
+pub(crate) async fn says(served: &Served, who: &str, text: &str) -> Value {
     let sent = served.send("POST", "/v1/messages", &served.bearer(who), Some(&json!({ "text": text }))).await;
     assert_eq!(sent.status, 200, "{sent:?}");
     sent.body
 }
 
-async fn get(served: &Served, who: &str, path: &str) -> Value {
+pub(crate) async fn get(served: &Served, who: &str, path: &str) -> Value {
     let response: Response = served.send("GET", path, &served.bearer(who), None).await;
     assert_eq!(response.status, 200, "{path}: {response:?}");
     response.body
@@ -87,7 +87,7 @@ async fn question(served: &Served, who: &str) -> Value {
 }
 
 /// Plays the models of all agents: each reply follows from the request alone.
-fn reply(request: &RecordedRequest) -> MockResponse {
+pub(crate) fn reply(request: &RecordedRequest) -> MockResponse {
     let messages = request.body["messages"].as_array().unwrap();
     let content = |message: &Value| match &message["content"] {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
@@ -140,13 +140,17 @@ async fn tenants_of_an_assistant_see_nothing_of_each_other() {
     assert!(orders["text"].as_str().unwrap().contains("No 'SHOP_TOKEN' account is connected"), "{orders}");
     let sent: Vec<_> =
         shop.requests().iter().map(|sent| sent.header("authorization").map(str::to_owned)).collect();
-    assert_eq!(sent, [Some("Bearer tok-anna".to_owned())]);
+    // The condition of the trigger reads with the account of its tenant, too.
+    assert!(sent.iter().all(|key| key.as_deref() == Some("Bearer tok-anna")), "{sent:?}");
 
     let runs = async |who| ids(&served, who, "/v1/runs?limit=500", "runs", "run_id").await;
     let (of_anna, of_ben) = (runs(ANNA).await, runs(BEN).await);
     assert!(!of_anna.is_empty() && !of_ben.is_empty() && of_anna.iter().all(|run| !of_ben.contains(run)));
     let tasks = async |who| ids(&served, who, "/v1/tasks", "tasks", "id").await;
-    assert_eq!(tasks(ANNA).await, ["letters--summary--anna", "letters--thanks--anna"]);
+    assert_eq!(
+        tasks(ANNA).await,
+        ["letters--summary--anna", "letters--thanks--anna", "orders--backlog--anna"]
+    );
     assert_eq!(tasks(BEN).await, ["letters--thanks--ben"]);
     assert_eq!(served.end(Signal::TERM).await, Some(0));
     model.assert_paired();
@@ -241,6 +245,7 @@ async fn tasks_of_files_follow_the_files_and_a_paused_one_stays_paused() {
             ("letters--thanks--anna", &paused),
             ("letters--thanks--ben", &active),
             ("letters--weekly--anna", &active),
+            ("orders--backlog--anna", &active),
             ("own", &active),
         ]
     );
@@ -257,7 +262,7 @@ async fn broken_file_is_left_out_with_its_line_and_doctor_repeats_it() {
         ("tools: pigeon\n", "a0.md:4: there is no tool `pigeon`"),
         ("approval: write_file\n", "a1.md:4: `approval` names `write_file`, which is not among `tools`"),
         ("fields:\n  - name: a\n    description: b\n    kind: money\n", "a2.md:7: there is no kind `money`"),
-        ("fields:\n  - name: a\n", "a3.md:5: it has no `description`"),
+        ("fields:\n  - name: a\n", "a3.md:5: item 1 of `fields` has no `description`: add it"),
         (
             "fields:\n  - name: a\n    description: b\n    kind: integer\n    default: x\n",
             "a4.md:8: `a` must be a whole number",
@@ -270,13 +275,56 @@ async fn broken_file_is_left_out_with_its_line_and_doctor_repeats_it() {
         ),
         (
             "triggers:\n  - name: t\n    instruction: b\n    on: x.*\n    color: c\n",
-            "a8.md:8: `color` is no part of it",
+            "a8.md:8: item 1 of `triggers` has no part `color`: remove it, or use one of: name",
         ),
         (
             "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    notify: pigeon\n",
             "a9.md:8: there is no notification channel `pigeon`; the channels are: console",
         ),
         ("model: sonnet\n", "a10.md:4: there is no model `sonnet`"),
+        ("fields: a\n", "a11.md:4: `fields` must be a list: `- name: …`"),
+        ("fields:\n  - a\n", "a12.md:5: item 1 of `fields` must be a mapping, such as `name: …`"),
+        (
+            "triggers:\n  - name: t\n    on: x.*\n    instruction: b\n    fields: all\n",
+            "a13.md:8: `fields` in item 1 of `triggers` must be a mapping, such as `name: …`",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    when: data > 1\n    every: 1m\n",
+            "a14.md:5: `when` needs `probe`: the tool",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    when: data > 1\n    probe: read_file\n    every: 1m\n",
+            "a15.md:8: `probe` names `read_file`, which is not among `tools`",
+        ),
+        (
+            "tools: write_file\ntriggers:\n  - name: t\n    instruction: b\n    when: data > 1\n    probe: write_file\n    \
+             every: 1m\n",
+            "a16.md:9: `probe` names `write_file`, which changes something",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    on: x.*\n    missed: all\n",
+            "a17.md:8: `missed` is for `cron`, `every` and `at`",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    missed: maybe\n",
+            "a18.md:8: `missed` must be skip, once or all",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    max_runs: 0\n",
+            "a19.md:8: `max_runs` must be a whole number from 1",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    max_cost: much\n",
+            "a20.md:8: `max_cost` is `much`: an amount in dollars is needed",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    until: soon\n",
+            "a21.md:8: `soon` is not a time",
+        ),
+        (
+            "triggers:\n  - name: t\n    instruction: b\n    every: 1h\n    arguments:\n      a: b\n",
+            "a22.md:8: `arguments` is for `when`",
+        ),
     ];
     for (at, (fields, _)) in cases.iter().enumerate() {
         let text = format!("{}{fields}---\nYou help.\n", head.replace("NAME", &format!("a{at}")));

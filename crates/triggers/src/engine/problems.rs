@@ -1,11 +1,11 @@
 //! Problems outside of runs: of a source of events, or of a channel that sends later.
 
-use archon_types::{TaskId, Timestamp};
+use archon_types::{TaskId, TaskProblem, Timestamp};
 
 use super::TriggerEngine;
 use crate::{
     error::TriggerError,
-    task::{TaskProblem, TaskState, TriggerTask},
+    task::{TaskState, TriggerTask},
 };
 
 impl TriggerEngine {
@@ -15,11 +15,12 @@ impl TriggerEngine {
     /// Only the engine that serves the tasks notes problems; another one changes nothing.
     ///
     /// ```
-    /// use archon_triggers::{TriggerEngine, TriggerError};
+    /// use archon_triggers::{TriggerEngine, TriggerError, TriggerTask};
     ///
-    /// /// The mailbox of the source `inbox` refuses the password.
+    /// /// The mailbox of the source `inbox`, whose events are of the tenant `anna`, refuses the password.
     /// async fn note(engine: &TriggerEngine, problem: &str) -> Result<(), TriggerError> {
-    ///     engine.note_problem(problem, |task| task.may_take_from("inbox")).await?;
+    ///     let is_meant = |task: &TriggerTask| task.tenant.as_str() == "anna" && task.may_take_from("inbox");
+    ///     engine.note_problem(problem, is_meant).await?;
     ///     Ok(())
     /// }
     /// ```
@@ -48,7 +49,7 @@ impl TriggerEngine {
 impl TaskState {
     fn note_problem(&mut self, text: &str, at: Timestamp) {
         self.problems.retain(|problem| problem.text != text);
-        self.problems.push(TaskProblem { at, text: text.to_owned() });
+        self.problems.push(TaskProblem::new(at, text));
         let surplus = self.problems.len().saturating_sub(Self::MOST_PROBLEMS);
         self.problems.drain(..surplus);
     }

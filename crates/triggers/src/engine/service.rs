@@ -97,7 +97,8 @@ fn head(listed: ListedTask) -> Result<TaskHead, TaskServiceError> {
     let definition = to_json(&listed.task).map_err(TriggerError::from)?;
     let mut head = TaskHead::new(listed.task.id.clone(), listed.task.tenant.clone(), definition);
     (head.status, head.next) = (listed.status(), listed.next);
-    let state = listed.state;
+    let mut state = listed.state;
+    head.newest_problem = state.problems.pop();
     (head.runs, head.failures, head.spent_micros) = (state.runs, state.failures, state.spent_micros);
     (head.problem, head.is_busy, head.last_runs) = (state.problem, state.current.is_some(), state.last_runs);
     Ok(head)

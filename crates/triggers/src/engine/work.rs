@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use archon_types::{
     BoxFuture, FinalAnswer, JournalError, MoreLimits, NotificationKind, Reply, RunError, RunId, RunRefused,
-    RunStatus, Started, StartedRun, TaskId, TaskStatus, Timestamp,
+    RunStatus, Started, StartedRun, TaskId, TaskStatus, TenantId, Timestamp,
 };
 use futures_util::{StreamExt as _, stream};
 
@@ -248,7 +248,7 @@ impl TriggerEngine {
     /// Looks at the condition of a task.
     async fn look(&self, task: &TriggerTask) {
         let Trigger::Condition(condition) = &task.trigger else { return self.release(task, |_| ()).await };
-        let value = self.parts.value_of(condition).await;
+        let value = self.parts.value_of(&task.tenant, condition).await;
         let next = self.parts.clock.now() + Duration::from_secs(condition.every.max(1));
         self.release(task, |entry| {
             entry.next_look = next;
@@ -297,12 +297,11 @@ impl Parts {
         self.runs.get(run).await.map_or(true, |head| head.status.is_busy())
     }
 
-    async fn value_of(&self, condition: &TriggerCondition) -> Result<bool, String> {
+    async fn value_of(&self, tenant: &TenantId, condition: &TriggerCondition) -> Result<bool, String> {
         let name = &condition.probe;
         let probe = self
             .named
-            .probes
-            .get(name)
+            .probe_for(tenant, name)
             .ok_or_else(|| format!("there is no probe {name:?} in this program"))?;
         let mut reading =
             std::pin::pin!(caught("its code", async { probe.read(&condition.arguments).await }));

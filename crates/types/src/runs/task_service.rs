@@ -72,6 +72,8 @@ pub struct TaskHead {
     pub next: Option<Timestamp>,
     /// The last failure: of a run, a probe or a notification channel.
     pub problem: Option<String>,
+    /// The newest problem outside of runs: of a source of events, or of a channel that sends later.
+    pub newest_problem: Option<TaskProblem>,
     /// The number of runs that started.
     pub runs: u64,
     /// The number of failed runs since the last run that did not fail.
@@ -84,6 +86,16 @@ pub struct TaskHead {
     pub last_runs: Vec<RunId>,
     /// The definition, as the crate `archon-triggers` writes it.
     pub definition: Json,
+}
+
+/// A problem of a source of events or of a channel, which a run did not cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskProblem {
+    /// The last time at which it occurred.
+    pub at: Timestamp,
+    /// The text, which says what failed and what to do.
+    pub text: String,
 }
 
 /// The status of a task that starts runs without a person.
@@ -132,6 +144,7 @@ impl TaskHead {
             status: TaskStatus::Active,
             next: None,
             problem: None,
+            newest_problem: None,
             runs: 0,
             failures: 0,
             spent_micros: 0,
@@ -139,6 +152,20 @@ impl TaskHead {
             last_runs: Vec::new(),
             definition,
         }
+    }
+}
+
+impl TaskProblem {
+    /// Creates a problem that occurred at a time.
+    ///
+    /// ```
+    /// use archon_types::{TaskProblem, Timestamp};
+    ///
+    /// let problem = TaskProblem::new(Timestamp::from_millis(0), "the mailbox refuses the password: correct it");
+    /// assert_eq!(problem.text, "the mailbox refuses the password: correct it");
+    /// ```
+    pub fn new(at: Timestamp, text: impl Into<String>) -> Self {
+        Self { at, text: text.into() }
     }
 }
 

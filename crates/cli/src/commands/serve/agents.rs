@@ -13,7 +13,7 @@ use super::{
     Offered,
     by_log::ByLog,
     own_folder::OwnFolder,
-    tasks::Tasks,
+    tasks::{TaskParts, Tasks},
     tokens::{Access, Tokens},
 };
 #[cfg(all(unix, feature = "mcp-serve"))]
@@ -164,10 +164,19 @@ impl Agents {
     fn memories_of(&self, tenant: Option<&str>) -> Option<Arc<dyn MemoryStore>> {
         #[cfg(all(feature = "skills", feature = "triggers"))]
         if let Some(assisted) = &self.assisted {
-            return assisted.memories_of(tenant.unwrap_or(crate::assistant::LOCAL));
+            return assisted.memories_of(tenant.unwrap_or(crate::config::LOCAL));
         }
         let _ = tenant;
         self.memory.as_ref().map(|memory| memory.store().clone())
+    }
+
+    /// Returns the parts that the tasks of files name besides channels.
+    pub(super) fn task_parts(&self) -> TaskParts {
+        #[cfg(all(feature = "skills", feature = "triggers"))]
+        if let Some(assisted) = &self.assisted {
+            return assisted.task_parts();
+        }
+        TaskParts::default()
     }
 
     /// Makes the tasks of files equal to the files.

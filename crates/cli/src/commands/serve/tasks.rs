@@ -8,6 +8,12 @@ use archon::{
 
 use crate::{app::App, failure::Failure};
 
+/// The parts that tasks name besides channels; nothing in a build without tasks.
+#[cfg(feature = "triggers")]
+pub(super) type TaskParts = archon::triggers::TriggerParts;
+#[cfg(not(feature = "triggers"))]
+pub(super) type TaskParts = ();
+
 /// The channels and sources of the settings; nothing in a build without tasks.
 pub(super) struct SettledTasks(#[cfg(feature = "triggers")] crate::tasks::served::Settled);
 
@@ -24,8 +30,14 @@ impl SettledTasks {
 
     /// # Errors
     /// [`Failure`] if a file of the tasks cannot be used.
-    pub(super) fn open(self, app: &App, runs: &Runs, url: Option<&str>) -> Result<Tasks, Failure> {
-        Ok(Tasks(self.0.open(app, runs, url)?))
+    pub(super) fn open(
+        self,
+        app: &App,
+        runs: &Runs,
+        parts: TaskParts,
+        url: Option<&str>,
+    ) -> Result<Tasks, Failure> {
+        Ok(Tasks(self.0.open(app, runs, parts, url)?))
     }
 }
 
@@ -60,7 +72,7 @@ impl SettledTasks {
         Ok(Self())
     }
 
-    pub(super) fn open(self, _: &App, _: &Runs, _: Option<&str>) -> Result<Tasks, Failure> {
+    pub(super) fn open(self, _: &App, _: &Runs, _: TaskParts, _: Option<&str>) -> Result<Tasks, Failure> {
         Ok(Tasks())
     }
 }

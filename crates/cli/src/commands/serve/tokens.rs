@@ -84,10 +84,7 @@ impl Tokens {
     /// Returns the tenant of each token; a token without one is of the tenant `local`.
     #[cfg(all(feature = "skills", feature = "triggers"))]
     pub(super) fn tenants(&self) -> BTreeMap<String, String> {
-        let tenant = |token: &TokenSettings| {
-            token.tenant.clone().unwrap_or_else(|| crate::assistant::LOCAL.to_owned())
-        };
-        self.0.iter().map(|(name, token)| (name.clone(), tenant(token))).collect()
+        self.0.iter().map(|(name, token)| (name.clone(), token.own_tenant().to_owned())).collect()
     }
 
     /// Reads the secrets. Writes a random one for a token without a file. `add` adds the agents and tasks that a token of a

@@ -9,12 +9,13 @@ use archon::{
     },
     types::{AgentId, Clock as _, TaskId, Timestamp},
 };
-use jiff::{civil::DateTime, tz::TimeZone};
+use jiff::tz::TimeZone;
 
 use crate::{
     app::App,
-    config::{Money, Span},
+    config::{LOCAL, Money, Span},
     failure::Failure,
+    tasks,
 };
 
 #[derive(Debug, clap::Args)]
@@ -49,7 +50,7 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// The tenant on whose behalf the runs work
-    #[arg(long, value_name = "NAME", default_value = "local")]
+    #[arg(long, value_name = "NAME", default_value = LOCAL)]
     tenant: String,
     /// The instruction for the agent
     #[arg(required = true)]
@@ -133,21 +134,8 @@ impl AddArgs {
 
     /// Reads a time: with a zone of its own, or in the zone of the task.
     fn time(&self, text: &str, flag: &str) -> Result<Timestamp, Failure> {
-        if let Ok(at) = text.parse::<Timestamp>() {
-            return Ok(at);
-        }
-        let local = || -> Result<i64, jiff::Error> {
-            let local: DateTime = text.parse()?;
-            Ok(local.to_zoned(TimeZone::get(&self.zone())?)?.timestamp().as_millisecond())
-        };
-        match local().map(u64::try_from) {
-            Ok(Ok(at)) => Ok(Timestamp::from_millis(at)),
-            Ok(Err(_)) => Err(Failure::usage(format!("{flag} {text:?} is long past"), "choose a later time")),
-            Err(error) => Err(Failure::usage(
-                format!("{flag} {text:?} is not a time: {error}"),
-                "write it as in 2026-03-01T08:00, or with a zone as in 2026-03-01T08:00:00Z",
-            )),
-        }
+        let failure = |(problem, advice)| Failure::usage(format!("{flag} {text:?} {problem}"), advice);
+        tasks::time(text, &self.zone()).map_err(failure)
     }
 }
 

@@ -8,7 +8,7 @@ use archon::{
     event_sources::{ImapMailbox, ReceivedMail},
 };
 
-use super::{LOCAL, World, place, secret};
+use super::{World, place, secret};
 use crate::{app::App, config::EventSettings, failure::Failure};
 
 /// A mailbox of the settings.
@@ -23,7 +23,7 @@ impl Mailbox {
     /// # Errors
     /// [`Failure`] if the secret is missing, or the settings cannot be used.
     pub(super) fn of(app: &App, name: &str, settings: &EventSettings) -> Result<Self, Failure> {
-        let EventSettings::Mailbox { server, port, tls, account, variable, folder, confirmed_by, tenant } =
+        let EventSettings::Mailbox { server, port, tls, account, variable, folder, confirmed_by, .. } =
             settings
         else {
             return Err(Failure::usage(
@@ -49,7 +49,7 @@ impl Mailbox {
         if let Some(folder) = folder {
             mailbox = mailbox.folder(folder);
         }
-        let tenant = tenant.as_deref().unwrap_or(LOCAL).to_owned();
+        let tenant = settings.tenant().to_owned();
         Ok(Self { name: name.to_owned(), mailbox, tenant, confirmed_by: confirmed_by.clone() })
     }
 
