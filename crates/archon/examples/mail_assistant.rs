@@ -10,7 +10,7 @@ use archon::{
     event_sources::{ImapMailbox, ReceivedMail},
     notify::{EmailChannel, MailSender, SmtpOptions},
     tool,
-    triggers::{EventFilter, Expression, Schedule, TriggerEngine, TriggerError, TriggerParts, TriggerTask},
+    triggers::{EventFilter, Schedule, TriggerEngine, TriggerError, TriggerParts, TriggerTask},
     types::{CancellationToken, Clock, NotificationChannel, RunService, Secret, TaskStore, Timestamp},
 };
 
@@ -83,7 +83,7 @@ pub(crate) async fn serve(
     let channel = AnswerableChannel::new(channel, answers.clone(), anna).with_replies();
     let parts = TriggerParts::new().channel(Arc::new(channel));
     let engine = TriggerEngine::new(runs, tasks, clock.clone(), parts);
-    create_tasks(&engine, &archon).await?;
+    create_tasks(&engine).await?;
 
     // Whoever knows the token of a question cannot answer it in Anna's name: the mail server confirms the sender.
     let replies = MailReplies::new(answers).trusting(receiver);
@@ -114,12 +114,11 @@ pub(crate) async fn serve(
 }
 
 /// Creates Anna's tasks, at the first start of the program.
-async fn create_tasks(engine: &TriggerEngine, archon: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-    // Questions and results come by mail too, and start nothing.
-    let others = Expression::new(format!("!({archon:?} in data.from)"))?;
+async fn create_tasks(engine: &TriggerEngine) -> Result<(), Box<dyn Error + Send + Sync>> {
+    // Questions and results come by mail too. They are mail of a program, so they are no events.
     let reply = TriggerTask::new(
         "reply",
-        EventFilter::new("inbox.mail.received").condition(others),
+        EventFilter::new("inbox.mail.received"),
         "Propose an answer to this mail, and send it with send_mail if it needs one.",
     );
     let morning = Schedule::cron("0 8 * * *", "Asia/Shanghai")?;

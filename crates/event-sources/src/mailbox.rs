@@ -50,6 +50,7 @@ pub struct ImapMailbox {
     password: Secret<String>,
     folder: String,
     max_bytes: u32,
+    takes_automatic: bool,
     on_problem: OnProblem,
 }
 
@@ -87,19 +88,31 @@ pub enum MailboxError {
     },
 }
 
-/// The mail of a look: since a day, and only mail that was not taken before.
-#[derive(Clone, Copy)]
-struct Look {
+/// The mail of a look.
+struct Look<'a> {
+    /// The day at which it begins.
     since: Timestamp,
+    /// True for only the mail that was not taken before.
     is_new: bool,
+    /// The number of the last mail that was looked at. The next look begins behind it, so mail that is refused again and again
+    /// blocks no other.
+    last: &'a mut u32,
 }
 
 impl ImapMailbox {
     /// Creates the mailbox of an account, with TLS at port 993 and the folder `INBOX`.
     pub fn new(host: impl Into<String>, user: impl Into<String>, password: Secret<String>) -> Self {
-        let (host, user, folder) = (host.into(), user.into(), "INBOX".to_owned());
-        let on_problem = OnProblem::default();
-        Self { host, port: 993, is_plain: false, user, password, folder, max_bytes: 1 << 20, on_problem }
+        Self {
+            host: host.into(),
+            port: 993,
+            is_plain: false,
+            user: user.into(),
+            password,
+            folder: "INBOX".to_owned(),
+            max_bytes: 1 << 20,
+            takes_automatic: false,
+            on_problem: OnProblem::default(),
+        }
     }
 
     /// Sets the port. The connection begins with TLS at each port.
@@ -130,6 +143,14 @@ impl ImapMailbox {
         self
     }
 
+    /// Takes mail that a program wrote, too ([`ReceivedMail::is_automatic`]). By default [`serve`](Self::serve) leaves it out: a
+    /// run for the report that a mail of the run before could not be delivered sends one more mail, without an end.
+    #[must_use]
+    pub fn with_automatic_mail(mut self) -> Self {
+        self.takes_automatic = true;
+        self
+    }
+
     /// Calls a function with each problem after the first look, such as that of a server which is gone, in words for a
     /// person. The source goes on.
     #[must_use]
@@ -139,8 +160,11 @@ impl ImapMailbox {
     }
 
     /// Takes each mail of the last seven days once, also mail that came while the program was stopped, until `stop` is
-    /// cancelled. It looks every 30 seconds, and marks a mail at the server with the keyword `archon` once `take` succeeded;
-    /// if `take` fails, the mail comes again. A mail stays unread.
+    /// cancelled. It looks every 30 seconds at up to 50 mails, and marks a mail at the server with the keyword `archon` once
+    /// `take` succeeded; if `take` fails, the mail comes again, after those behind it. A mail stays unread.
+    ///
+    /// A mail that comes again has [`ReceivedMail::is_repeat`]: it may have had its effect before the program could mark it.
+    /// Mail that a program wrote is marked without `take`, unless [`with_automatic_mail`](Self::with_automatic_mail) is set.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -171,10 +195,10 @@ impl ImapMailbox {
         stop: CancellationToken,
         take: impl Fn(ReceivedMail) -> F + Send + Sync,
     ) -> Result<(), MailboxError> {
-        let (mut failures, mut is_first) = (0_u32, true);
+        let (mut failures, mut is_first, mut last) = (0_u32, true, 0_u32);
         loop {
             let since = Timestamp::from_millis(clock.now().as_millis().saturating_sub(AGE));
-            match self.look(&*clock, Look { since, is_new: true }, &take).await {
+            match self.look(&*clock, Look { since, is_new: true, last: &mut last }, &take).await {
                 Ok(()) => (failures, is_first) = (0, false),
                 Err(error) if is_first => return Err(error),
                 Err(error) => {
@@ -190,7 +214,7 @@ impl ImapMailbox {
         }
     }
 
-    /// Returns the mail since a day, the oldest first, at most 50.
+    /// Returns the mail since a day, the oldest first, at most 50; also mail that a program wrote.
     ///
     /// ```
     /// use archon_event_sources::{ImapMailbox, MailboxError};
@@ -209,7 +233,7 @@ impl ImapMailbox {
             found.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
             std::future::ready(Ok(()))
         };
-        self.look(clock, Look { since, is_new: false }, &keep).await?;
+        self.look(clock, Look { since, is_new: false, last: &mut 0 }, &keep).await?;
         Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -217,7 +241,7 @@ impl ImapMailbox {
     async fn look<F: Future<Output = Result<(), String>> + Send>(
         &self,
         clock: &dyn Clock,
-        look: Look,
+        look: Look<'_>,
         take: &(impl Fn(ReceivedMail) -> F + Sync),
     ) -> Result<(), MailboxError> {
         match self.is_plain {
@@ -237,7 +261,7 @@ impl ImapMailbox {
         &self,
         session: &mut Session<'_, S>,
         clock: &dyn Clock,
-        look: Look,
+        look: Look<'_>,
         take: &(impl Fn(ReceivedMail) -> F + Sync),
     ) -> Result<(), MailboxError>
     where
@@ -246,11 +270,24 @@ impl ImapMailbox {
     {
         self.within(clock, session.sign_in(&self.user, &self.password)).await?;
         let validity = self.within(clock, session.select(&self.folder, look.is_new)).await?;
-        for uid in self.within(clock, session.find(look.since, look.is_new)).await? {
-            let Some(bytes) = self.within(clock, session.fetch(uid, self.max_bytes)).await? else { continue };
-            let id = format!("{validity}/{uid}");
-            match take(ReceivedMail::new(id, bytes)).await {
-                Ok(()) if look.is_new => self.within(clock, session.mark(uid)).await?,
+        let found = self.within(clock, session.find(look.since, look.is_new, *look.last)).await?;
+        for uid in found {
+            *look.last = uid.get();
+            let Some(fetched) = self.within(clock, session.fetch(uid, self.max_bytes)).await? else {
+                continue;
+            };
+            let mut mail = ReceivedMail::new(format!("{validity}/{uid}"), fetched.bytes);
+            mail.is_repeat = fetched.is_begun;
+            if look.is_new && !self.takes_automatic && mail.is_automatic() {
+                tracing::info!(mail = mail.id, "a mail that a program wrote is left out");
+                self.within(clock, session.mark_taken(uid)).await?;
+                continue;
+            }
+            if look.is_new && !mail.is_repeat {
+                self.within(clock, session.mark_begun(uid)).await?;
+            }
+            match take(mail).await {
+                Ok(()) if look.is_new => self.within(clock, session.mark_taken(uid)).await?,
                 Ok(()) => {}
                 Err(problem) => self.on_problem.note(&format!("a mail is taken later: {problem}")),
             }
@@ -287,16 +324,4 @@ impl ImapMailbox {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn server_beyond_this_machine_needs_tls() {
-        let mailbox = ImapMailbox::new("imap.example.com", "anna", Secret::from("very-secret")).without_tls();
-        assert!(!format!("{mailbox:?}").contains("very-secret"));
-        let connected =
-            futures_util::FutureExt::now_or_never(mailbox.connect(&archon_testkit::VirtualClock::new()));
-        let error = connected.unwrap().err().unwrap();
-        assert!(error.to_string().contains("leave out `without_tls`"), "{error}");
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@
 //! | [`RecordingSink`] | a watcher of runs |
 //! | [`InboxJournal`] | a journal with an inbox |
 //! | [`RecordingBus`] | a bus whose messages a test reads |
+//! | [`RecordingQuestions`], [`RecordingChannel`] | a service with questions to people, and a way to them |
 //! | [`FnAgent`], [`answer`] | an agent, as one closure |
 //! | [`drive`], [`poll_until_idle`] | a runtime: one future, whose waits take no time |
 //! | [`Ended`] | nothing: the outcome of a run, failed or not |
@@ -60,6 +61,7 @@ mod mortal_journal;
 mod pairing;
 mod real_clock;
 mod recording_bus;
+mod recording_questions;
 mod sink;
 #[cfg(feature = "trials")]
 mod trials;
@@ -82,6 +84,7 @@ pub use mortal_journal::MortalJournal;
 pub use pairing::{assert_paired, pairing_faults};
 pub use real_clock::RealClock;
 pub use recording_bus::RecordingBus;
+pub use recording_questions::{RecordingChannel, RecordingQuestions};
 pub use sink::RecordingSink;
 #[cfg(feature = "trials")]
 pub use trials::{Need, Trial, run_trials};

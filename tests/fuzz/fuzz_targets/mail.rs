@@ -2,13 +2,13 @@
 //! answers only with the token, and only as the question offers. With an odd first byte the mail begins as a reply.
 #![no_main]
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use archon_answers::{AnswerKey, AnswerableChannel, Answers, MailReplies};
 use archon_event_sources::ReceivedMail;
+use archon_testkit::{RecordingChannel, RecordingQuestions, VirtualClock};
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, Clock, Notification, NotificationChannel, NotificationKind,
-    PendingApproval, ResumedRuns, RunError, RunId, Secret, TenantId, Timestamp,
+    Answer, Clock, Notification, NotificationChannel, NotificationKind, PendingApproval, Secret,
 };
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -16,111 +16,63 @@ use serde_json::json;
 /// The limit of an event.
 const MOST_BYTES: usize = 64 * 1024;
 
-struct FixedClock;
-
-impl Clock for FixedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_767_225_600_000)
-    }
-
-    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
-}
-
-/// A service with one question, which stays open.
-struct Service {
-    question: PendingApproval,
-    taken: Mutex<Option<Answer>>,
-}
-
-impl AnswerRuns for Service {
-    fn steer<'a>(&'a self, _: &'a RunId, _: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
-        unreachable!("an answer steers nothing")
-    }
-
-    fn follow_up<'a>(&'a self, _: &'a RunId, _: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
-        unreachable!("an answer sends no message")
-    }
-
-    fn cancel<'a>(&'a self, _: &'a RunId, _: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
-        unreachable!("an answer cancels nothing")
-    }
-
-    fn questions<'a>(
-        &'a self,
-        _: Option<&'a TenantId>,
-    ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>> {
-        Box::pin(std::future::ready(Ok(vec![self.question.clone()])))
-    }
-
-    fn answer<'a>(&'a self, _: &'a str, answer: Answer) -> BoxFuture<'a, Result<bool, RunError>> {
-        *self.taken.lock().unwrap() = Some(answer);
-        Box::pin(std::future::ready(Ok(true)))
-    }
-
-    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<ResumedRuns, RunError>> {
-        unreachable!("an answer sweeps nothing")
-    }
-}
-
-/// A channel that keeps the token of a reply.
-#[derive(Default)]
-struct Sent(Mutex<String>);
-
-impl NotificationChannel for Sent {
-    fn name(&self) -> &str {
-        "mail"
-    }
-
-    fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
-        *self.0.lock().unwrap() = notification.reply_token.clone().unwrap_or_default();
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
-
 struct Desk {
-    service: Arc<Service>,
-    replies: MailReplies,
+    clock: VirtualClock,
+    question: PendingApproval,
+    key: AnswerKey,
     token: String,
 }
 
+impl Desk {
+    /// Returns a service with the question, and its reader of replies.
+    fn open(&self) -> (RecordingQuestions, MailReplies) {
+        let questions = RecordingQuestions::new();
+        questions.open().push(self.question.clone());
+        let answers =
+            Answers::new(Arc::new(questions.clone()), self.key.clone(), Arc::new(self.clock.clone()));
+        (questions, MailReplies::new(answers))
+    }
+}
+
 static DESK: LazyLock<Desk> = LazyLock::new(|| {
+    let clock = VirtualClock::new();
     let question = json!({
         "run": "run_1", "call": { "command": 3, "index": 0 }, "session": "session_1", "tenant": "anna", "agent": "desk",
-        "source": "user", "created_at": FixedClock.now(), "request_id": "approval_1", "agent_name": "desk",
+        "source": "user", "created_at": clock.now(), "request_id": "approval_1", "agent_name": "desk",
         "action_summary": "Send a mail", "details": {}, "options": ["approve", "cancel"],
         "allow_modification": false,
     });
     let question: PendingApproval = serde_json::from_value(question).unwrap();
-    let service = Arc::new(Service { question: question.clone(), taken: Mutex::default() });
     let key = AnswerKey::new(&Secret::from("the secret of the target")).unwrap();
-    let answers = Answers::new(service.clone(), key, Arc::new(FixedClock));
-    let sent = Arc::new(Sent::default());
-    let channel = AnswerableChannel::new(sent.clone(), answers.clone(), "anna@example.com").with_replies();
-    let about = NotificationKind::Question(Box::new(question));
+    let answers = Answers::new(Arc::new(RecordingQuestions::new()), key.clone(), Arc::new(clock.clone()));
+    let sent = RecordingChannel::new();
+    let channel = AnswerableChannel::new(Arc::new(sent.clone()), answers, "anna@example.com").with_replies();
+    let about = NotificationKind::Question(Box::new(question.clone()));
     channel.send(&Notification::new("anna", about, "Send a mail")).now_or_never().unwrap().unwrap();
-    let token = sent.0.lock().unwrap().clone();
-    Desk { service, replies: MailReplies::new(answers), token }
+    let token = sent.notifications().remove(0).reply_token.unwrap();
+    Desk { clock, question, key, token }
 });
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
-    let Desk { service, replies, token } = &*DESK;
+    let desk = &*DESK;
+    let (questions, replies) = desk.open();
     let is_reply = first % 2 == 1;
     let mut mail = Vec::new();
     if is_reply {
-        let head = format!("From: anna@example.com\r\nIn-Reply-To: <question.{token}@archon>\r\n");
+        let head = format!("From: anna@example.com\r\nIn-Reply-To: <question.{}@archon>\r\n", desk.token);
         mail.extend_from_slice(head.as_bytes());
     }
     mail.extend_from_slice(bytes);
 
-    let data = ReceivedMail::new("1", mail.clone()).to_event("inbox").data.to_string();
+    let received = ReceivedMail::new("1", mail.clone());
+    let _ = received.is_automatic();
+    let data = received.to_event("inbox").data.to_string();
     assert!(data.len() <= MOST_BYTES, "{} bytes", data.len());
-    assert!(!data.contains(token.as_str()), "the event has the token");
+    assert!(!data.contains(desk.token.as_str()), "the event has the token");
 
     let taken = replies.take(&mail).now_or_never().expect("nothing waits");
-    let answer = service.taken.lock().unwrap().take();
+    let answer = questions.answers().pop();
     assert_eq!(matches!(taken, Ok(Some(_))), answer.is_some(), "{taken:?}");
     match answer {
         None => {}

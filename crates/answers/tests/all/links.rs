@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use archon_answers::AnswerError;
+use archon_testkit::RecordingChannel;
 use archon_types::{Answer, Notification, NotificationChannel, NotificationKind};
 
-use crate::world::{Sent, World};
+use crate::world::World;
 
 fn refused(result: Result<impl Sized, AnswerError>) -> String {
     result.err().unwrap().to_string()
@@ -86,12 +87,12 @@ async fn answer_that_the_question_does_not_offer_or_that_lasts_is_refused() {
 
 #[tokio::test]
 async fn channel_sends_what_is_no_question_unchanged() {
-    let (world, sent) = (World::new(), Sent::default());
+    let (world, sent) = (World::new(), RecordingChannel::new());
     let channel =
         archon_answers::AnswerableChannel::new(std::sync::Arc::new(sent.clone()), world.answers(), "anna")
             .with_page("https://archon.example.com/answer");
-    assert_eq!(channel.name(), "mail");
+    assert_eq!(channel.name(), "test");
     let result = Notification::new("anna", NotificationKind::Result, "Two mails.");
     channel.send(&result).await.unwrap();
-    assert_eq!(sent.all(), [result]);
+    assert_eq!(sent.notifications(), [result]);
 }

@@ -13,7 +13,7 @@ use std::{
 use archon::{
     Archon,
     event_sources::{ImapMailbox, MailboxError, ReceivedMail},
-    notify::{MailSender, SmtpOptions},
+    notify::SmtpOptions,
     store::InMemoryTaskStore,
     types::{CancellationToken, Clock, Secret, ToolCall},
 };
@@ -221,11 +221,11 @@ async fn wait_for(server: &MailServer, user: &str, text: &str, clock: &VirtualCl
     panic!("no mail to {user} has {text:?}");
 }
 
-/// Waits until the assistant has taken a mail: then the server keeps a keyword with it, as a letter behind its name.
+/// Waits until the assistant has taken a mail: then the server keeps two keywords with it, as letters behind its name.
 async fn wait_until_taken(server: &MailServer, user: &str, name: &str, clock: &VirtualClock) {
     let is_taken = |(file, _): &(String, String)| {
         let flags = file.strip_prefix(name).and_then(|rest| rest.split_once("2,"));
-        flags.is_some_and(|(_, flags)| flags.contains(|flag: char| flag.is_ascii_lowercase()))
+        flags.is_some_and(|(_, flags)| flags.matches(|flag: char| flag.is_ascii_lowercase()).count() == 2)
     };
     for _ in 0..3_000 {
         if server.files(user).iter().any(is_taken) {
@@ -257,8 +257,15 @@ async fn mail_assistant_proposes_an_answer_asks_by_mail_sends_after_the_yes_and_
     let serving =
         tokio::spawn(mail_assistant::serve(office, builder, tasks, Arc::new(clock.clone()), stop.clone()));
 
-    let ben = MailSender::new(&server.smtp(), "Ben <ben@example.com>").unwrap();
-    ben.send("anna@example.com", "Lunch", "Shall we meet at noon?").await.unwrap();
+    // No person wrote it, so it starts no run.
+    server.deliver(
+        "anna",
+        "report",
+        "Return-Path: <>\r\nFrom: mailer-daemon@example.com\r\nTo: anna@example.com\r\n\
+         Content-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nThere is no eve.\r\n--b--\r\n",
+    );
+    let lunch = "From: Ben <ben@example.com>\r\nTo: anna@example.com\r\nSubject: Lunch\r\n\r\nShall we meet at noon?\r\n";
+    server.deliver("anna", "lunch", lunch);
     let question = wait_for(&server, "anna", "send_mail", &clock).await;
     let id = question
         .lines()
@@ -284,6 +291,12 @@ async fn mail_assistant_proposes_an_answer_asks_by_mail_sends_after_the_yes_and_
     let token = id.split('.').nth(1).unwrap();
     let read = format!("{:?}", model.requests());
     assert!(read.contains("question.[token]@archon") && !read.contains(token), "{read}");
+    // Only the mail of Ben started a run: not the report, and not the mail of the assistant.
+    let asks = |text: &str| text.contains("Propose an answer");
+    let requests = model.requests();
+    let proposals =
+        requests.iter().filter(|one| one.messages.iter().last().is_some_and(|last| asks(&last.text())));
+    assert_eq!(proposals.count(), 1, "{read}");
     stop.cancel();
     serving.await.unwrap().unwrap();
 }

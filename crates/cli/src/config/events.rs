@@ -37,7 +37,8 @@ pub(crate) enum EventSettings {
         /// The tenant whose tasks get the events; by default `local`, that of this command.
         tenant: Option<String>,
     },
-    /// Mail of a mailbox, by IMAP. Replies to the questions of channels answer them, and start no run.
+    /// Mail of a mailbox, by IMAP. Replies to the questions of channels answer them, and start no run. Neither does mail that
+    /// a program wrote, such as a note of absence.
     Mailbox {
         /// The host of the server.
         server: String,
@@ -54,6 +55,9 @@ pub(crate) enum EventSettings {
         /// The name of the receiving mail server in its header `Authentication-Results`: then a reply counts only if that
         /// server confirmed its sender (DMARC). By default the token in the reply is enough.
         confirmed_by: Option<String>,
+        /// True if mail that a program wrote is an event, too: with a header `Auto-Submitted`, or a report of a mail server.
+        /// Then a task that sends mail may start itself. By default false.
+        automatic: Option<bool>,
         /// The tenant whose tasks get the events; by default `local`, that of this command.
         tenant: Option<String>,
     },

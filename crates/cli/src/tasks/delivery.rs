@@ -9,7 +9,7 @@ use archon::{
     store::{InboxKey, SqliteTaskStore},
     triggers::TriggerEngine,
     types::{
-        BoxFuture, CancellationToken, Clock as _, Notification, NotificationChannel, TaskStore,
+        BoxFuture, CancellationToken, Clock as _, Notification, NotificationChannel, TaskHold, TaskStore,
         TaskStoreError,
     },
 };
@@ -105,23 +105,28 @@ impl Delivery {
         queued.map(|channel| Arc::new(channel) as Arc<dyn NotificationChannel>).collect()
     }
 
-    /// Sends what is due, until `end` is cancelled. While another process serves the outbox, this function waits.
+    /// Waits until no other process sends the notifications of this data folder, and takes its place.
+    ///
+    /// # Errors
+    /// [`Failure`] if the file beside the outbox cannot be locked.
+    pub(super) async fn hold(&self, app: &App) -> Result<TaskHold, Failure> {
+        loop {
+            if let Some(hold) = self.store.hold().await.map_err(of_outbox)? {
+                return Ok(hold);
+            }
+            app.output.note_once(
+                "another server of this data folder starts the runs of tasks, sends notifications and reads mailboxes; this \
+                 one takes over when it ends",
+            );
+            SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
+        }
+    }
+
+    /// Sends what is due, until `end` is cancelled.
     pub(super) async fn serve(&self, app: &App, end: CancellationToken) {
-        let served = async {
-            let _hold = loop {
-                match self.store.hold().await? {
-                    Some(hold) => break hold,
-                    None => SystemClock.sleep_until(SystemClock.now() + PAUSE).await,
-                }
-            };
-            self.outbox.serve(end.clone()).await
-        };
-        tokio::select! {
-            served = served => if let Err(error) = served {
-                let failure = of_outbox(error);
-                app.output.warn_again(format!("no notification is sent any more: {}", failure.line()));
-            },
-            () = end.cancelled() => {}
+        if let Err(error) = self.outbox.serve(end).await {
+            let failure = of_outbox(error);
+            app.output.warn_again(format!("no notification is sent any more: {}", failure.line()));
         }
     }
 }

@@ -84,10 +84,24 @@ impl Served {
         }
     }
 
-    /// Starts runs, sends notifications and publishes events until the server ends.
+    /// Starts runs, sends notifications and publishes events until the server ends. While another server of the data folder
+    /// does, this one waits: two of them would share the tasks and the outbox so that a notification is never sent, and read
+    /// the same replies.
     pub(crate) async fn serve(self, app: App, end: CancellationToken) {
         let Self { engine, delivery, sources, door, .. } = self;
         let world = World { app, engine, delivery: Arc::new(delivery), end };
+        let hold = tokio::select! {
+            hold = world.delivery.hold(&world.app) => hold,
+            () = world.end.cancelled() => return,
+        };
+        let _hold = match hold {
+            Ok(hold) => hold,
+            Err(failure) => {
+                let line = failure.line();
+                world.app.output.warn_again(format!("no task starts, and no notification is sent: {line}"));
+                return;
+            }
+        };
         let publishing = sources.serve(door, world.clone());
         let delivering = world.delivery.serve(&world.app, world.end.clone());
         tokio::join!(start_runs(&world), delivering, publishing);

@@ -18,8 +18,8 @@ pub(crate) struct MailServers {
 
 #[derive(Default)]
 struct Mails {
-    /// The mails of the mailbox, and whether each was marked as taken.
-    received: Vec<(String, bool)>,
+    /// The mails of the mailbox, each with its keywords.
+    received: Vec<(String, Vec<String>)>,
     sent: Vec<String>,
 }
 
@@ -50,7 +50,13 @@ impl MailServers {
 
     /// Puts a mail into the mailbox.
     pub(crate) fn deliver(&self, mail: &str) {
-        self.mails.lock().unwrap().received.push((mail.replace('\n', "\r\n"), false));
+        self.mails.lock().unwrap().received.push((mail.replace('\n', "\r\n"), Vec::new()));
+    }
+
+    /// Puts a mail into the mailbox that a program began to take, and then was killed.
+    pub(crate) fn deliver_begun(&self, mail: &str) {
+        self.deliver(mail);
+        self.mails.lock().unwrap().received.last_mut().unwrap().1.push("archon-begun".to_owned());
     }
 
     /// Returns the mails that were sent, without the line breaks that their encoding adds.
@@ -60,8 +66,12 @@ impl MailServers {
 
     /// Returns true if every mail of the mailbox was taken.
     pub(crate) fn are_all_taken(&self) -> bool {
-        self.mails.lock().unwrap().received.iter().all(|(_, is_taken)| *is_taken)
+        self.mails.lock().unwrap().received.iter().all(|(_, keywords)| is_taken(keywords))
     }
+}
+
+fn is_taken(keywords: &[String]) -> bool {
+    keywords.iter().any(|keyword| keyword == "archon")
 }
 
 /// Serves a client of IMAP, as far as the command uses it.
@@ -87,16 +97,20 @@ fn imap_answer(command: &str, mails: &mut Mails) -> String {
             .to_owned();
     }
     if command.starts_with("UID SEARCH") {
-        let new = mails.received.iter().enumerate().filter(|(_, (_, is_taken))| !is_taken);
+        let new = mails.received.iter().enumerate().filter(|(_, (_, keywords))| !is_taken(keywords));
         let new: String = new.map(|(at, _)| format!(" {}", at + 1)).collect();
         return format!("* SEARCH{new}\r\nTAG OK done");
     }
     if command.starts_with("UID FETCH") {
-        let (uid, mail) = (uid() + 1, &mails.received[uid()].0);
-        return format!("* {uid} FETCH (UID {uid} BODY[]<0> {{{}}}\r\n{mail})\r\nTAG OK done", mail.len());
+        let (uid, (mail, keywords)) = (uid() + 1, &mails.received[uid()]);
+        let (flags, bytes) = (keywords.join(" "), mail.len());
+        return format!(
+            "* {uid} FETCH (UID {uid} FLAGS ({flags}) BODY[]<0> {{{bytes}}}\r\n{mail})\r\nTAG OK done"
+        );
     }
     if command.starts_with("UID STORE") {
-        mails.received[uid()].1 = true;
+        let keyword = command.rsplit(' ').next().unwrap().trim_matches(['(', ')']);
+        mails.received[uid()].1.push(keyword.to_owned());
     }
     let bye = if command.starts_with("LOGOUT") { "* BYE until later\r\n" } else { "" };
     format!("{bye}TAG OK done")

@@ -7,6 +7,7 @@ use data_encoding::BASE64;
 use futures_util::StreamExt as _;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
@@ -367,4 +368,31 @@ async fn reply_in_a_chat_of_telegram_answers_a_question_once() {
     assert!(has("desk done\n> It is written."), "{sent:?}");
     assert!(is_written(&place));
     assert_eq!(served.end(Signal::TERM).await, Some(0));
+}
+
+// spec: TR-11
+#[tokio::test]
+async fn server_starts_no_run_and_sends_nothing_until_another_one_of_its_data_folder_has_ended() {
+    let (model, place) = (MockServer::start([answer("Done.")]).await, Place::new());
+    settle(&place, &model, "");
+    std::fs::create_dir_all(place.data()).unwrap();
+    // As the other server holds it, from before this one starts.
+    let lock_of = |file: &str| std::fs::File::create(place.data().join(file)).unwrap();
+    let other = lock_of("outbox.lock");
+    other.try_lock().unwrap();
+    let mut command = place.command("serve --listen 127.0.0.1:0", &[]);
+    let mut served = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(served.stderr.take().unwrap()).lines();
+    let waits = async {
+        while !lines.next_line().await.unwrap().unwrap().contains("this one takes over when it ends") {}
+    };
+    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("it says that it waits");
+    place.archon("triggers add note", &["--cron", "0 8 1 1 *", "Note it."]).await;
+    let asked = place.archon("triggers run note", &[]).await;
+    assert!(asked.err.contains("starts the runs of tasks, and does not run now"), "{asked:?}");
+    lock_of("tasks.lock").try_lock().unwrap();
+    assert_eq!(model.requests().len(), 0);
+    drop(other);
+    until(async || (!model.requests().is_empty()).then_some(())).await;
+    served.kill().await.unwrap();
 }

@@ -23,10 +23,37 @@ fn settings(mail: &MailServers) -> String {
 }
 
 async fn serve(place: &Place, password: &str) -> Served {
+    serve_in(place, ".", password).await
+}
+
+/// Starts a server in a folder of a place.
+async fn serve_in(place: &Place, folder: &str, password: &str) -> Served {
     let mut command = place.command("serve --json --listen 127.0.0.1:0", &[]);
-    command.env("IMAP_PASSWORD", password);
+    command.env("IMAP_PASSWORD", password).current_dir(place.path(folder));
     Served::of(command, 1).await
 }
+
+/// Lets the task `desk` ask Anna by mail, and ends the server. Returns the mail of the question.
+async fn ask(place: &Place, mail: &MailServers) -> String {
+    place.archon("triggers add desk --notify anna", &["--cron", "0 8 1 1 *", "Write it."]).await;
+    let served = serve(place, PASSWORD).await;
+    place.archon("triggers run desk", &[]).await;
+    let question = until(async || mail.sent().first().cloned()).await;
+    assert!(question.contains("Subject: desk asks you"), "{question}");
+    assert_eq!(served.end(Signal::TERM).await, Some(0));
+    question
+}
+
+/// Returns a reply to the mail of a question.
+fn reply(question: &str, from: &str, text: &str) -> String {
+    let id = question.split_once("<question.").unwrap().1.split_once("@archon>").unwrap().0;
+    format!("From: {from}\nTo: archon@example.com\nIn-Reply-To: <question.{id}@archon>\n\n{text}\n")
+}
+
+/// The report of a mail server about a mail of the command.
+const UNDELIVERED: &str = "Return-Path: <>\nFrom: mailer-daemon@example.com\nTo: archon@example.com\n\
+                           Auto-Submitted: auto-replied\nContent-Type: multipart/report; boundary=b\n\n--b\n\n\
+                           There is no anna.\n--b--\n";
 
 // spec: AP-10, TR-04, TR-09, TR-10
 #[tokio::test]
@@ -34,23 +61,17 @@ async fn reply_to_the_mail_of_a_question_counts_once_and_other_mail_is_an_event(
     let (model, mail, place) = (writer().await, MailServers::start().await, Place::new());
     model.push(answer("Noted."));
     settle(&place, &model, &settings(&mail));
-    place.archon("triggers add desk --notify anna", &["--cron", "0 8 1 1 *", "Write it."]).await;
     place.archon("triggers add read", &["--on", "inbox.mail.received", "Note it."]).await;
-    let first = serve(&place, PASSWORD).await;
-    place.archon("triggers run desk", &[]).await;
-    let question = until(async || mail.sent().first().cloned()).await;
-    assert!(question.contains("Subject: desk asks you"), "{question}");
+    let question = ask(&place, &mail).await;
     assert!(question.contains("write only yes or no above"), "{question}");
-    assert_eq!(first.end(Signal::TERM).await, Some(0));
 
-    let id = question.split_once("<question.").unwrap().1.split_once("@archon>").unwrap().0;
-    let reply = |from: &str, text: &str| {
-        format!("From: {from}\nTo: archon@example.com\nIn-Reply-To: <question.{id}@archon>\n\n{text}\n")
-    };
-    mail.deliver(&reply("eve@example.com", "yes"));
-    mail.deliver(&reply("anna@example.com", "Yes, but only on Monday."));
-    mail.deliver(&reply("anna@example.com", "yes"));
-    mail.deliver(&reply("anna@example.com", "yes"));
+    mail.deliver(&reply(&question, "eve@example.com", "yes"));
+    mail.deliver(&reply(&question, "anna@example.com", "Yes, but only on Monday."));
+    mail.deliver(&reply(&question, "anna@example.com", "yes"));
+    // As if the server had been killed before it marked the mail above.
+    mail.deliver_begun(&reply(&question, "anna@example.com", "yes"));
+    mail.deliver(&reply(&question, "anna@example.com", "yes"));
+    mail.deliver(UNDELIVERED);
     mail.deliver("From: ben@example.com\nTo: archon@example.com\nSubject: Lunch\n\nAt noon?\n");
     let next = serve(&place, PASSWORD).await;
     until(async || mail.are_all_taken().then_some(())).await;
@@ -62,13 +83,50 @@ async fn reply_to_the_mail_of_a_question_counts_once_and_other_mail_is_an_event(
     assert!(mails[1].contains("was answered before"), "{mails:?}");
     assert!(mails[..2].iter().all(|mail| mail.contains("To: anna@example.com")), "{mails:?}");
     assert!(mails[2].contains("Subject: desk done"), "{mails:?}");
-    until(async || {
+    let history = until(async || {
         let history = place.archon("triggers history read --json", &[]).await.json();
-        history.first().filter(|run| run["status"] == "finished").map(drop)
+        Some(history).filter(|history| history.first().is_some_and(|run| run["status"] == "finished"))
     })
     .await;
+    assert_eq!(history.len(), 1, "the report of a mail server starts no run: {history:?}");
     assert!(model.requests().iter().any(|request| request.text.contains("At noon?")));
     assert_eq!(next.end(Signal::TERM).await, Some(0));
+}
+
+// spec: TR-04
+#[tokio::test]
+async fn mail_of_a_program_is_an_event_where_the_settings_say_so() {
+    let (model, mail, place) =
+        (MockServer::start([answer("Noted.")]).await, MailServers::start().await, Place::new());
+    settle(&place, &model, &format!("{}automatic = true\n", settings(&mail)));
+    place.archon("triggers add read", &["--on", "inbox.mail.received", "Note it."]).await;
+    mail.deliver(UNDELIVERED);
+    let served = serve(&place, PASSWORD).await;
+    until(async || model.requests().iter().any(|it| it.text.contains("There is no anna.")).then_some(()))
+        .await;
+    assert_eq!(served.end(Signal::TERM).await, Some(0));
+}
+
+// spec: AP-10
+#[tokio::test]
+async fn reply_to_a_question_of_another_folder_gets_one_note_and_the_question_stays_open() {
+    let (model, mail, place) = (writer().await, MailServers::start().await, Place::new());
+    settle(&place, &model, &settings(&mail));
+    let question = ask(&place, &mail).await;
+    mail.deliver(&reply(&question, "anna@example.com", "yes"));
+    std::fs::create_dir(place.path("other")).unwrap();
+    let other = serve_in(&place, "other", PASSWORD).await;
+    until(async || mail.are_all_taken().then_some(())).await;
+    let sent = mail.sent();
+    let note = sent.iter().find(|mail| mail.contains("Your answer does not count")).unwrap();
+    assert!(note.contains("belongs to the folder") && note.contains("archon approvals"), "{note}");
+    assert_eq!(other.end(Signal::TERM).await, Some(0));
+    assert!(!place.path("a.txt").exists());
+
+    mail.deliver(&reply(&question, "anna@example.com", "yes"));
+    let own = serve(&place, PASSWORD).await;
+    until(async || place.path("a.txt").exists().then_some(())).await;
+    assert_eq!(own.end(Signal::TERM).await, Some(0));
 }
 
 // spec: TR-04

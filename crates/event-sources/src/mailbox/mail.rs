@@ -24,6 +24,8 @@ pub struct ReceivedMail {
     pub id: String,
     /// The mail as the server has it, or its first bytes.
     pub bytes: Vec<u8>,
+    /// True if the mail was given to the program before, and was not marked as taken then: the program ended, or an error came.
+    pub is_repeat: bool,
 }
 
 impl ReceivedMail {
@@ -37,7 +39,41 @@ impl ReceivedMail {
     /// assert_eq!((event.kind.as_str(), &event.data["subject"]), ("mail.received", &"Lunch".into()));
     /// ```
     pub fn new(id: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        Self { id: id.into(), bytes: bytes.into() }
+        Self { id: id.into(), bytes: bytes.into(), is_repeat: false }
+    }
+
+    /// Returns true for a mail that a program wrote by itself: its header `Auto-Submitted` is not `no` (RFC 3834), it has no
+    /// address to return to (`Return-Path: <>`), or it is a report, such as that of a mail which could not be delivered. Mail
+    /// that Archon sends is such mail, too. A newsletter or the mail of a mailing list is not, without such a header.
+    ///
+    /// ```
+    /// use archon_event_sources::ReceivedMail;
+    ///
+    /// let absent = *b"From: ben@example.com\r\nAuto-Submitted: auto-replied\r\n\r\nI am on holiday.\r\n";
+    /// assert!(ReceivedMail::new("17/4", absent).is_automatic());
+    /// ```
+    pub fn is_automatic(&self) -> bool {
+        let Some(mail) = MessageParser::default().parse_headers(&self.bytes) else { return false };
+        let has = |name: &str, is: fn(&str) -> bool| {
+            let headers =
+                mail.headers().iter().filter(|header| header.name.as_str().eq_ignore_ascii_case(name));
+            let mut values = headers.map(|header| {
+                let bytes = mail.raw_message.get(header.offset_start as usize..header.offset_end as usize);
+                String::from_utf8_lossy(bytes.unwrap_or_default())
+            });
+            values.any(|value| is(value.trim()))
+        };
+        let is_report = mail.content_type().is_some_and(|kind| {
+            let subtype = kind.subtype().unwrap_or_default();
+            kind.ctype().eq_ignore_ascii_case("multipart") && subtype.eq_ignore_ascii_case("report")
+        });
+        is_report
+            || has("Return-Path", |value| value == "<>")
+            || has("Auto-Submitted", |value| {
+                // Parameters or a comment may follow.
+                let end = value.find([';', '(', ' ', '\t', '\r']).unwrap_or(value.len());
+                !value[..end].eq_ignore_ascii_case("no")
+            })
     }
 
     /// Returns the event `mail.received` of a source. The data has `from`, `to`, `subject`, `date`, `message_id`, `text`, the
@@ -128,6 +164,35 @@ mod tests {
         assert!(event.data.to_string().len() < 64 * 1024);
         let broken = ReceivedMail::new("7/2", []).to_event("inbox");
         assert_eq!((&broken.data["text"], &broken.data["is_cut"]), (&json!(""), &json!(false)));
+    }
+
+    #[test]
+    fn mail_that_a_program_wrote_is_known_by_its_head() {
+        let is_automatic =
+            |head: &str| ReceivedMail::new("7/1", format!("{head}\r\nFrom: a@b.c\r\n\r\nyes")).is_automatic();
+        for head in [
+            "Auto-Submitted: auto-generated",
+            "auto-submitted:AUTO-REPLIED; owner-email=\"a@b.c\"",
+            "Auto-Submitted: no\r\nAuto-Submitted: auto-notified",
+            "Return-Path: <>",
+            "Content-Type: multipart/report; report-type=delivery-status;\r\n boundary=b",
+            "Content-Type: Multipart/Report; boundary=b",
+        ] {
+            assert!(is_automatic(head), "{head}");
+        }
+        for head in [
+            "Auto-Submitted: no",
+            "Auto-Submitted: NO (a person)",
+            "Return-Path: <a@b.c>",
+            "Precedence: list",
+            "Content-Type: multipart/mixed; boundary=report",
+            "Subject: Auto-Submitted: auto-replied",
+        ] {
+            assert!(!is_automatic(head), "{head}");
+        }
+        assert!(!ReceivedMail::new("7/2", []).is_automatic());
+        let below = ReceivedMail::new("7/3", "From: a@b.c\r\n\r\nAuto-Submitted: auto-replied\r\n");
+        assert!(!below.is_automatic());
     }
 
     // spec: TR-04

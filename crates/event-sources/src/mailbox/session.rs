@@ -11,7 +11,7 @@ use imap_next::{
         core::{Atom, Tag, Vec1},
         datetime::NaiveDate,
         fetch::{MacroOrMessageDataItemNames, MessageDataItem, MessageDataItemName},
-        flag::{Flag, FlagPerm, StoreResponse, StoreType},
+        flag::{Flag, FlagFetch, FlagPerm, StoreResponse, StoreType},
         response::{Code, Data, Status, StatusBody, StatusKind},
         search::SearchKey,
         sequence::SequenceSet,
@@ -23,6 +23,9 @@ use super::MailboxError;
 
 /// The keyword of mail that was taken.
 const TAKEN: &str = "archon";
+
+/// The keyword of mail that was given to the program, before it is taken.
+const BEGUN: &str = "archon-begun";
 
 /// The most mail of one look.
 const MOST: usize = 50;
@@ -40,6 +43,16 @@ pub(super) struct Session<'a, S> {
     /// The bytes that the server may still send for this command.
     room: usize,
     most: u32,
+    /// True if the server keeps the keyword of mail that was begun.
+    keeps_begun: bool,
+}
+
+/// A mail as the server has it, or its first bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fetched {
+    pub(super) bytes: Vec<u8>,
+    /// True if the mail was given to the program before.
+    pub(super) is_begun: bool,
 }
 
 /// The untagged parts of the answer to a command.
@@ -53,7 +66,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
     pub(super) fn new(stream: S, host: &'a str, max_bytes: u32) -> Self {
         let (mut options, most) = (Options::default(), max_bytes.saturating_add(REST));
         options.max_response_size = most;
-        Self { stream, client: Client::new(options), host, commands: 0, room: most as usize, most }
+        let room = most as usize;
+        Self { stream, client: Client::new(options), host, commands: 0, room, most, keeps_begun: false }
     }
 
     pub(super) async fn sign_in(
@@ -78,7 +92,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
         let select = CommandBody::select(folder.to_owned())
             .map_err(|_| self.wrong(format!("the folder {folder:?} has a zero byte")))?;
         let answered = self.run("open the folder", select).await?;
-        if marks && !keeps_keyword(&answered.codes) {
+        self.keeps_begun = marks && keeps_keyword(&answered.codes, BEGUN);
+        if marks && !keeps_keyword(&answered.codes, TAKEN) {
             return Err(
                 self.refused("keep the keyword `archon`", "the folder has no such flags (PERMANENTFLAGS)")
             );
@@ -90,17 +105,19 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
         Ok(validity.unwrap_or_default())
     }
 
-    /// Returns the ids of mail since a day, the oldest first; with `is_new` only of mail that was not taken.
+    /// Returns the ids of mail since a day, with `is_new` only of mail that was not taken: the oldest first, from the one behind
+    /// `last` on and then from the start.
     pub(super) async fn find(
         &mut self,
         since: Timestamp,
         is_new: bool,
+        last: u32,
     ) -> Result<Vec<NonZeroU32>, MailboxError> {
         let day = i64::try_from(since.as_millis()).ok().and_then(chrono::DateTime::from_timestamp_millis);
         let day = day.and_then(|day| NaiveDate::try_from(day.date_naive()).ok());
         let mut keys = vec![day.map_or(SearchKey::All, SearchKey::Since)];
         if is_new {
-            keys.push(SearchKey::Unkeyword(self.keyword()?));
+            keys.push(SearchKey::Unkeyword(self.keyword(TAKEN)?));
         }
         let keys = Vec1::try_from(keys).unwrap_or(Vec1::from(SearchKey::All));
         let answered = self.run("search", CommandBody::search(None, keys, true)).await?;
@@ -114,6 +131,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
             .flatten()
             .collect();
         found.sort_unstable();
+        let next = found.partition_point(|uid| uid.get() <= last);
+        found.rotate_left(next);
         found.truncate(MOST);
         Ok(found)
     }
@@ -123,33 +142,42 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
         &mut self,
         uid: NonZeroU32,
         most: u32,
-    ) -> Result<Option<Vec<u8>>, MailboxError> {
+    ) -> Result<Option<Fetched>, MailboxError> {
         let partial = NonZeroU32::new(most).map(|most| (0, most));
         let body = MessageDataItemName::BodyExt { section: None, partial, peek: true };
-        let items = MacroOrMessageDataItemNames::MessageDataItemNames(vec![body]);
+        let items = vec![MessageDataItemName::Flags, body];
+        let items = MacroOrMessageDataItemNames::MessageDataItemNames(items);
         let fetch = CommandBody::Fetch {
             sequence_set: SequenceSet::from(uid),
             macro_or_item_names: items,
             uid: true,
         };
         let answered = self.run("fetch a mail", fetch).await?;
-        let items = answered.data.into_iter().filter_map(|data| match data {
-            Data::Fetch { items, .. } => Some(items),
-            _ => None,
-        });
-        Ok(items.flatten().find_map(|item| match item {
-            MessageDataItem::BodyExt { data, .. } => Some(data.into_option()?.into_owned()),
+        Ok(answered.data.into_iter().find_map(|data| match data {
+            Data::Fetch { items, .. } => mail_in(items.into_inner()),
             _ => None,
         }))
     }
 
+    /// Notes at the server that a mail is given to the program, if the server keeps that.
+    pub(super) async fn mark_begun(&mut self, uid: NonZeroU32) -> Result<(), MailboxError> {
+        match self.keeps_begun {
+            true => self.store(uid, BEGUN).await,
+            false => Ok(()),
+        }
+    }
+
     /// Notes at the server that a mail was taken.
-    pub(super) async fn mark(&mut self, uid: NonZeroU32) -> Result<(), MailboxError> {
+    pub(super) async fn mark_taken(&mut self, uid: NonZeroU32) -> Result<(), MailboxError> {
+        self.store(uid, TAKEN).await
+    }
+
+    async fn store(&mut self, uid: NonZeroU32, keyword: &'static str) -> Result<(), MailboxError> {
         let store = CommandBody::Store {
             sequence_set: SequenceSet::from(uid),
             kind: StoreType::Add,
             response: StoreResponse::Silent,
-            flags: vec![Flag::Keyword(self.keyword()?)],
+            flags: vec![Flag::Keyword(self.keyword(keyword)?)],
             uid: true,
         };
         self.run("set a keyword", store).await.map(drop)
@@ -159,8 +187,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
         self.run("sign out", CommandBody::Logout).await.map(drop)
     }
 
-    fn keyword(&self) -> Result<Atom<'static>, MailboxError> {
-        Atom::try_from(TAKEN).map_err(|error| self.wrong(error.to_string()))
+    fn keyword(&self, keyword: &'static str) -> Result<Atom<'static>, MailboxError> {
+        Atom::try_from(keyword).map_err(|error| self.wrong(error.to_string()))
     }
 
     /// Sends a command, and reads up to its answer.
@@ -240,15 +268,33 @@ impl<'a, S: AsyncRead + AsyncWrite + Send + Unpin> Session<'a, S> {
     }
 }
 
-/// Returns true if the server keeps the keyword, as far as it says: without a list it keeps all.
-fn keeps_keyword(codes: &[Code<'_>]) -> bool {
+/// Returns the mail of an answer; `None` if the answer is about the flags of a mail only.
+fn mail_in(items: Vec<MessageDataItem<'static>>) -> Option<Fetched> {
+    let (mut bytes, mut is_begun) = (None, false);
+    for item in items {
+        match item {
+            MessageDataItem::BodyExt { data, .. } => bytes = data.into_option(),
+            MessageDataItem::Flags(flags) => {
+                is_begun = flags.iter().any(|flag| match flag {
+                    FlagFetch::Flag(Flag::Keyword(name)) => name.as_ref().eq_ignore_ascii_case(BEGUN),
+                    _ => false,
+                });
+            }
+            _ => {}
+        }
+    }
+    Some(Fetched { bytes: bytes?.into_owned(), is_begun })
+}
+
+/// Returns true if the server keeps a keyword, as far as it says: without a list it keeps all.
+fn keeps_keyword(codes: &[Code<'_>], keyword: &str) -> bool {
     let mut lists = codes.iter().filter_map(|code| match code {
         Code::PermanentFlags(flags) => Some(flags),
         _ => None,
     });
     let is_kept = |flag: &FlagPerm<'_>| match flag {
         FlagPerm::Asterisk => true,
-        FlagPerm::Flag(Flag::Keyword(name)) => name.as_ref().eq_ignore_ascii_case(TAKEN),
+        FlagPerm::Flag(Flag::Keyword(name)) => name.as_ref().eq_ignore_ascii_case(keyword),
         FlagPerm::Flag(_) => false,
     };
     lists.next().is_none_or(|flags| flags.iter().any(is_kept))
@@ -295,34 +341,49 @@ mod tests {
             session.sign_in("anna", &secret()).await?;
             assert_eq!(session.select("INBOX", true).await?, 17);
             let since = "2026-03-27T08:00:00Z".parse().unwrap();
-            assert_eq!(session.find(since, true).await?, [uid(4), uid(7)]);
-            let mail = session.fetch(uid(7), 100).await?;
+            assert_eq!(session.find(since, true, 0).await?, [uid(4), uid(7)]);
+            assert_eq!(session.find(since, true, 4).await?, [uid(7), uid(4)]);
+            let mails = [session.fetch(uid(4), 100).await?, session.fetch(uid(7), 100).await?];
             assert_eq!(session.fetch(uid(8), 100).await?, None);
-            session.mark(uid(7)).await?;
+            session.mark_begun(uid(7)).await?;
+            session.mark_taken(uid(7)).await?;
             session.sign_out().await?;
             drop(session);
-            Ok::<_, MailboxError>(mail)
+            Ok::<_, MailboxError>(mails)
         };
         let answers = [
             (
                 "SELECT",
-                "* 2 EXISTS\r\n* OK [PERMANENTFLAGS (\\Seen Archon)] kept\r\n* OK [UIDVALIDITY 17] valid\r\n\
+                "* 2 EXISTS\r\n* OK [PERMANENTFLAGS (\\Seen Archon archon-begun)] kept\r\n* OK [UIDVALIDITY 17] valid\r\n\
                  TAG OK [READ-WRITE] done\r\n",
             ),
             ("UID SEARCH", "* SEARCH 7 4\r\nTAG OK done\r\n"),
-            ("UID FETCH 7", "* 2 FETCH (UID 7 BODY[]<0> {5}\r\nab\r\nc)\r\nTAG OK done\r\n"),
+            (
+                "UID FETCH 4",
+                "* 1 FETCH (FLAGS (archon-begun))\r\n\
+                 * 1 FETCH (UID 4 FLAGS (\\Recent Archon-Begun) BODY[]<0> {1}\r\nd)\r\nTAG OK done\r\n",
+            ),
+            (
+                "UID FETCH 7",
+                "* 1 FETCH (FLAGS (archon-begun))\r\n* 2 FETCH (UID 7 FLAGS (other) BODY[]<0> {5}\r\nab\r\nc)\r\n\
+                 TAG OK done\r\n",
+            ),
             ("LOGOUT", "* BYE until later\r\nTAG OK done\r\n"),
         ];
-        let (mail, commands) = tokio::join!(mail, serve(theirs, &answers));
-        assert_eq!(mail.unwrap(), Some(b"ab\r\nc".to_vec()));
+        let (mails, commands) = tokio::join!(mail, serve(theirs, &answers));
+        let mail = |bytes: &[u8], is_begun| Some(Fetched { bytes: bytes.to_vec(), is_begun });
+        assert_eq!(mails.unwrap(), [mail(b"d", true), mail(b"ab\r\nc", false)]);
         assert_eq!(
             commands,
             [
                 "LOGIN anna \"very secret\"",
                 "SELECT INBOX",
                 "UID SEARCH SINCE \"27-Mar-2026\" UNKEYWORD archon",
-                "UID FETCH 7 BODY.PEEK[]<0.100>",
-                "UID FETCH 8 BODY.PEEK[]<0.100>",
+                "UID SEARCH SINCE \"27-Mar-2026\" UNKEYWORD archon",
+                "UID FETCH 4 (FLAGS BODY.PEEK[]<0.100>)",
+                "UID FETCH 7 (FLAGS BODY.PEEK[]<0.100>)",
+                "UID FETCH 8 (FLAGS BODY.PEEK[]<0.100>)",
+                "UID STORE 7 +FLAGS.SILENT (archon-begun)",
                 "UID STORE 7 +FLAGS.SILENT (archon)",
                 "LOGOUT",
             ]

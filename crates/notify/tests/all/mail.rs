@@ -57,6 +57,8 @@ async fn mail_is_plain_text_with_the_subject_and_an_id() {
     let (head, body) = mail.split_at(mail.iter().position(String::is_empty).unwrap());
     assert!(head.contains(&"Subject: mail done".to_owned()), "{head:?}");
     assert!(head.iter().any(|line| line.starts_with("Message-ID: <note.")));
+    // So that no program answers it, and no mailbox of Archon takes it for an event.
+    assert!(head.contains(&"Auto-Submitted: auto-generated".to_owned()), "{head:?}");
     assert!(!head.iter().any(|line| line.starts_with("Bcc")));
     assert!(body.contains(&"> Two mails.".to_owned()));
 }

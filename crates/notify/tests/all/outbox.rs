@@ -10,11 +10,10 @@ use std::{
 };
 
 use archon_notify::{DeliveryRules, DigestTimes, Outbox, QuietHours};
-use archon_testkit::VirtualClock;
+use archon_testkit::{RecordingQuestions, VirtualClock};
 use archon_types::{
-    AgentMessage, Answer, AnswerRuns, BoxFuture, CancellationToken, Clock, Notification, NotificationChannel,
-    NotificationKind, PendingApproval, ResumedRuns, RunError, RunId, StoredTask, StoredTasks, TaskChange,
-    TaskStore, TaskStoreError, TenantId, Timestamp,
+    BoxFuture, CancellationToken, Clock, Notification, NotificationChannel, NotificationKind,
+    PendingApproval, RunId, StoredTask, StoredTasks, TaskChange, TaskStore, TaskStoreError, Timestamp,
 };
 use serde_json::json;
 
@@ -45,39 +44,6 @@ impl TaskStore for Store {
             }
         }
         Box::pin(std::future::ready(Ok(())))
-    }
-}
-
-/// The open questions of a service.
-#[derive(Default)]
-struct Questions(Mutex<Vec<PendingApproval>>);
-
-impl AnswerRuns for Questions {
-    fn steer<'a>(&'a self, _: &'a RunId, _: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
-        unreachable!("an outbox steers nothing")
-    }
-
-    fn follow_up<'a>(&'a self, _: &'a RunId, _: AgentMessage) -> BoxFuture<'a, Result<(), RunError>> {
-        unreachable!("an outbox sends no message to a run")
-    }
-
-    fn cancel<'a>(&'a self, _: &'a RunId, _: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
-        unreachable!("an outbox cancels nothing")
-    }
-
-    fn questions<'a>(
-        &'a self,
-        _: Option<&'a TenantId>,
-    ) -> BoxFuture<'a, Result<Vec<PendingApproval>, RunError>> {
-        Box::pin(async { Ok(self.0.lock().unwrap().clone()) })
-    }
-
-    fn answer<'a>(&'a self, _: &'a str, _: Answer) -> BoxFuture<'a, Result<bool, RunError>> {
-        unreachable!("an outbox answers nothing")
-    }
-
-    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<ResumedRuns, RunError>> {
-        unreachable!("an outbox sweeps nothing")
     }
 }
 
@@ -119,7 +85,7 @@ impl NotificationChannel for Sent {
 /// What survives a process.
 struct World {
     store: Arc<Store>,
-    questions: Arc<Questions>,
+    questions: RecordingQuestions,
     clock: VirtualClock,
     anna: Sent,
     ben: Sent,
@@ -143,12 +109,12 @@ impl World {
             is_hanging: Arc::default(),
         };
         let (anna, ben) = (sent("anna"), sent("ben"));
-        Self { store: Arc::default(), questions: Arc::default(), clock, anna, ben }
+        Self { store: Arc::default(), questions: RecordingQuestions::new(), clock, anna, ben }
     }
 
     fn start(&self, rules: DeliveryRules) -> Process {
         let clock = Arc::new(self.clock.clone());
-        let outbox = Outbox::new(self.store.clone(), self.questions.clone(), clock)
+        let outbox = Outbox::new(self.store.clone(), Arc::new(self.questions.clone()), clock)
             .with_channel(Arc::new(self.anna.clone()), rules)
             .with_channel(Arc::new(self.ben.clone()), DeliveryRules::new());
         let (serving, stop) = (outbox.clone(), CancellationToken::new());
@@ -165,7 +131,7 @@ impl World {
             "expires_at": self.clock.now() + after,
         });
         let question: PendingApproval = serde_json::from_value(question).unwrap();
-        self.questions.0.lock().unwrap().push(question.clone());
+        self.questions.open().push(question.clone());
         let run = question.run.clone();
         Notification::new("anna", NotificationKind::Question(Box::new(question)), id).run(Some(run))
     }
@@ -263,7 +229,7 @@ async fn question_that_nobody_answers_goes_to_the_next_person_once() {
     process.notify(&world.ask("refund", HOUR)).await;
     process.notify(&world.ask("answered", HOUR)).await;
     world.pass(5).await;
-    world.questions.0.lock().unwrap().retain(|open| open.request.request_id != "answered");
+    world.questions.open().retain(|open| open.request.request_id != "answered");
     world.pass(120).await;
     assert_eq!(world.anna.take(), ["12:00 refund", "12:00 answered"]);
     assert_eq!(world.ben.take(), ["12:10 refund"]);
@@ -295,7 +261,7 @@ async fn question_that_was_answered_or_expired_before_its_time_is_not_sent() {
     process.notify(&world.ask("expired", HOUR / 60)).await;
     world.pass(5).await;
     *world.anna.failures.lock().unwrap() = 0;
-    world.questions.0.lock().unwrap().retain(|open| open.request.request_id != "answered");
+    world.questions.open().retain(|open| open.request.request_id != "answered");
     world.pass(180).await;
     assert_eq!(world.anna.take(), [""; 0]);
 }

@@ -6,6 +6,7 @@ use archon::{
     SystemClock,
     answers::{AnswerError, MailReplies},
     event_sources::{ImapMailbox, ReceivedMail},
+    types::RunError,
 };
 
 use super::{World, place, secret};
@@ -23,8 +24,17 @@ impl Mailbox {
     /// # Errors
     /// [`Failure`] if the secret is missing, or the settings cannot be used.
     pub(super) fn of(app: &App, name: &str, settings: &EventSettings) -> Result<Self, Failure> {
-        let EventSettings::Mailbox { server, port, tls, account, variable, folder, confirmed_by, .. } =
-            settings
+        let EventSettings::Mailbox {
+            server,
+            port,
+            tls,
+            account,
+            variable,
+            folder,
+            confirmed_by,
+            automatic,
+            ..
+        } = settings
         else {
             return Err(Failure::usage(
                 format!("{} is no mailbox", place(app, "events", name)),
@@ -48,6 +58,9 @@ impl Mailbox {
         }
         if let Some(folder) = folder {
             mailbox = mailbox.folder(folder);
+        }
+        if *automatic == Some(true) {
+            mailbox = mailbox.with_automatic_mail();
         }
         let tenant = settings.tenant().to_owned();
         Ok(Self { name: name.to_owned(), mailbox, tenant, confirmed_by: confirmed_by.clone() })
@@ -87,11 +100,24 @@ impl Taker {
     async fn take(self: Arc<Self>, mail: ReceivedMail) -> Result<(), String> {
         match self.replies.take(&mail.bytes).await {
             Ok(Some(_)) => Ok(()),
+            // This mail was read before, and could not be marked then. Its own answer counted, so the person gets no note.
+            Err(AnswerError::Answered { .. }) if mail.is_repeat => Ok(()),
+            // This server can never take it, so it must not come again.
+            Err(AnswerError::Runs(error @ RunError::OtherFolder { .. })) => {
+                let problem = format!("{error}: {}", error.advice());
+                self.refuse(&mail, &problem).await;
+                Ok(())
+            }
             Err(AnswerError::Runs(error)) => Err(error.to_string()),
+            // Whoever forged a reply gets no mail.
+            Err(
+                refused @ (AnswerError::Token | AnswerError::Sender { .. } | AnswerError::Unconfirmed { .. }),
+            ) => {
+                self.warn(&refused.to_string());
+                Ok(())
+            }
             Err(refused) => {
-                let text = format!("a reply to the mailbox {} does not count: {refused}", self.name);
-                self.world.app.output.warn_again(text);
-                self.write_back(&mail, &refused).await;
+                self.refuse(&mail, &refused.to_string()).await;
                 Ok(())
             }
             Ok(None) => {
@@ -102,18 +128,18 @@ impl Taker {
         }
     }
 
-    /// Writes to the person why the reply does not count. Whoever forged a reply gets no mail.
-    async fn write_back(&self, mail: &ReceivedMail, refused: &AnswerError) {
-        if matches!(
-            refused,
-            AnswerError::Token | AnswerError::Sender { .. } | AnswerError::Unconfirmed { .. }
-        ) {
-            return;
-        }
+    fn warn(&self, problem: &str) {
+        let text = format!("a reply to the mailbox {} does not count: {problem}", self.name);
+        self.world.app.output.warn_again(text);
+    }
+
+    /// Writes to the person why the reply does not count.
+    async fn refuse(&self, mail: &ReceivedMail, problem: &str) {
+        self.warn(problem);
         let event = mail.to_event(&self.name);
         let Some(from) = event.data["from"][0].as_str().map(str::to_ascii_lowercase) else { return };
         let Some(sender) = self.world.delivery.senders.get(&from) else { return };
         // The warning stands in the output of the server if the mail cannot be sent.
-        let _ = sender.send(&from, "Your answer does not count", &refused.to_string()).await;
+        let _ = sender.send(&from, "Your answer does not count", problem).await;
     }
 }
