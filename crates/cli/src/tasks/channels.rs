@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use super::{CONSOLE, place, secret, telegram::Bot};
 use crate::{
     app::App,
-    config::{ChannelSettings, RuleSettings},
+    config::{ChannelSettings, LOCAL, RuleSettings},
     failure::Failure,
 };
 
@@ -39,8 +39,8 @@ pub(crate) struct Opened {
 /// The listeners at the server, which the channels of the kind `websocket` share.
 pub(crate) struct Live {
     channel: LiveChannel,
-    /// The tenants that have such a channel.
-    tenants: BTreeSet<String>,
+    /// The tenants that have such a channel; `None` stands for all.
+    tenants: BTreeSet<Option<String>>,
 }
 
 impl Live {
@@ -48,7 +48,7 @@ impl Live {
     pub(super) fn of(app: &App) -> Self {
         let channels = app.config.settings.channels.iter().flatten().map(|(_, channel)| channel);
         let own = channels.filter(|channel| matches!(channel, ChannelSettings::Websocket { .. }));
-        let tenants = own.map(|channel| channel.tenant().unwrap_or(LOCAL).to_owned()).collect();
+        let tenants = own.map(|channel| channel.tenant().map(str::to_owned)).collect();
         Self { channel: LiveChannel::new(Arc::new(SystemClock)), tenants }
     }
 
@@ -56,7 +56,7 @@ impl Live {
     /// tenant gets those of this command, so that a server's owner does not take the notifications of a customer.
     pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
         let tenant = tenant.unwrap_or(LOCAL);
-        if self.tenants.contains(tenant) {
+        if self.tenants.contains(&None) || self.tenants.contains(&Some(tenant.to_owned())) {
             return scope.with_notifications(&self.channel, tenant);
         }
         scope
