@@ -125,7 +125,8 @@ impl Desk {
 
 /// Waits for what has to come, so that a test fails if it does not.
 async fn soon<T>(coming: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), coming).await.expect("nothing came within a minute")
+    let in_time = tokio::time::timeout(Duration::from_secs(60), coming).await;
+    in_time.unwrap_or_else(|_| panic!("nothing came within a minute"))
 }
 
 impl Listener {
