@@ -8,17 +8,11 @@ use archon::{
     notify::Outbox,
     store::{InboxKey, SqliteTaskStore},
     triggers::TriggerEngine,
-    types::{
-        BoxFuture, CancellationToken, Clock as _, Notification, NotificationChannel, TaskStore,
-        TaskStoreError,
-    },
+    types::{BoxFuture, CancellationToken, Clock as _, Notification, NotificationChannel, TaskStore},
 };
 
-use super::{PAUSE, channels::Opened, place, telegram::Bot};
+use super::{OUTBOX, PAUSE, channels::Opened, of_store, place, telegram::Bot};
 use crate::{app::App, failure::Failure};
-
-/// The file of the outbox, in the data folder.
-const FILE: &str = "outbox.db";
 
 /// The path of the page of answers.
 const PAGE: &str = "/answer";
@@ -49,7 +43,8 @@ impl Delivery {
         url: Option<&str>,
         channels: Vec<Opened>,
     ) -> Result<Self, Failure> {
-        let store = Arc::new(SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_outbox)?);
+        let store = SqliteTaskStore::open(app.data_dir.join(OUTBOX)).map_err(|e| of_store(e, OUTBOX))?;
+        let store = Arc::new(store);
         let secret = InboxKey::in_file(app.data_dir.join("inbox.key")).secret_for("answers")?;
         let key = AnswerKey::new(&secret)
             .map_err(|e| Failure::failed(format!("the key of answers: {e}"), "remove the file inbox.key"))?;
@@ -118,17 +113,12 @@ impl Delivery {
         };
         tokio::select! {
             served = served => if let Err(error) = served {
-                let failure = of_outbox(error);
+                let failure = of_store(error, OUTBOX);
                 app.output.warn_again(format!("no notification is sent any more: {}", failure.line()));
             },
             () = end.cancelled() => {}
         }
     }
-}
-
-fn of_outbox(error: TaskStoreError) -> Failure {
-    let what = error.to_string().replacen("the tasks", "the outbox", 1);
-    Failure::failed(what, format!("make the data folder and its file {FILE} writable for you"))
 }
 
 /// Notes the problems of a channel in the history of the tasks. The outbox sends again.
