@@ -9,17 +9,19 @@ use archon_types::{Clock as _, Embedder, MemoryEntry, MemoryKind, TokenEstimate,
 
 use crate::{
     measure::ROOM,
-    moves::{QUESTIONS, sentences_of, tells},
+    moves::{HOME, HOME_QUESTION, QUESTIONS, RETRACTIONS, sentences_of, tells, tells_end_of_home},
 };
 
 const PEOPLE: usize = 20;
 
-/// The number of questions, and of those for which the newest home is told, and an earlier one as if it held.
+/// The number of questions, and of those for which the newest home is told, and an earlier one as if it held; and the
+/// number of sentences after which a home is told with the mark of what has ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Homes {
     pub(crate) asked: usize,
     pub(crate) newest: usize,
     pub(crate) stale: usize,
+    pub(crate) ended: usize,
 }
 
 /// Asks each person's memory for the home.
@@ -34,6 +36,11 @@ pub(crate) async fn homes(embedder: Option<&Arc<dyn Embedder>>) -> Result<Homes>
             counts.newest += usize::from(tells(&told, &homes[2..]));
             counts.stale += usize::from(tells(&told, &homes[..2]));
         }
+    }
+    for text in RETRACTIONS {
+        let memory = memory_of(&[HOME.to_owned(), text.to_owned()], embedder).await?;
+        let told = memory.recall().context(HOME_QUESTION, ROOM * 10 / 3, &TokenEstimate).await.long_term;
+        counts.ended += usize::from(tells_end_of_home(&told));
     }
     Ok(counts)
 }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 const USAGE: &str =
-    "usage: eval_memory FOLDER --models FOLDER [--gate | [--development] [--ablations] [--sqlite] [--check]]";
+    "usage: eval_memory FOLDER --models FOLDER [--check] [--gate | [--development] [--ablations] [--sqlite]]";
 
 struct Wanted {
     /// The folder with the sets and the vectors.
@@ -58,7 +58,8 @@ async fn main() -> Result<()> {
         Arc::new(Remembering::open(inner, file)) as Arc<dyn Embedder>
     });
     if wanted.gate {
-        return gate(&sets, [&mini_lm, &table]).await.map(drop);
+        let gates = gate(&sets, [&mini_lm, &table]).await?;
+        return if wanted.check { table::check(&[], &gates) } else { Ok(()) };
     }
     let mut results = Vec::new();
     for set in &sets {
@@ -67,7 +68,7 @@ async fn main() -> Result<()> {
     table::shares(&results);
     table::found(&results);
     table::by_kind(&results);
-    let counts = gate(&sets, [&mini_lm, &table]).await?;
+    let gates = gate(&sets, [&mini_lm, &table]).await?;
     if wanted.ablations {
         // Weights are chosen on these conversations alone.
         sets.iter_mut().for_each(|set| set.conversations.truncate(set.development));
@@ -81,20 +82,29 @@ async fn main() -> Result<()> {
         }
     }
     if wanted.check {
-        table::check(&results, &counts)?;
+        table::check(&results, &gates)?;
     }
     Ok(())
 }
 
+/// The numbers of questions for which something is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GateCounts {
+    /// The number of foreign questions for which a long conversation tells something.
+    pub(crate) foreign_told: usize,
+    pub(crate) few: Counts,
+    pub(crate) homes: Homes,
+}
+
 /// Prints for which questions something is told, and returns the numbers with each embedder and without.
-async fn gate(sets: &[Set], [mini_lm, table]: [&Arc<dyn Embedder>; 2]) -> Result<[(usize, Counts); 3]> {
-    let (mut counts, mut homes) = ([(0, Counts::default()); 3], [Homes::default(); 3]);
-    for (at, embedder) in [Some(mini_lm), Some(table), None].into_iter().enumerate() {
-        counts[at] = foreign(sets, embedder).await?;
-        homes[at] = homes::homes(embedder).await?;
+async fn gate(sets: &[Set], [mini_lm, table]: [&Arc<dyn Embedder>; 2]) -> Result<[GateCounts; 3]> {
+    let mut gates = [GateCounts::default(); 3];
+    for (gate, embedder) in gates.iter_mut().zip([Some(mini_lm), Some(table), None]) {
+        (gate.foreign_told, gate.few) = foreign(sets, embedder).await?;
+        gate.homes = homes::homes(embedder).await?;
     }
-    table::foreign(&counts, &homes);
-    Ok(counts)
+    table::gates(&gates);
+    Ok(gates)
 }
 
 /// The answers to all questions of a set, conversation by conversation.

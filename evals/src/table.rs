@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::{Results, baseline::Baseline, homes::Homes, measure::Answer, other_words::Counts};
+use crate::{GateCounts, Results, baseline::Baseline, measure::Answer, moves::RETRACTIONS};
 
 /// The required shares for the development conversations: of evidence in the prompt, and among the first ten found.
 const REQUIRED: [(&str, f64, f64); 3] =
@@ -13,6 +13,15 @@ const SMALL_TIER: f64 = 0.08;
 
 /// The most questions of 120 without an answer for which something may be told.
 const MOST_FOREIGN: usize = 60;
+
+/// The fewest facts of 20 that are told when they are asked for in other words, with each embedder.
+const FEWEST_OF_20: usize = 15;
+
+/// The least percentage of the questions for a home after two moves for which the newest one is told.
+const LEAST_NEWEST: usize = 70;
+
+/// The fewest sentences of seven that end a home.
+const FEWEST_ENDED: usize = 6;
 
 /// The parts of a set: for choosing settings, and for judging.
 fn parts(results: &Results) -> Vec<(String, usize, usize)> {
@@ -110,26 +119,30 @@ pub(crate) fn by_kind(all: &[Results]) {
     }
 }
 
-/// The numbers of questions for which something is told: of those that nothing can answer, and of those in other words.
-pub(crate) fn foreign(counts: &[(usize, Counts); 3], homes: &[Homes; 3]) {
+/// The numbers of questions for which something is told: of those that nothing can answer, of those in other words, and
+/// of those for a home that changed.
+pub(crate) fn gates(gates: &[GateCounts; 3]) {
     println!(
         "\nQuestions for which something is told.\n\n| | as it ships | the table of words | no embedder |\n|---|---:|---:|---:|"
     );
-    let row = |name: String, value: fn(&(usize, Counts)) -> usize| {
-        println!("| {name} | {} |", counts.each_ref().map(|counts| value(counts).to_string()).join(" | "));
+    let row = |name: String, value: fn(&GateCounts) -> usize| {
+        println!("| {name} | {} |", gates.each_ref().map(|gate| value(gate).to_string()).join(" | "));
     };
-    let Counts { facts, foreign, .. } = counts[0].1;
-    row(format!("of {foreign} that nothing can answer, a long conversation"), |counts| counts.0);
-    row(format!("of {foreign} that nothing can answer, memories of 20 facts"), |counts| {
-        counts.1.foreign_told
+    let GateCounts { few, homes, .. } = gates[0];
+    row(format!("of {} that nothing can answer, a long conversation", few.foreign), |gate| gate.foreign_told);
+    row(format!("of {} that nothing can answer, memories of 20 facts", few.foreign), |gate| {
+        gate.few.foreign_told
     });
-    row(format!("of {facts} in other words, memories of 20 facts: the fact itself"), |counts| counts.1.told);
-    let row = |name: &str, value: fn(&Homes) -> usize| {
-        let numbers = homes.each_ref().map(|homes| value(homes).to_string()).join(" | ");
-        println!("| of {} for a home after two moves, {name} | {numbers} |", homes[0].asked);
-    };
-    row("the newest", |homes| homes.newest);
-    row("an earlier one as if it held", |homes| homes.stale);
+    row(format!("of {} in other words, memories of 20 facts: the fact itself", few.facts), |gate| {
+        gate.few.told
+    });
+    row(format!("of {} for a home after two moves, the newest", homes.asked), |gate| gate.homes.newest);
+    row(format!("of {} for a home after two moves, an earlier one as if it held", homes.asked), |gate| {
+        gate.homes.stale
+    });
+    row(format!("of {} sentences that end a home: it is told as ended", RETRACTIONS.len()), |gate| {
+        gate.homes.ended
+    });
 }
 
 pub(crate) fn ablations_heading(all: &[Results]) {
@@ -154,35 +167,91 @@ pub(crate) fn ablation(name: &str, rows: &[Vec<Vec<Answer>>], all: &[Results]) {
     println!("| {name} | {} |", cells.join(" | "));
 }
 
-/// Fails unless what is required holds.
-pub(crate) fn check(all: &[Results], counts: &[(usize, Counts); 3]) -> Result<()> {
-    for results in all {
-        let first = &results.full[..results.development.min(results.full.len())];
-        let meaning = mean(&results.baselines[..first.len()], |all| all[1].recall[1]);
-        let (told, found) = (mean(first, |answer| answer.told.share), mean(first, |answer| answer.recall[1]));
-        let small = mean(&results.table[..first.len()], |answer| answer.told.share);
-        for (name, least_told, least_found) in REQUIRED.iter().filter(|row| row.0 == results.name) {
-            if told < *least_told
-                || small < least_told - SMALL_TIER
-                || found < *least_found
-                || found < meaning
-            {
-                bail!(
-                    "{name}: told {told:.3} of {least_told}, with the table of words {small:.3}, found {found:.3} of \
-                     {least_found} and of {meaning:.3} by meaning alone"
-                );
-            }
+/// Fails unless what is required holds, with all that does not.
+pub(crate) fn check(all: &[Results], gates: &[GateCounts; 3]) -> Result<()> {
+    let mut problems: Vec<String> = all.iter().filter_map(problem_of_set).collect();
+    let names = ["MiniLM", "the table of words", "no embedder"];
+    problems.extend(gates.iter().zip(names).flat_map(|(gate, name)| {
+        problems_of_gate(gate, name != names[2])
+            .into_iter()
+            .map(move |problem| format!("with {name}, {problem}"))
+    }));
+    if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
+}
+
+fn problem_of_set(results: &Results) -> Option<String> {
+    let (name, least_told, least_found) = *REQUIRED.iter().find(|row| row.0 == results.name)?;
+    let first = &results.full[..results.development.min(results.full.len())];
+    let meaning = mean(&results.baselines[..first.len()], |all| all[1].recall[1]);
+    let (told, found) = (mean(first, |answer| answer.told.share), mean(first, |answer| answer.recall[1]));
+    let small = mean(&results.table[..first.len()], |answer| answer.told.share);
+    let holds =
+        told >= least_told && small >= least_told - SMALL_TIER && found >= least_found && found >= meaning;
+    (!holds).then(|| {
+        format!(
+            "{name}: told {told:.3} of {least_told}, with the table of words {small:.3}, found {found:.3} of \
+             {least_found} and of {meaning:.3} by meaning alone"
+        )
+    })
+}
+
+/// Returns what a gate lacks. Only an embedder finds facts in other words.
+fn problems_of_gate(gate: &GateCounts, has_embedder: bool) -> Vec<String> {
+    let GateCounts { foreign_told, few, homes } = gate;
+    let mut problems = Vec::new();
+    if *foreign_told.max(&few.foreign_told) > MOST_FOREIGN {
+        problems.push(format!(
+            "something is told for {foreign_told} of {} questions that nothing can answer, and for {} of them by \
+             memories of 20 facts: {MOST_FOREIGN} at most",
+            few.foreign, few.foreign_told
+        ));
+    }
+    if has_embedder && few.told * 20 < few.facts * FEWEST_OF_20 {
+        problems.push(format!(
+            "{} of {} facts are told in other words: {FEWEST_OF_20} of 20 at least",
+            few.told, few.facts
+        ));
+    }
+    if homes.newest * 100 < homes.asked * LEAST_NEWEST {
+        problems.push(format!(
+            "the newest home is told for {} of {} questions: {LEAST_NEWEST} % at least",
+            homes.newest, homes.asked
+        ));
+    }
+    if homes.ended < FEWEST_ENDED {
+        problems.push(format!(
+            "a home is told as ended after {} of {} sentences: {FEWEST_ENDED} at least",
+            homes.ended,
+            RETRACTIONS.len()
+        ));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{homes::Homes, other_words::Counts};
+
+    #[test]
+    fn each_limit_of_a_gate_is_required() {
+        let few = Counts { facts: 60, told: 45, foreign: 120, foreign_told: 60 };
+        let homes = Homes { asked: 80, newest: 56, stale: 80, ended: 6 };
+        let good = GateCounts { foreign_told: 60, few, homes };
+        assert!(check(&[], &[good; 3]).is_ok());
+        let fewer = GateCounts { few: Counts { told: 44, ..few }, ..good };
+        let without = GateCounts { few: Counts { told: 0, ..few }, ..good };
+        assert!(check(&[], &[good, good, without]).is_ok());
+        for (bad, problem) in [
+            (fewer, "44 of 60 facts are told in other words: 15 of 20 at least"),
+            (GateCounts { foreign_told: 61, ..good }, "something is told for 61 of 120"),
+            (GateCounts { few: Counts { foreign_told: 61, ..few }, ..good }, "for 61 of them by memories"),
+            (GateCounts { homes: Homes { newest: 55, ..homes }, ..good }, "for 55 of 80 questions: 70 %"),
+            (GateCounts { homes: Homes { ended: 5, ..homes }, ..good }, "after 5 of 7 sentences: 6 at least"),
+        ] {
+            let error = check(&[], &[good, bad, good]).unwrap_err().to_string();
+            assert!(error.starts_with("with the table of words, ") && error.contains(problem), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
         }
     }
-    for (told, few) in counts {
-        if told.max(&few.foreign_told) > &MOST_FOREIGN {
-            bail!(
-                "something is told for {told} of {} questions that nothing can answer, and for {} of them by memories of \
-                 20 facts",
-                few.foreign,
-                few.foreign_told
-            );
-        }
-    }
-    Ok(())
 }

@@ -42,7 +42,7 @@ fn local(words: Vec<String>) -> Result<()> {
     CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
 }
 
-/// `cargo xtask eval memory [--fetch | --from FOLDER] [--gate | [--development] [--ablations] [--sqlite] [--check]]`. The
+/// `cargo xtask eval memory [--fetch | --from FOLDER] [--check] [--gate | [--development] [--ablations] [--sqlite]]`. The
 /// conversations are taken from the cache. Only `--fetch` downloads them, since the caller has to accept their licences;
 /// `--from` takes them from clones of their repositories.
 fn memory(mut options: Vec<String>) -> Result<()> {
@@ -116,7 +116,16 @@ const TABLE: &str = "wordllama-256";
 
 /// Returns the path of the default model, if it was fetched to the default place.
 pub(crate) fn fetched_model() -> Option<PathBuf> {
-    Some(models_folder()?.join(format!("{LOCAL_MODEL}.gguf"))).filter(|path| path.is_file())
+    model_file(LOCAL_MODEL, "gguf")
+}
+
+/// Returns the name of an embedder that was not fetched to the default place; `None` if all were.
+pub(crate) fn missing_embedder() -> Option<&'static str> {
+    [TABLE, EMBEDDER].into_iter().find(|name| model_file(name, "safetensors").is_none())
+}
+
+fn model_file(name: &str, end: &str) -> Option<PathBuf> {
+    Some(models_folder()?.join(format!("{name}.{end}"))).filter(|path| path.is_file())
 }
 
 fn models_folder() -> Option<PathBuf> {

@@ -24,7 +24,10 @@ pub(crate) mod sources;
 mod telegram;
 
 /// The file of the tasks, in the data folder.
-const FILE: &str = "tasks.db";
+pub(crate) const TASKS: &str = "tasks.db";
+
+/// The file of the outbox, in the data folder.
+pub(crate) const OUTBOX: &str = "outbox.db";
 
 /// The channel that every server has: its own output.
 pub(crate) const CONSOLE: &str = "console";
@@ -56,7 +59,7 @@ pub(crate) fn time(text: &str, zone: &str) -> Result<Timestamp, (String, &'stati
 
 /// Returns true if there is a file of tasks.
 pub(crate) fn exist(app: &App) -> bool {
-    app.data_dir.join(FILE).exists()
+    app.data_dir.join(TASKS).exists()
 }
 
 /// Opens the file of the tasks.
@@ -64,7 +67,7 @@ pub(crate) fn exist(app: &App) -> bool {
 /// # Errors
 /// [`Failure`] if the file cannot be opened.
 pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
-    SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_store)
+    SqliteTaskStore::open(app.data_dir.join(TASKS)).map_err(|e| of_store(e, TASKS))
 }
 
 /// Returns the engine over the file of the tasks, with these parts and channels. The channels of the settings are for the
@@ -147,14 +150,17 @@ impl NotificationChannel for OnlyName {
     }
 }
 
-pub(crate) fn of_store(error: TaskStoreError) -> Failure {
-    Failure::failed(error.to_string(), "make the data folder and its file tasks.db writable for you")
+/// Returns the failure of a store in one of the files: [`TASKS`] or [`OUTBOX`].
+pub(crate) fn of_store(error: TaskStoreError, file: &str) -> Failure {
+    let what = error.to_string();
+    let what = if file == OUTBOX { what.replacen("the tasks", "the outbox", 1) } else { what };
+    Failure::failed(what, format!("make the data folder and its file {file} writable for you"))
 }
 
 impl From<TriggerError> for Failure {
     fn from(error: TriggerError) -> Self {
         match error {
-            TriggerError::Store(error) => of_store(error),
+            TriggerError::Store(error) => of_store(error, TASKS),
             TriggerError::Runs(error) => error.into(),
             TriggerError::Unknown(id) => {
                 Self::usage(format!("there is no task {id}"), "`archon triggers list` shows the tasks")

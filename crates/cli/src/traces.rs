@@ -1,12 +1,13 @@
 //! The places of the data folder that still have a text that was forgotten: found, shown, and erased when a person
 //! agrees.
 //!
-//! Without the feature `triggers`, the file of the tasks is a file like others.
+//! Without the feature `triggers`, the databases of the tasks and of the outbox are files like others.
 
 #[cfg(not(feature = "triggers"))]
 mod absent;
 mod lines;
 mod runs;
+mod search;
 #[cfg(feature = "triggers")]
 mod tasks;
 mod texts;
@@ -15,6 +16,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use archon::types::{Json, RunId, TaskId};
@@ -49,68 +51,43 @@ pub(crate) struct Traces {
     files: BTreeSet<PathBuf>,
 }
 
-/// The tasks of `archon triggers`, and the requests to their server by number, that have a text.
+/// The rows of the databases of `archon triggers` and `archon serve` that have a text.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
 struct TaskTraces {
     tasks: BTreeSet<TaskId>,
+    /// The requests to the server of the tasks, by number.
     requests: BTreeSet<u64>,
+    /// The notifications of the outbox, by key.
+    notifications: BTreeSet<TaskId>,
+    /// The databases of which no row has a text, but bytes of deleted rows.
+    deleted_in: BTreeSet<String>,
 }
 
 impl TaskTraces {
     fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.requests.is_empty()
+        self.tasks.is_empty()
+            && self.requests.is_empty()
+            && self.notifications.is_empty()
+            && self.deleted_in.is_empty()
     }
 }
 
 impl Traces {
-    /// Finds the places that have one of the texts. Memories, keys, models and engines are left out.
+    /// Finds the places that have one of the texts, and changes nothing. Memories, keys, models and engines are left out.
     ///
     /// # Errors
     /// A file or a folder cannot be read.
-    pub(crate) async fn find(app: &App, texts: &Texts) -> Result<Self, Failure> {
-        let failed = |e: io::Error| Failure::unreadable(&app.data_dir, &e, "make its files readable");
-        let mut traces = Self::default();
+    pub(crate) async fn find(app: &App, texts: &Arc<Texts>) -> Result<Self, Failure> {
         if texts.are_none() {
-            return Ok(traces);
+            return Ok(Self::default());
         }
-        for path in files(&app.data_dir).map_err(failed)? {
-            let inside = path.strip_prefix(&app.data_dir).unwrap_or(&path);
-            let first = inside.iter().next().and_then(|part| part.to_str()).unwrap_or_default();
-            if is_searched(first) {
-                match fs::read(&path) {
-                    Ok(bytes) => traces.add_file(inside, &bytes, texts),
-                    Err(e) => unless_absent(e).map_err(failed)?,
-                }
-            }
-        }
+        let (folder, searched) = (app.data_dir.clone(), texts.clone());
+        let found = in_thread(move || search::in_folder(&folder, &searched)).await;
+        let mut traces =
+            found.map_err(|e| Failure::unreadable(&app.data_dir, &e, "make its files readable"))?;
         traces.tasks = tasks::find(app, texts).await?;
         Ok(traces)
-    }
-
-    fn add_file(&mut self, path: &Path, bytes: &[u8], texts: &Texts) {
-        let mut parts = path.iter().filter_map(|part| part.to_str());
-        let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-        let run = second.filter(|_| first == "runs").and_then(run_of);
-        if is_lines(path) {
-            let marks = lines::with_texts(bytes, texts);
-            if !marks.is_empty() {
-                self.lines.insert(path.to_owned(), marks);
-            }
-        } else if let Some(run) = run {
-            let is_log = path.extension().is_some_and(|end| end == "jsonl");
-            let records =
-                if is_log { lines::with_texts(bytes, texts).len() } else { usize::from(texts.are_in(bytes)) };
-            if records > 0 {
-                *self.runs.entry(run).or_default() += records;
-            }
-        } else if texts.are_in(bytes) {
-            match (first, second) {
-                ("snapshots", Some(workspace)) => {
-                    *self.snapshots.entry(Path::new(first).join(workspace)).or_default() += 1;
-                }
-                _ => _ = self.files.insert(path.to_owned()),
-            }
-        }
     }
 
     /// Adds runs that stored a text, unless they are gone.
@@ -135,7 +112,7 @@ impl Traces {
     /// Adds those of other places that are still there.
     ///
     /// # Errors
-    /// The tasks cannot be read.
+    /// A file or the tasks cannot be read.
     pub(crate) async fn add(&mut self, app: &App, other: Self) -> Result<(), Failure> {
         for (run, records) in other.runs.into_iter().filter(|(run, _)| runs::is_there(app, run)) {
             self.runs.entry(run).or_insert(records);
@@ -146,15 +123,19 @@ impl Traces {
             self.snapshots.entry(folder).or_insert(files);
         }
         for (file, marks) in other.lines {
-            let marks = lines::present(&app.data_dir.join(&file), &marks);
+            let path = app.data_dir.join(&file);
+            let marks = in_thread(move || lines::present(&path, &marks)).await;
+            let marks = marks.map_err(|e| Failure::unreadable(&file, &e, "make it readable"))?;
             if !marks.is_empty() {
                 self.lines.entry(file).or_default().extend(marks);
             }
         }
         self.files.extend(other.files.into_iter().filter(|file| app.data_dir.join(file).exists()));
-        let TaskTraces { tasks, requests } = tasks::present(app, other.tasks).await?;
-        self.tasks.tasks.extend(tasks);
-        self.tasks.requests.extend(requests);
+        let there = tasks::present(app, other.tasks).await?;
+        self.tasks.tasks.extend(there.tasks);
+        self.tasks.requests.extend(there.requests);
+        self.tasks.notifications.extend(there.notifications);
+        self.tasks.deleted_in.extend(there.deleted_in);
         Ok(())
     }
 
@@ -192,12 +173,15 @@ impl Traces {
             .iter()
             .map(|(file, marks)| format!("{}  {}", file.display(), counted(marks.len(), "line")));
         rows.extend(lines);
-        rows.extend(
-            self.tasks.tasks.iter().map(|task| format!("task {task}  it is deleted, with its times")),
-        );
-        rows.extend(
-            self.tasks.requests.iter().map(|number| format!("request {number} to the server of the tasks")),
-        );
+        rows.extend(self.task_rows());
+        let prompts = if self.can_be_erased() { search::prompts(&app.data_dir) } else { 0 };
+        rows.extend((prompts > 0).then(|| {
+            format!(
+                "{}  {} of local models, computed again when needed",
+                search::PROMPTS,
+                counted(prompts, "prompt")
+            )
+        }));
         rows.extend(self.files.iter().map(|file| format!("{}  remove it yourself", file.display())));
         if !rows.is_empty() {
             app.note("what was forgotten is still in:");
@@ -216,38 +200,63 @@ impl Traces {
             "lines": self.lines.iter().map(file).collect::<Vec<_>>(),
             "tasks": self.tasks.tasks,
             "requests": self.tasks.requests,
+            "notifications": self.tasks.notifications,
+            "deleted_in": self.tasks.deleted_in,
+            "prompts": prompts,
             "files": self.files,
         }))
     }
 
-    /// Erases the runs, the snapshots, the lines and the tasks, and the prompts that a local model has kept. Returns the
-    /// erased runs, and the problems. What could not be erased can be tried again.
+    fn task_rows(&self) -> impl Iterator<Item = String> {
+        let TaskTraces { tasks, requests, notifications, deleted_in } = &self.tasks;
+        let tasks = tasks.iter().map(|task| format!("task {task}  it is deleted, with its times"));
+        let requests = requests.iter().map(|number| format!("request {number} to the server of the tasks"));
+        let notifications =
+            notifications.iter().map(|key| format!("notification {key} in the outbox of the server"));
+        let deleted = deleted_in.iter().map(|database| format!("{database}  bytes of deleted rows"));
+        tasks.chain(requests).chain(notifications).chain(deleted)
+    }
+
+    /// Erases the runs, the snapshots, the lines, the tasks and the notifications, and the prompts that a local model has
+    /// kept. Returns the erased runs, and the problems. What could not be erased can be tried again.
     pub(crate) async fn erase(&self, app: &App) -> (Vec<RunId>, Vec<String>) {
         let (erased, mut problems) = runs::erase(app, self.runs.keys()).await;
+        let (folder, traces) = (app.data_dir.clone(), self.clone());
+        let files = in_thread(move || Ok(traces.erase_files(&folder))).await;
+        problems.extend(files.unwrap_or_else(|e| vec![e.to_string()]));
+        problems.extend(tasks::erase(app, &self.tasks).await);
+        (erased, problems)
+    }
+
+    /// Erases the snapshots, the lines and the prompts. Returns the problems.
+    fn erase_files(&self, data_dir: &Path) -> Vec<String> {
+        let mut problems = Vec::new();
         let mut note = |path: &Path, done: io::Result<()>| {
             problems.extend(done.or_else(unless_absent).err().map(|e| format!("{}: {e}", path.display())));
         };
-        for folder in self.snapshots.keys().map(|folder| app.data_dir.join(folder)) {
+        for folder in self.snapshots.keys().map(|folder| data_dir.join(folder)) {
             note(&folder, fs::remove_dir_all(&folder));
         }
         for (file, marks) in &self.lines {
-            let file = app.data_dir.join(file);
+            let file = data_dir.join(file);
             note(&file, lines::overwrite(&file, marks));
         }
         // The prompts are numbers of a vocabulary, so no text can be found in them.
-        let prompts = app.data_dir.join("cache").join("prompts");
+        let prompts = data_dir.join(search::PROMPTS);
         note(&prompts, fs::remove_dir_all(&prompts));
-        problems.extend(tasks::erase(app, &self.tasks).await.err().map(|e| e.line()));
-        (erased, problems)
+        problems
     }
 
     /// Returns a line about each place that [`erase`](Self::erase) removes.
     pub(crate) fn names(&self) -> Vec<String> {
         let runs = self.runs.keys().map(|run| format!("run {run}"));
         let paths = self.snapshots.keys().chain(self.lines.keys());
-        let tasks = self.tasks.tasks.iter().map(|task| format!("task {task}"));
-        let requests = self.tasks.requests.iter().map(|number| format!("request {number}"));
-        runs.chain(paths.map(|path| path.display().to_string())).chain(tasks).chain(requests).collect()
+        let TaskTraces { tasks, requests, notifications, deleted_in } = &self.tasks;
+        let tasks = tasks.iter().map(|task| format!("task {task}"));
+        let requests = requests.iter().map(|number| format!("request {number}"));
+        let notifications = notifications.iter().map(|key| format!("notification {key}"));
+        let tasks = tasks.chain(requests).chain(notifications).chain(deleted_in.iter().cloned());
+        runs.chain(paths.map(|path| path.display().to_string())).chain(tasks).collect()
     }
 }
 
@@ -255,49 +264,16 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Returns the run of a file or a folder in the folder of the runs.
-fn run_of(name: &str) -> Option<RunId> {
-    let ends = ["jsonl", "blobs", "inbox", "lock"];
-    let run = ends.iter().find_map(|end| name.strip_suffix(end)?.strip_suffix('.'));
-    run.map(RunId::new)
+/// Returns true for the file of a database, and for SQLite's files beside it.
+fn is_of_database(name: &str, database: &str) -> bool {
+    name.strip_prefix(database).is_some_and(|end| end.is_empty() || end.starts_with('-'))
 }
 
-/// Returns true for a file whose lines stand by themselves: the drafts of the chat, what is left of pruned runs, and the
-/// logs of the chat and of the server.
-fn is_lines(path: &Path) -> bool {
-    let names = ["history.jsonl", "summaries.jsonl", "requests.jsonl"];
-    names.iter().any(|name| path == Path::new(name)) || path.starts_with("logs")
-}
-
-fn is_searched(name: &str) -> bool {
-    let is_memory = name.strip_prefix("memory.db").is_some_and(|end| end.is_empty() || end.starts_with('-'));
-    !is_memory
-        && !tasks::is_file(name)
-        && !["models", "engines", "cache", "credentials.db", "openapi"].contains(&name)
-}
-
-/// Returns the files in a folder and in the folders in it. Links are not followed.
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            // A run may have removed it meanwhile.
-            Err(e) => {
-                unless_absent(e)?;
-                continue;
-            }
-        };
-        for entry in entries {
-            let entry = entry?;
-            match entry.file_type()? {
-                kind if kind.is_dir() => folders.push(entry.path()),
-                kind if kind.is_file() => files.push(entry.path()),
-                _ => {}
-            }
-        }
-    }
-    Ok(files)
+/// Does work on files in a thread in which it holds up nothing else.
+async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(io::Error::other(e)))
 }
 
 /// Returns an error, unless it is that a file is absent.

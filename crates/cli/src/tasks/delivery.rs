@@ -10,15 +10,11 @@ use archon::{
     triggers::TriggerEngine,
     types::{
         BoxFuture, CancellationToken, Clock as _, Notification, NotificationChannel, TaskHold, TaskStore,
-        TaskStoreError,
     },
 };
 
-use super::{PAUSE, channels::Opened, place, telegram::Bot};
+use super::{OUTBOX, PAUSE, channels::Opened, of_store, place, telegram::Bot};
 use crate::{app::App, failure::Failure};
-
-/// The file of the outbox, in the data folder.
-const FILE: &str = "outbox.db";
 
 /// The path of the page of answers.
 const PAGE: &str = "/answer";
@@ -49,7 +45,8 @@ impl Delivery {
         url: Option<&str>,
         channels: Vec<Opened>,
     ) -> Result<Self, Failure> {
-        let store = Arc::new(SqliteTaskStore::open(app.data_dir.join(FILE)).map_err(of_outbox)?);
+        let store = SqliteTaskStore::open(app.data_dir.join(OUTBOX)).map_err(|e| of_store(e, OUTBOX))?;
+        let store = Arc::new(store);
         let secret = InboxKey::in_file(app.data_dir.join("inbox.key")).secret_for("answers")?;
         let key = AnswerKey::new(&secret)
             .map_err(|e| Failure::failed(format!("the key of answers: {e}"), "remove the file inbox.key"))?;
@@ -111,7 +108,7 @@ impl Delivery {
     /// [`Failure`] if the file beside the outbox cannot be locked.
     pub(super) async fn hold(&self, app: &App) -> Result<TaskHold, Failure> {
         loop {
-            if let Some(hold) = self.store.hold().await.map_err(of_outbox)? {
+            if let Some(hold) = self.store.hold().await.map_err(|error| of_store(error, OUTBOX))? {
                 return Ok(hold);
             }
             app.output.note_once(
@@ -125,15 +122,10 @@ impl Delivery {
     /// Sends what is due, until `end` is cancelled.
     pub(super) async fn serve(&self, app: &App, end: CancellationToken) {
         if let Err(error) = self.outbox.serve(end).await {
-            let failure = of_outbox(error);
+            let failure = of_store(error, OUTBOX);
             app.output.warn_again(format!("no notification is sent any more: {}", failure.line()));
         }
     }
-}
-
-fn of_outbox(error: TaskStoreError) -> Failure {
-    let what = error.to_string().replacen("the tasks", "the outbox", 1);
-    Failure::failed(what, format!("make the data folder and its file {FILE} writable for you"))
 }
 
 /// Notes the problems of a channel in the history of the tasks. The outbox sends again.

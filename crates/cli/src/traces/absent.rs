@@ -1,4 +1,6 @@
-//! The replacement without the feature `triggers`: a file of tasks is a file like others.
+//! The replacement without the feature `triggers`: a database of tasks is a file like others.
+
+use std::sync::Arc;
 
 use super::{TaskTraces, texts::Texts};
 use crate::{app::App, failure::Failure};
@@ -8,7 +10,7 @@ pub(super) fn is_file(_: &str) -> bool {
 }
 
 #[allow(clippy::unused_async, reason = "as with the feature")]
-pub(super) async fn find(_: &App, _: &Texts) -> Result<TaskTraces, Failure> {
+pub(super) async fn find(_: &App, _: &Arc<Texts>) -> Result<TaskTraces, Failure> {
     Ok(TaskTraces::default())
 }
 
@@ -18,6 +20,6 @@ pub(super) async fn present(_: &App, _: TaskTraces) -> Result<TaskTraces, Failur
 }
 
 #[allow(clippy::unused_async, reason = "as with the feature")]
-pub(super) async fn erase(_: &App, _: &TaskTraces) -> Result<(), Failure> {
-    Ok(())
+pub(super) async fn erase(_: &App, _: &TaskTraces) -> Vec<String> {
+    Vec::new()
 }

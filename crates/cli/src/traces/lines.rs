@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{File, OpenOptions},
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, BufRead, BufReader, Seek as _, SeekFrom, Write as _},
     path::Path,
 };
 
@@ -24,15 +24,28 @@ impl LineMark {
     }
 }
 
-/// Returns the marks of the lines that have one of the texts.
-pub(super) fn with_texts(bytes: &[u8], texts: &Texts) -> BTreeSet<LineMark> {
-    bytes.split(|byte| *byte == b'\n').filter(|line| texts.are_in(line)).map(LineMark::of).collect()
+/// Returns the marks of the lines that have one of the texts. One line at a time is in memory.
+pub(super) fn with_texts(reader: impl BufRead, texts: &Texts) -> io::Result<BTreeSet<LineMark>> {
+    marks_of(reader, |line| texts.are_in(line))
 }
 
-/// Returns those of the marks that a file has lines of.
-pub(super) fn present(path: &Path, marks: &BTreeSet<LineMark>) -> BTreeSet<LineMark> {
-    let bytes = std::fs::read(path).unwrap_or_default();
-    bytes.split(|byte| *byte == b'\n').map(LineMark::of).filter(|mark| marks.contains(mark)).collect()
+/// Returns those of the marks that a file has lines of: none if it is absent.
+pub(super) fn present(path: &Path, marks: &BTreeSet<LineMark>) -> io::Result<BTreeSet<LineMark>> {
+    match File::open(path) {
+        Ok(file) => marks_of(BufReader::new(file), |line| marks.contains(&LineMark::of(line))),
+        Err(e) => unless_absent(e).map(|()| BTreeSet::new()),
+    }
+}
+
+fn marks_of(reader: impl BufRead, is_wanted: impl Fn(&[u8]) -> bool) -> io::Result<BTreeSet<LineMark>> {
+    let mut marks = BTreeSet::new();
+    for line in reader.split(b'\n') {
+        let line = line?;
+        if is_wanted(&line) {
+            marks.insert(LineMark::of(&line));
+        }
+    }
+    Ok(marks)
 }
 
 /// Overwrites the lines of these marks with spaces. Readers of the file leave such lines out. The file keeps its length,
@@ -51,15 +64,17 @@ pub(super) fn overwrite(path: &Path, marks: &BTreeSet<LineMark>) -> io::Result<(
         Ok(file) => file,
         Err(e) => return unless_absent(e),
     };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    let mut at = 0;
-    for line in bytes.split(|byte| *byte == b'\n') {
-        if marks.contains(&LineMark::of(line)) {
-            file.seek(SeekFrom::Start(at))?;
-            file.write_all(&vec![b' '; line.len()])?;
+    let (mut at, mut places) = (0, Vec::new());
+    for line in BufReader::new(&file).split(b'\n') {
+        let line = line?;
+        if marks.contains(&LineMark::of(&line)) {
+            places.push((at, line.len()));
         }
         at += line.len() as u64 + 1;
+    }
+    for (at, length) in places {
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(&vec![b' '; length])?;
     }
     file.sync_all()
 }
@@ -74,14 +89,15 @@ mod tests {
         let path = dir.path().join("a.jsonl");
         std::fs::write(&path, "{\"text\":\"my number is 4711\"}\n{\"text\":\"b\"}\nmy number is 4711")
             .unwrap();
-        let marks = with_texts(&std::fs::read(&path).unwrap(), &Texts::of(["My number, my number is 4711"]));
-        assert!(marks.is_empty());
-        let marks = with_texts(&std::fs::read(&path).unwrap(), &Texts::of(["my number is 4711"]));
-        assert_eq!(present(&path, &marks), marks);
+        let marks = |text| with_texts(&*std::fs::read(&path).unwrap(), &Texts::of([text])).unwrap();
+        assert!(marks("My number, my number is 4711").is_empty());
+        let marks = marks("my number is 4711");
+        assert_eq!(present(&path, &marks).unwrap(), marks);
         overwrite(&path, &marks).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, format!("{}\n{{\"text\":\"b\"}}\n{}", " ".repeat(28), " ".repeat(17)));
-        assert_eq!(present(&path, &marks).len(), 0);
+        assert_eq!(present(&path, &marks).unwrap().len(), 0);
+        assert_eq!(present(&dir.path().join("none.jsonl"), &marks).unwrap().len(), 0);
         overwrite(&dir.path().join("none.jsonl"), &marks).unwrap();
     }
 }

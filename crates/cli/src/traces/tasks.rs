@@ -1,62 +1,111 @@
-//! The tasks of `archon triggers` among the places that have a text.
+//! The tasks of `archon triggers` and the notifications of `archon serve` among the places that have a text.
 
-use archon::types::{TaskChange, TaskStore as _};
+use std::{fs::File, sync::Arc};
 
-use super::{TaskTraces, texts::Texts};
-use crate::{app::App, failure::Failure, tasks};
+use archon::{
+    store::SqliteTaskStore,
+    types::{StoredTasks, TaskChange, TaskStore as _},
+};
 
-/// The file of the tasks, and SQLite's files beside it.
-const FILES: [&str; 3] = ["tasks.db", "tasks.db-wal", "tasks.db-shm"];
+use super::{TaskTraces, in_thread, is_of_database, texts::Texts, unless_absent};
+use crate::{
+    app::App,
+    failure::Failure,
+    tasks::{self, OUTBOX, TASKS},
+};
 
-/// Returns true for the files of the tasks, in which long rows are in pieces.
+/// The databases. That of the outbox keeps notifications where the other keeps tasks.
+const DATABASES: [&str; 2] = [TASKS, OUTBOX];
+
+/// Returns true for the files of the databases, in which long rows are in pieces.
 pub(super) fn is_file(name: &str) -> bool {
-    FILES.contains(&name)
+    DATABASES.iter().any(|database| is_of_database(name, database))
 }
 
-/// Finds what has one of the texts. If only the bytes of deleted rows have it, these are removed.
-pub(super) async fn find(app: &App, texts: &Texts) -> Result<TaskTraces, Failure> {
+/// Opens a database; `None` if there is none.
+fn open(app: &App, database: &str) -> Result<Option<SqliteTaskStore>, Failure> {
+    let path = app.data_dir.join(database);
+    path.exists().then(|| SqliteTaskStore::open(path).map_err(|e| tasks::of_store(e, database))).transpose()
+}
+
+/// Finds the rows that have one of the texts, and the databases of which only deleted rows have one.
+pub(super) async fn find(app: &App, texts: &Arc<Texts>) -> Result<TaskTraces, Failure> {
     let mut found = TaskTraces::default();
-    if !tasks::exist(app) {
-        return Ok(found);
-    }
-    let store = tasks::open(app)?;
-    let stored = store.list().await.map_err(tasks::of_store)?;
-    for task in stored.tasks {
-        if texts.are_in(task.definition.to_string().as_bytes())
-            || texts.are_in(task.state.to_string().as_bytes())
-        {
-            found.tasks.insert(task.id);
+    for database in DATABASES {
+        let Some(store) = open(app, database)? else { continue };
+        let stored = store.list().await.map_err(|e| tasks::of_store(e, database))?;
+        let has_text = |row: &serde_json::Value| texts.are_in(row.to_string().as_bytes());
+        let rows = stored.tasks.into_iter().filter(|row| has_text(&row.definition) || has_text(&row.state));
+        let rows = rows.map(|row| row.id).collect();
+        let is_outbox = database == OUTBOX;
+        *(if is_outbox { &mut found.notifications } else { &mut found.tasks }) = rows;
+        let requests = stored.requests.iter().filter(|(_, request)| has_text(request));
+        found.requests.extend(requests.map(|(number, _)| *number));
+        let has_none = match is_outbox {
+            true => found.notifications.is_empty(),
+            false => found.tasks.is_empty() && found.requests.is_empty(),
+        };
+        if has_none && is_in_bytes(app, database, texts).await? {
+            found.deleted_in.insert(database.to_owned());
         }
     }
-    let has_text = |request: &serde_json::Value| texts.are_in(request.to_string().as_bytes());
-    found.requests =
-        stored.requests.iter().filter(|(_, request)| has_text(request)).map(|(number, _)| *number).collect();
-    let is_in = |name: &&str| texts.are_in(&std::fs::read(app.data_dir.join(name)).unwrap_or_default());
-    if found.is_empty() && FILES.iter().any(is_in) {
-        store.erase_deleted().await.map_err(tasks::of_store)?;
-    }
     Ok(found)
 }
 
-/// Returns those of the tasks and requests that are still there.
+/// Returns true if the bytes of a database's files have one of the texts.
+async fn is_in_bytes(app: &App, database: &str, texts: &Arc<Texts>) -> Result<bool, Failure> {
+    let path = app.data_dir.join(database);
+    let (files, texts) = (["", "-wal", "-shm"].map(|end| format!("{}{end}", path.display())), texts.clone());
+    let is_in = in_thread(move || {
+        for file in files {
+            match File::open(file) {
+                Ok(file) if texts.are_in_file(&file)? => return Ok(true),
+                Ok(_) => {}
+                Err(e) => unless_absent(e)?,
+            }
+        }
+        Ok(false)
+    });
+    is_in.await.map_err(|e| Failure::unreadable(&path, &e, "make it readable"))
+}
+
+/// Returns those of the rows that are still there.
 pub(super) async fn present(app: &App, mut found: TaskTraces) -> Result<TaskTraces, Failure> {
-    if !tasks::exist(app) {
-        return Ok(TaskTraces::default());
+    for database in DATABASES {
+        let stored = match open(app, database)? {
+            Some(store) => store.list().await.map_err(|e| tasks::of_store(e, database))?,
+            None => {
+                found.deleted_in.remove(database);
+                StoredTasks::default()
+            }
+        };
+        let is_outbox = database == OUTBOX;
+        let rows = if is_outbox { &mut found.notifications } else { &mut found.tasks };
+        rows.retain(|id| stored.tasks.iter().any(|row| row.id == *id));
+        if !is_outbox {
+            found.requests.retain(|number| stored.requests.iter().any(|(other, _)| other == number));
+        }
     }
-    let stored = tasks::open(app)?.list().await.map_err(tasks::of_store)?;
-    found.tasks.retain(|id| stored.tasks.iter().any(|task| task.id == *id));
-    found.requests.retain(|number| stored.requests.iter().any(|(other, _)| other == number));
     Ok(found)
 }
 
-/// Deletes tasks and requests, and removes their bytes from the file.
-pub(super) async fn erase(app: &App, found: &TaskTraces) -> Result<(), Failure> {
-    if !tasks::exist(app) {
-        return Ok(());
+/// Deletes the rows, and removes the bytes of deleted rows from the files. Returns the problems.
+pub(super) async fn erase(app: &App, found: &TaskTraces) -> Vec<String> {
+    let mut problems = Vec::new();
+    for database in DATABASES {
+        let rows = if database == OUTBOX { &found.notifications } else { &found.tasks };
+        let requests = found.requests.iter().filter(|_| database != OUTBOX);
+        let rows = rows.iter().cloned().map(TaskChange::Delete);
+        let changes: Vec<_> = rows.chain(requests.copied().map(TaskChange::Forget)).collect();
+        if !changes.is_empty() || found.deleted_in.contains(database) {
+            problems.extend(erase_in(app, database, changes).await.err().map(|failure| failure.line()));
+        }
     }
-    let store = tasks::open(app)?;
-    let tasks = found.tasks.iter().cloned().map(TaskChange::Delete);
-    let changes = tasks.chain(found.requests.iter().copied().map(TaskChange::Forget)).collect();
-    store.change(changes).await.map_err(tasks::of_store)?;
-    store.erase_deleted().await.map_err(tasks::of_store)
+    problems
+}
+
+async fn erase_in(app: &App, database: &str, changes: Vec<TaskChange>) -> Result<(), Failure> {
+    let Some(store) = open(app, database)? else { return Ok(()) };
+    store.change(changes).await.map_err(|e| tasks::of_store(e, database))?;
+    store.erase_deleted().await.map_err(|e| tasks::of_store(e, database))
 }

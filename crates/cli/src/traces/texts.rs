@@ -3,13 +3,18 @@
 //! Files have a text in many forms: in one line, with other spaces and signs, in JSON, or in a text of JSON inside of
 //! JSON. So only the words count, in their order and with their case. A word never matches a part of a longer one.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    io::{self, Read},
+};
 
 /// Texts to find, as lists of words.
 #[derive(Default)]
 pub(crate) struct Texts {
     by_first: HashMap<String, Vec<Vec<String>>>,
     too_short: usize,
+    /// The bytes of the words of the longest part.
+    longest: usize,
 }
 
 /// The fewest bytes of a text that is searched for. A shorter text, such as `yes`, would be everywhere.
@@ -17,6 +22,11 @@ const LEAST_BYTES: usize = 8;
 /// The number of words of a part. A text of twice as many words is found by each of its parts, because prompts have
 /// parts of long texts.
 const PART: usize = 20;
+/// The number of bytes of a file that are read at a time.
+const BLOCK: usize = 1 << 20;
+/// The most bytes of signs, spaces and escapes between the words of a part for which it is surely found where it lies
+/// in two blocks.
+const BETWEEN: usize = 16 * 1024;
 
 impl Texts {
     /// Creates the lists of words of these texts.
@@ -40,6 +50,7 @@ impl Texts {
     }
 
     fn add(&mut self, part: &[&str]) {
+        self.longest = self.longest.max(part.iter().map(|word| word.len()).sum());
         let part: Vec<String> = part.iter().map(|word| (*word).to_owned()).collect();
         let parts = self.by_first.entry(part[0].clone()).or_default();
         if !parts.contains(&part) {
@@ -68,6 +79,38 @@ impl Texts {
             parts.is_some_and(|parts| parts.iter().any(|part| begins_with(&words[at..], part)))
         })
     }
+
+    /// Returns true if a file has one of the texts, or a part of a long one. At most a block and what may belong to the
+    /// next one are in memory.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn are_in_file(&self, file: impl Read) -> io::Result<bool> {
+        self.are_in_blocks(file, BLOCK, BETWEEN)
+    }
+
+    fn are_in_blocks(&self, mut file: impl Read, block: usize, between: usize) -> io::Result<bool> {
+        let mut bytes = Vec::new();
+        loop {
+            if file.by_ref().take(block as u64).read_to_end(&mut bytes)? < block {
+                return Ok(self.are_in(&bytes));
+            }
+            // A word that goes on in the next block is searched for there, so that no beginning of a word is found.
+            let last = bytes[bytes.len().saturating_sub(between)..].iter().rev().position(is_between);
+            if self.are_in(&bytes[..bytes.len() - last.unwrap_or_default()]) {
+                return Ok(true);
+            }
+            // Nor is an end of a word found, which the rest for the next block could begin with.
+            let rest = bytes.len().saturating_sub(self.longest + 3 * between);
+            let first = bytes[rest..].iter().take(between).position(is_between);
+            bytes.drain(..if rest > 0 { rest + first.unwrap_or_default() } else { 0 });
+        }
+    }
+}
+
+/// Returns true for a byte that is surely between words, and in no escape.
+fn is_between(byte: &u8) -> bool {
+    byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"_\\".contains(byte)
 }
 
 fn begins_with(words: &[&str], part: &[String]) -> bool {
@@ -163,6 +206,22 @@ mod tests {
         check(&text, &long[130..150].join(" "), false);
         check(&long[..39].join(" "), &long[..38].join(" "), false);
         check(&long[..39].join(" "), &long[..39].join(" "), true);
+    }
+
+    #[test]
+    fn texts_in_a_file_are_found_across_the_bounds_of_blocks() {
+        let is_in = |before: usize, filler: &str, text: &str| {
+            let bytes = filler.bytes().cycle().take(before).chain(text.bytes()).chain([b'.'; 99]);
+            let bytes: Vec<u8> = bytes.collect();
+            Texts::of(["I use vim"]).are_in_blocks(&*bytes, 32, 8).unwrap()
+        };
+        for before in 0..200 {
+            for filler in [". ", "é ", "\\n"] {
+                assert!(is_in(before, filler, "\\nI use\\nvim"), "{before} {filler}");
+                assert!(!is_in(before, filler, " HI use vim"), "{before} {filler}");
+                assert!(!is_in(before, filler, " I use vimeo"), "{before} {filler}");
+            }
+        }
     }
 
     #[test]

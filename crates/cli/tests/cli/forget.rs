@@ -3,12 +3,18 @@
 use std::{fs, path::Path, process::Stdio};
 
 #[cfg(feature = "triggers")]
-use archon::{memory::HashEmbedder, types::Embedder as _};
+use archon::{
+    memory::HashEmbedder,
+    store::SqliteTaskStore,
+    types::{Embedder as _, StoredTask, TaskChange, TaskStore as _},
+};
+use archon::{
+    store::SqliteMemory,
+    types::{Collection, Listing, MemoryChange, MemoryFilter, MemoryOrder, MemoryStore as _},
+};
 use archon_testkit::MockServer;
-use serde_json::Value;
-#[cfg(feature = "triggers")]
-use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt as _, process::Child};
 
 use crate::{
     setup::{Place, Ran, answer},
@@ -70,6 +76,23 @@ async fn piped(place: &Place, line: &str, more: &[&str], text: &str) -> Ran {
     child.wait_with_output().await.unwrap().into()
 }
 
+/// Starts the command on a terminal, and waits for its question.
+async fn forget_at_terminal(place: &Place, id: &str) -> (Terminal, Child) {
+    let mut terminal = Terminal::open();
+    let mut command = place.command("memory forget", &[&ANNA[..], &[id]].concat());
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
+    let child = command.spawn().unwrap();
+    drop(command);
+    terminal.read_until("Erase these? [y/N]").await;
+    (terminal, child)
+}
+
+/// A notification of the outbox.
+#[cfg(feature = "triggers")]
+fn notification(key: &str, text: &str) -> TaskChange {
+    TaskChange::Create(StoredTask::new(key, json!({"text": text}), json!({"channel": "mail"})))
+}
+
 /// Puts the text into each other place of the data folder that can have it.
 #[cfg(feature = "triggers")]
 async fn fill(place: &Place, run: &str) {
@@ -82,6 +105,7 @@ async fn fill(place: &Place, run: &str) {
         ("snapshots/0123/workspace", "/home/anna/notes\n".to_owned()),
         ("snapshots/0123/objects/ab", format!("notes\n{SAID}\n")),
         (format!("runs/{run}.inbox/1.json").as_str(), json!({"text": SAID}).to_string()),
+        ("cache/prompts/ab.prompt", "12 3".to_owned()),
     ] {
         fs::create_dir_all(data.join(file).parent().unwrap()).unwrap();
         fs::write(data.join(file), text).unwrap();
@@ -89,6 +113,8 @@ async fn fill(place: &Place, run: &str) {
     let added = place.archon("triggers add passport --on mail", &["Answer:", SAID]).await;
     assert_eq!(added.code, Some(0), "{added:?}");
     place.archon("triggers add other --on mail", &["Answer."]).await;
+    let outbox = SqliteTaskStore::open(data.join("outbox.db")).unwrap();
+    outbox.change(vec![notification("sent", SAID), notification("other", "Noted.")]).await.unwrap();
 }
 
 // spec: M-04
@@ -135,6 +161,8 @@ async fn memory_forget_erases_each_place_of_the_data_folder_after_an_agreement()
         "logs/chat.log  1 line\n",
         "undo of /home/anna/notes  1 file; all of its steps go\n",
         "task passport  it is deleted, with its times\n",
+        "notification sent in the outbox of the server\n",
+        "cache/prompts  1 prompt of local models, computed again when needed\n",
         "records  My passport has the number quagga-4711",
         "What is the number of my passport?",
         "it stored the memory, or needs another of these  Thank you very much.",
@@ -142,7 +170,9 @@ async fn memory_forget_erases_each_place_of_the_data_folder_after_an_agreement()
     ] {
         assert!(ran.err.contains(named), "{named}: {ran:?}");
     }
-    assert!(!ran.err.contains("Sunshine") && !ran.err.contains("task other"), "{ran:?}");
+    for other in ["Sunshine", "task other", "notification other", "bytes of deleted rows"] {
+        assert!(!ran.err.contains(other), "{other}: {ran:?}");
+    }
     let after: Vec<_> =
         ["history.jsonl", "requests.jsonl"].map(|f| fs::read(place.data().join(f)).unwrap()).into();
     assert_eq!(before, after);
@@ -162,6 +192,9 @@ async fn memory_forget_erases_each_place_of_the_data_folder_after_an_agreement()
     assert_eq!(history.trim(), json!({"text": "another"}).to_string());
     let tasks = place.archon("triggers list --json", &[]).await.json();
     assert_eq!((tasks.len(), &tasks[0]["task"]["id"]), (1, &json!("other")), "{tasks:?}");
+    let outbox = SqliteTaskStore::open(place.data().join("outbox.db")).unwrap().list().await.unwrap();
+    assert_eq!(outbox.tasks.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["other"]);
+    assert!(!place.data().join("cache/prompts").exists());
     // All of it is done.
     let ran = forget(&place, &["--erase-runs", ids[0]]).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -197,24 +230,57 @@ async fn memory_forget_that_is_killed_at_its_question_is_completed_by_the_same_c
     let place = Place::with_server(&server);
     run(&place, &[SAID]).await;
     let (id, _) = with_words(&place, "quagga").await.remove(0);
-    let mut terminal = Terminal::open();
-    let mut command = place.command("memory forget", &[&ANNA[..], &[&id]].concat());
-    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
-    let mut child = command.spawn().unwrap();
-    drop(command);
-    terminal.read_until("Erase these? [y/N]").await;
+    let (_terminal, mut child) = forget_at_terminal(&place, &id).await;
     child.kill().await.unwrap();
     assert_eq!(of_memory(&files_with(&place.data(), b"quagga")), [""; 0]);
 
-    let mut terminal = Terminal::open();
-    let mut command = place.command("memory forget", &[&ANNA[..], &[&id]].concat());
-    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
-    let mut child = command.spawn().unwrap();
-    drop(command);
-    terminal.read_until("Erase these? [y/N]").await;
+    let (mut terminal, mut child) = forget_at_terminal(&place, &id).await;
     terminal.say("y\n");
     assert_eq!(child.wait().await.unwrap().code(), Some(0));
     assert_eq!(files_with(&place.data(), b"quagga"), [""; 0]);
+}
+
+// spec: M-04
+#[cfg(feature = "triggers")]
+#[tokio::test]
+async fn memory_forget_removes_bytes_of_deleted_rows_after_an_agreement_only() {
+    let place = Place::new();
+    let id = place.archon("memory add", &[&ANNA[..], &[SAID]].concat()).await.out.trim().to_owned();
+    // As long as this is open, the log of the database has the deleted row.
+    let outbox = SqliteTaskStore::open(place.data().join("outbox.db")).unwrap();
+    outbox.change(vec![notification("sent", SAID)]).await.unwrap();
+    outbox.change(vec![TaskChange::Delete("sent".into())]).await.unwrap();
+    let log = place.data().join("outbox.db-wal").display().to_string();
+    let ran = forget(&place, &[&id]).await;
+    assert!(ran.code == Some(0) && ran.err.contains("  outbox.db  bytes of deleted rows\n"), "{ran:?}");
+    assert_eq!(files_with(&place.data(), b"quagga"), [log]);
+    let ran = forget(&place, &["--erase-runs", "--yes", &id]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(files_with(&place.data(), b"quagga"), [""; 0]);
+}
+
+// spec: M-04
+#[tokio::test]
+async fn memory_forget_names_a_note_that_it_cannot_read_and_changes_nothing() {
+    let server = MockServer::start([answer("Noted.")]).await;
+    let place = Place::with_server(&server);
+    run(&place, &[SAID]).await;
+    let (id, by) = with_words(&place, "quagga").await.remove(0);
+    assert_eq!(forget(&place, &[&id]).await.code, Some(0));
+    let other = place.archon("memory add", &[&ANNA[..], &["Anna prefers tea."]].concat()).await.out;
+    let store = SqliteMemory::open(place.data().join("memory.db")).unwrap();
+    let store = store.collection(Collection::new(ANNA[1]).unwrap()).unwrap();
+    let mut filter = MemoryFilter::all();
+    filter.ids = vec![id.clone()];
+    let mut page = store.list(&Listing::new(filter, MemoryOrder::First, 1)).await.unwrap();
+    let mut marker = page.entries.remove(0);
+    marker.metadata.insert("still_in".to_owned(), json!({"runs": 7}));
+    store.apply(vec![MemoryChange::put(marker)]).await.unwrap();
+    let ran = forget(&place, &["--erase-runs", "--yes", &id, other.trim()]).await;
+    let what = format!("the note of the places that still have {id} cannot be read");
+    ran.check_refused(1, &what, &format!("other ids can be forgotten without {id}"));
+    assert_eq!(with_words(&place, "tea").await.len(), 1);
+    assert!(place.data().join(format!("runs/{by}.jsonl")).exists());
 }
 
 // spec: M-04

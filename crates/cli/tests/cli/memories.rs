@@ -1,5 +1,7 @@
 //! Memories: added, found, moved, and in the prompts of runs.
 
+#[cfg(all(unix, feature = "embedder"))]
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use archon_testkit::{MockResponse, MockServer};
@@ -329,19 +331,39 @@ const IN_OTHER_WORDS: [(&str, &str); 20] = [
     ("My flight to Oslo leaves on Friday at noon.", "When does my plane to Norway depart?"),
 ];
 
-// spec: M-24, A-26
+/// Links the files of an embedder that was fetched into a place: out of `ARCHON_MODELS`, or out of the default folder.
+/// Without them this says so.
 #[cfg(all(unix, feature = "embedder"))]
-#[tokio::test]
-#[ignore = "needs the model: archon model pull all-minilm-l6-v2; its folder in ARCHON_MODELS"]
-async fn run_in_another_process_is_told_15_of_20_facts_asked_in_other_words() {
-    let models = std::env::var_os("ARCHON_MODELS").expect("the folder of the models in ARCHON_MODELS");
+fn has_embedder(place: &Place, name: &str) -> bool {
+    let folder = |variable| std::env::var_os(variable).map(PathBuf::from);
+    let data = folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")));
+    let fetched = folder("ARCHON_MODELS").or_else(|| data.map(|data| data.join("archon/models")));
+    let entries = fetched.and_then(|fetched| std::fs::read_dir(fetched).ok()).into_iter().flatten().flatten();
+    let files: Vec<_> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("{name}.")))
+        .collect();
+    let models = place.data().join("models");
+    std::fs::create_dir_all(&models).unwrap();
+    for file in &files {
+        std::os::unix::fs::symlink(file.path(), models.join(file.file_name())).unwrap();
+    }
+    if files.is_empty() {
+        eprintln!("SKIP: facts are not asked for in other words; run `archon model pull {name}`");
+    }
+    !files.is_empty()
+}
+
+/// Tells facts to runs and asks for them in runs of other processes, of which 15 have to be told the fact.
+#[cfg(all(unix, feature = "embedder"))]
+async fn check_facts_in_other_words(embedder: &str) {
     let server = MockServer::start((0..40).map(|_| answer("Noted."))).await;
     let place = Place::with_server(&server);
-    std::fs::create_dir_all(place.data()).unwrap();
-    std::os::unix::fs::symlink(models, place.data().join("models")).unwrap();
+    if !has_embedder(&place, embedder) {
+        return;
+    }
     let run = async |text: &str| {
         let ran = place.archon("run --tools none --memory user:anna", &[text]).await;
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.code == Some(0) && !ran.err.contains("by their words only"), "{ran:?}");
     };
     for (said, _) in IN_OTHER_WORDS {
         run(said).await;
@@ -353,7 +375,23 @@ async fn run_in_another_process_is_told_15_of_20_facts_asked_in_other_words() {
             missed.push(question);
         }
     }
+    eprintln!("{embedder}: {} of 20 facts are told in other words, not {missed:?}", 20 - missed.len());
     assert!(missed.len() <= 5, "{missed:?}");
+}
+
+// spec: M-24, A-26
+#[cfg(all(unix, feature = "embedder"))]
+#[tokio::test]
+async fn facts_in_other_words_are_told_to_a_run_of_another_process_with_the_table_of_words() {
+    check_facts_in_other_words("wordllama-256").await;
+}
+
+// spec: M-24, A-26
+#[cfg(all(unix, feature = "embedder"))]
+#[tokio::test]
+#[ignore = "slow without optimisation; `cargo xtask accept memory` runs it where all-minilm-l6-v2 was fetched"]
+async fn facts_in_other_words_are_told_to_a_run_of_another_process_with_mini_lm() {
+    check_facts_in_other_words("all-minilm-l6-v2").await;
 }
 
 // spec: M-25

@@ -1,4 +1,4 @@
-//! Moves of people in natural sentences, with turns about other things between them.
+//! Moves of people in natural sentences, with turns about other things between them; and ends of a home.
 
 /// Sentences of a person who lives in a place, and then moves twice.
 pub(crate) const MOVES: [[&str; 3]; 7] = [
@@ -90,4 +90,27 @@ pub(crate) fn tells(told: &str, homes: &[&str]) -> bool {
     let holds =
         |line: &str| !line.contains(", no longer so]") && homes.iter().any(|home| line.contains(home));
     told.lines().any(holds)
+}
+
+/// The home that each of [`RETRACTIONS`] ends.
+pub(crate) const HOME: &str = "I live in Bern.";
+
+/// Sentences after which nobody lives in Bern.
+pub(crate) const RETRACTIONS: [&str; 7] = [
+    "I no longer live in Bern.",
+    "I left Bern for good.",
+    "I moved to Basel last week.",
+    "I don't live in Bern anymore.",
+    "Bern is no longer my home.",
+    "I used to live in Bern.",
+    "We have moved away from Bern.",
+];
+
+/// The question for the home.
+pub(crate) const HOME_QUESTION: &str = "Do I live in Bern?";
+
+/// Returns true if a prompt tells the home with the mark of a fact that has ended.
+pub(crate) fn tells_end_of_home(told: &str) -> bool {
+    let line = told.lines().find(|line| line.ends_with(&format!("] {HOME}")));
+    line.is_some_and(|line| line.contains(", no longer so]"))
 }

@@ -10,6 +10,8 @@
 //!
 //! If a step fails or the program ends, the same command again finds the notes and does the rest.
 
+use std::sync::Arc;
+
 use archon::{
     memory::Memory,
     types::{MemoryChange, MemoryEntry, MemoryFilter, MemoryKind},
@@ -33,8 +35,8 @@ const STILL_IN: &str = "still_in";
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForgetFlags {
     /// Also erase what still has the texts: runs, with the runs that need them, snapshots for undo, lines of drafts and
-    /// logs, and tasks. They are listed, and a question follows. This can also be done after a `forget` without this
-    /// flag, with the same ids
+    /// logs, tasks and notifications. They are listed, and a question follows. This can also be done after a `forget`
+    /// without this flag, with the same ids
     #[arg(long)]
     erase_runs: bool,
     /// Erase without a question, for scripts
@@ -50,7 +52,7 @@ impl ForgetFlags {
         let memory = open(app, &of.collection).await?;
         let (ids, begun) = self.ids_to_forget(&memory, of).await?;
         let gone = memory.entries_to_forget(&ids).await?;
-        let texts = Texts::of(gone.iter().map(|entry| entry.content.as_str()));
+        let texts = Arc::new(Texts::of(gone.iter().map(|entry| entry.content.as_str())));
         let mut traces = Traces::find(app, &texts).await?;
         for traces_before in begun {
             traces.add(app, traces_before).await?;
@@ -91,9 +93,9 @@ impl ForgetFlags {
                 let what = format!("there is no memory {id} in {}", of.collection);
                 return Err(Failure::usage(what, "`archon memory list` shows the ids"));
             }
-            begun.extend(found.begun.iter().filter_map(|marker| {
-                serde_json::from_value(marker.metadata.get(STILL_IN).cloned().unwrap_or_default()).ok()
-            }));
+            for marker in &found.begun {
+                begun.push(note_of(marker)?);
+            }
         }
         Ok((ids, begun))
     }
@@ -114,7 +116,7 @@ impl ForgetFlags {
         app: &App,
         of: &Of,
         memory: &Memory,
-        (traces, texts): (&Traces, &Texts),
+        (traces, texts): (&Traces, &Arc<Texts>),
     ) -> Result<Exit, Failure> {
         let still_in = if traces.is_empty() { json!({}) } else { traces.show(app).await? };
         if !traces.can_be_erased() {
@@ -182,6 +184,21 @@ impl Found {
         .await?;
         Ok(found)
     }
+}
+
+/// Returns the places that a marker notes.
+fn note_of(marker: &MemoryEntry) -> Result<Traces, Failure> {
+    let note = marker.metadata.get(STILL_IN).cloned().unwrap_or_default();
+    serde_json::from_value(note).map_err(|e| {
+        let id = visible(&marker.id);
+        let what = format!(
+            "nothing was forgotten or erased: the note of the places that still have {id} cannot be read: {e}"
+        );
+        let advice = format!(
+            "use the version of Archon that wrote the note, or look through `archon runs list` yourself; other ids can be forgotten without {id}"
+        );
+        Failure::failed(what, advice)
+    })
 }
 
 /// Returns the ids of memories that have one of the texts and stay.
