@@ -123,9 +123,11 @@ const SUITES: &[Suite] = &[
             // 1,000 kills at random points, and an event of another process with each.
             "test --profile accept -p archon-tests -- kill_triggers --nocapture",
             "bench --profile measure -p archon-agents --features sqlite,triggers --bench tasks",
-            "test --profile accept -p archon-agents-cli --test cli -- assistant:: questions:: tasks::",
+            "test --profile accept -p archon-agents-cli --test cli -- assistant:: assistant_triggers:: questions:: questions_by_mail:: tasks::",
             "test --profile accept -p archon-answers -p archon-event-sources --all-features",
             "test --profile accept -p archon-agents --features answers-mail,event-sources-imap,notify-mail,orchestrator,server --test from_outside --test mail_assistant",
+            // Notifications over a websocket.
+            "test --profile accept -p archon-agents --features server-websocket,notify --test server -- notifications::",
         ],
         with_model: &[],
     },

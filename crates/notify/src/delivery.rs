@@ -109,7 +109,7 @@ impl DeliveryRules {
     }
 
     /// Sends a question to another channel too if it is still open this long after it was sent. The rules of that channel
-    /// apply there, also those for a further escalation. If this channel fails, the time counts from the first try, and after it
+    /// apply there, also those for a further escalation. If this channel fails, the time counts from when it should have been sent, and after it
     /// the question goes to the other channel alone.
     #[must_use]
     pub fn escalate(mut self, after: Duration, channel: impl Into<String>) -> Self {

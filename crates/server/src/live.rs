@@ -140,11 +140,11 @@ impl NotificationChannel for LiveChannel {
             let in_time = self.clock.before(deadline, |task| confirmation.poll_recv(task)).await;
             match in_time {
                 Some(Some(())) => Ok(()),
-                _ => Err(format!(
-                    "nobody who listens at GET /v1/notifications for the tenant {} has confirmed it; keep a page or a \
-                     program connected there",
-                    notification.tenant
-                )),
+                _ => Err(
+                    "nobody who listens at GET /v1/notifications has confirmed it; keep a page or a program \
+                          connected there, with a token of the tenant"
+                        .to_owned(),
+                ),
             }
         })
     }

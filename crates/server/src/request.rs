@@ -55,8 +55,8 @@ impl Call {
     pub(crate) fn notifications(&self) -> Result<&(LiveChannel, TenantId), Problem> {
         self.token.scope.notifications.as_ref().ok_or_else(|| {
             Problem::new(Rule::NoNotifications, "this token gets no notifications").advise(
-                "add a channel of the kind `websocket` to the settings, or give the token one: \
-                 `Scope::with_notifications`",
+                "add a channel of the kind `websocket` for the tenant of this token to the settings, or give the token \
+                 one: `Scope::with_notifications`",
             )
         })
     }

@@ -1,7 +1,9 @@
 //! Callbacks for events, over a bus.
 
 use std::{
+    any::Any,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -151,8 +153,24 @@ async fn serve<C, F>(
             continue;
         };
         let id = event.id.clone();
-        if AssertUnwindSafe(async { callback(event).await }).catch_unwind().await.is_err() {
-            tracing::warn!(pattern = pattern.as_str(), id, "a callback for an event panicked");
+        let note = |called: Result<(), Box<dyn Any + Send>>| {
+            if called.is_err() {
+                tracing::warn!(pattern = pattern.as_str(), id, "a callback for an event panicked");
+            }
+        };
+        let mut call = pin!(AssertUnwindSafe(async { callback(event).await }).catch_unwind());
+        let called = tokio::select! {
+            biased;
+            called = &mut call => Some(called),
+            () = end.cancelled() => None,
+        };
+        match called {
+            Some(called) => note(called),
+            None => {
+                // A bus waits for its slowest subscription, and this one takes no more.
+                drop(messages);
+                return note(call.await);
+            }
         }
     }
 }

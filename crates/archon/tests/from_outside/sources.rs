@@ -228,6 +228,26 @@ async fn callback_gets_the_events_of_its_pattern_until_it_is_unsubscribed() {
     assert_eq!(next(&mut all).await, None);
 }
 
+// spec: TR-08
+#[tokio::test]
+async fn callback_that_hangs_holds_no_event_back_after_it_is_unsubscribed() {
+    let events = EventBus::new(Arc::new(InMemoryBus::new(Arc::new(World::new().clock))));
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let callback = move |_| {
+        let _ = begun.send(());
+        std::future::pending()
+    };
+    events.subscribe("*", callback).await.unwrap();
+    let event = |number: u64| TriggerEvent::new(number.to_string(), "shop", "order.paid", json!({}));
+    events.publish(&event(0)).await.unwrap();
+    begins.recv().await.unwrap();
+    assert!(events.unsubscribe("*"));
+    // More than the queue of a subscription has room for.
+    for number in 1..=2_000 {
+        events.publish(&event(number)).await.unwrap();
+    }
+}
+
 // spec: TR-04
 #[tokio::test]
 async fn file_that_appears_or_changes_starts_a_run_once_it_is_written() {

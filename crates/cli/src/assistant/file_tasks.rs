@@ -25,9 +25,13 @@ pub(super) async fn settle<'t>(
     let tasks = triggers.flat_map(FileTrigger::tasks);
     let mut wanted: BTreeMap<TaskId, TriggerTask> = tasks.map(|task| (task.id.clone(), task)).collect();
     for listed in engine.list_tasks(None).await? {
-        match wanted.get(&listed.task.id) {
+        match wanted.get_mut(&listed.task.id) {
             Some(task) if is_same(task, &listed.task) => drop(wanted.remove(&listed.task.id)),
-            Some(_) => engine.delete_task(&listed.task.id).await?,
+            Some(task) => {
+                // A person paused it, and the change may be one of the settings.
+                (task.paused, task.resumed_at) = (listed.task.paused, listed.task.resumed_at);
+                engine.delete_task(&listed.task.id).await?;
+            }
             None if agent_of(&listed.task).is_some_and(&is_known) => {
                 engine.delete_task(&listed.task.id).await?
             }

@@ -151,7 +151,11 @@ impl NotificationChannel for Noted {
                 );
                 let is_meant = |task: &archon::triggers::TriggerTask| match &notification.task {
                     Some(id) => task.id == *id,
-                    None => task.notify.iter().any(|channel| channel == name),
+                    // A digest: its tenant must not show in the history of others.
+                    None => {
+                        task.tenant == notification.tenant
+                            && task.notify.iter().any(|channel| channel == name)
+                    }
                 };
                 super::note(&self.app, engine, &text, is_meant).await;
             }

@@ -88,7 +88,7 @@ impl Entry {
         }
         let next = due.max(progress.not_before);
         match progress.failures > 0 {
-            true if due + MOST_TIME < now => Step::Close,
+            true if due + MOST_TIME < now => passed_on.map_or(Step::Close, Step::Wait),
             _ if next > now => Step::Wait(passed_on.map_or(next, |at| at.min(next))),
             _ if self.is_collected(rules) => Step::Collect,
             _ => Step::Send,

@@ -251,6 +251,19 @@ async fn question_that_a_channel_does_not_take_goes_to_the_next_person_in_time()
     assert_eq!((world.anna.take(), world.ben.take()), (Vec::new(), Vec::new()));
 }
 
+// spec: TR-09
+#[tokio::test]
+async fn question_is_passed_on_later_than_the_day_in_which_its_channel_failed() {
+    let world = World::new();
+    *world.anna.failures.lock().unwrap() = 999;
+    let process = world.start(DeliveryRules::new().escalate(HOUR * 26, "ben"));
+    process.notify(&world.ask("refund", HOUR * 40)).await;
+    world.pass(25 * 60).await;
+    assert_eq!(world.ben.take(), [""; 0]);
+    world.pass(2 * 60).await;
+    assert_eq!(world.ben.take(), ["14:00 refund"]);
+}
+
 #[tokio::test]
 async fn question_that_was_answered_or_expired_before_its_time_is_not_sent() {
     let world = World::new();

@@ -100,7 +100,7 @@ impl Taker {
     async fn take(self: Arc<Self>, mail: ReceivedMail) -> Result<(), String> {
         match self.replies.take(&mail.bytes).await {
             Ok(Some(_)) => Ok(()),
-            // This mail was read before, and could not be marked then. Its own answer counted, so the person gets no note.
+            // This mail was read before, and could not be marked then. Most likely its own answer counted, so there is no note.
             Err(AnswerError::Answered { .. }) if mail.is_repeat => Ok(()),
             // This server can never take it, so it must not come again.
             Err(AnswerError::Runs(error @ RunError::OtherFolder { .. })) => {
