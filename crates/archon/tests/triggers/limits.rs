@@ -39,3 +39,23 @@ async fn task_is_completed_at_the_time_of_its_limit() {
     }
     assert_eq!(process.task("mail").await.state.runs, 1);
 }
+
+// spec: TR-02
+#[tokio::test]
+async fn task_is_completed_after_the_number_of_runs_of_its_limit() {
+    let world = World::new();
+    let mut process = world.start().await;
+    let mut limits = TaskLimits::default();
+    limits.runs = Some(2);
+    process.engine.create_task(hourly("mail", "read").limits(limits)).await.unwrap();
+    for _ in 0..2 {
+        process.until_idle("mail").await;
+        world.clock.advance(Duration::from_secs(3600));
+        assert_eq!(process.next_notification().await.about, NotificationKind::Result);
+    }
+    while process.task("mail").await.status() != TaskStatus::Completed {
+        tokio::task::yield_now().await;
+    }
+    let task = process.task("mail").await;
+    assert_eq!((task.next, task.state.runs), (None, 2));
+}
