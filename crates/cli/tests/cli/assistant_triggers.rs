@@ -202,7 +202,7 @@ async fn tenant_that_no_token_has_is_a_warning_with_its_line() {
 }
 
 #[tokio::test]
-async fn tasks_of_a_file_with_a_mistake_stay_and_the_tasks_of_other_files_follow_them() {
+async fn tasks_of_a_file_with_a_mistake_stay_and_those_of_other_files_follow_them() {
     let shop = MockServer::start([]).await;
     let (_model, place) = office(&shop).await;
     write_file(
@@ -230,6 +230,12 @@ async fn tasks_of_a_file_with_a_mistake_stay_and_the_tasks_of_other_files_follow
     let mended = settled(&place).await;
     let without_notes: Vec<_> = renamed.into_iter().filter(|id| !id.starts_with("notes--")).collect();
     assert_eq!((ids(&mended), status(&mended)), (without_notes, json!("paused")));
+
+    edit(&place, "letters.md", "Thank for the order.", "Thank warmly for the order.");
+    let changed = settled(&place).await;
+    let (_, thanks) = changed.iter().find(|(id, _)| id == "letters--thanks--anna").unwrap();
+    assert!(thanks.to_string().contains("warmly"), "{thanks}");
+    assert_eq!(status(&changed), json!("paused"));
 }
 
 #[tokio::test]
