@@ -40,7 +40,7 @@ pub(crate) fn page(program: &str) -> Result<String> {
     ];
     let mut missing = Vec::new();
     let mut text = String::from(
-        "# Where each part is used\n\nWritten by `cargo xtask codegen` from manifests, code, examples and pages; edits \
+        "# Uses of each part\n\nWritten by `cargo xtask codegen` from manifests, code, examples and pages; edits \
          here are overwritten. Of the crates below the facade, it lists the traits, the types that implement one of our \
          traits, and the names on the crate's own front page and in its table of files.\n",
     );

@@ -9,7 +9,7 @@ use super::{consent::answers, window::Window};
 use crate::setup::{Place, answer, asks_for, says_and_asks_for};
 
 /// The heading of the part of the page that has the captures.
-const HEADING: &str = "\n## How it looks\n";
+const HEADING: &str = "\n## Screens\n";
 const BEGIN: &str = "\n```text\n";
 const END: &str = "\n```\n";
 
