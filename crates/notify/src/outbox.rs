@@ -70,12 +70,18 @@ struct Parts {
     runs: Arc<dyn AnswerRuns>,
     clock: Arc<dyn Clock>,
     channels: BTreeMap<String, (Arc<dyn NotificationChannel>, DeliveryRules)>,
-    entries: Arc<Mutex<Option<Entries>>>,
+    entries: Arc<Mutex<Entries>>,
     /// The number of notifications that arrived. A change wakes the channels.
     arrivals: watch::Sender<u64>,
 }
 
-type Entries = BTreeMap<String, Entry>;
+/// The entries of the store, by their keys.
+#[derive(Default)]
+struct Entries {
+    by_key: BTreeMap<String, Entry>,
+    /// The version of the store that was read; `None` before the first read.
+    version: Option<u64>,
+}
 
 /// A notification in an outbox.
 ///
@@ -153,7 +159,7 @@ impl Outbox {
     /// The storage failed.
     pub async fn list(&self) -> Result<Vec<QueuedNotification>, TaskStoreError> {
         let entries = self.parts.entries().await?;
-        let mut all: Vec<&Entry> = entries.iter().flat_map(BTreeMap::values).collect();
+        let mut all: Vec<&Entry> = entries.by_key.values().collect();
         all.sort_by_key(|entry| entry.progress.number);
         Ok(all.into_iter().map(to_queued).collect())
     }
@@ -205,18 +211,25 @@ fn to_queued(entry: &Entry) -> QueuedNotification {
 }
 
 impl Parts {
-    /// Returns the entries, which are read from the store once.
-    async fn entries(&self) -> Result<MutexGuard<'_, Option<Entries>>, TaskStoreError> {
+    /// Returns the entries. They are read from the store again when another process has changed it: an entry that `archon memory
+    /// forget` erased there is neither sent nor stored any more.
+    async fn entries(&self) -> Result<MutexGuard<'_, Entries>, TaskStoreError> {
         let mut entries = self.entries.lock().await;
-        if entries.is_none() {
-            let mut read = Entries::new();
+        let version = self.store.version().await?;
+        if entries.version != Some(version) {
+            let mut read = BTreeMap::new();
             for stored in self.store.list().await?.tasks {
-                match Entry::read(&stored) {
+                // What this process knows of an entry may be newer: its last change may have failed.
+                let entry = match entries.by_key.remove(stored.id.as_str()) {
+                    Some(known) => Ok(known),
+                    None => Entry::read(&stored),
+                };
+                match entry {
                     Ok(entry) => drop(read.insert(entry.key.clone(), entry)),
                     Err(error) => tracing::warn!(id = %stored.id, "a notification cannot be read: {error}"),
                 }
             }
-            *entries = Some(read);
+            *entries = Entries { by_key: read, version: Some(version) };
         }
         Ok(entries)
     }
@@ -224,12 +237,12 @@ impl Parts {
     /// Stores a new notification for a channel, unless it is known.
     async fn add(&self, channel: &str, notification: Notification) -> Result<(), TaskStoreError> {
         let mut entries = self.entries().await?;
-        let numbers = entries.iter().flat_map(BTreeMap::values).map(|entry| entry.progress.number);
+        let numbers = entries.by_key.values().map(|entry| entry.progress.number);
         let number = numbers.max().unwrap_or_default() + 1;
         let entry = Entry::new(channel, number, notification, self.clock.now());
-        if !entries.as_ref().is_some_and(|entries| entries.contains_key(&entry.key)) {
+        if !entries.by_key.contains_key(&entry.key) {
             self.store.change(vec![TaskChange::Define(stored(&entry)?)]).await?;
-            entries.get_or_insert_default().insert(entry.key.clone(), entry);
+            entries.by_key.insert(entry.key.clone(), entry);
             self.arrivals.send_modify(|count| *count = count.wrapping_add(1));
         }
         Ok(())
@@ -243,15 +256,19 @@ impl Parts {
             Ok(TaskChange::SetState { id: stored.id, state: stored.state })
         };
         let changes = changed.iter().map(state).collect::<Result<_, TaskStoreError>>();
-        let keyed = changed.into_iter().map(|entry| (entry.key.clone(), entry));
-        entries.get_or_insert_default().extend(keyed);
+        for entry in changed {
+            // An entry that was erased meanwhile does not come back.
+            if let Some(known) = entries.by_key.get_mut(&entry.key) {
+                *known = entry;
+            }
+        }
         self.store.change(changes?).await
     }
 
     async fn delete(&self, entry: &Entry) -> Result<(), TaskStoreError> {
         let mut entries = self.entries().await?;
         self.store.change(vec![TaskChange::Delete(entry.key.as_str().into())]).await?;
-        entries.get_or_insert_default().remove(&entry.key);
+        entries.by_key.remove(&entry.key);
         Ok(())
     }
 
@@ -293,7 +310,7 @@ impl Parts {
     ) -> Result<Vec<(Entry, Step)>, TaskStoreError> {
         let mut own: Vec<Entry> = {
             let entries = self.entries().await?;
-            let all = entries.iter().flat_map(BTreeMap::values);
+            let all = entries.by_key.values();
             all.filter(|entry| entry.progress.channel == name).cloned().collect()
         };
         own.sort_by_key(|entry| entry.progress.number);
@@ -362,6 +379,9 @@ impl Parts {
         rules: &DeliveryRules,
         now: Timestamp,
     ) -> Result<(), TaskStoreError> {
+        if !self.entries().await?.by_key.contains_key(&entry.key) {
+            return Ok(());
+        }
         if let Some((_, next)) = &rules.escalation {
             match self.channels.contains_key(next) {
                 true => self.add(next, entry.notification.clone()).await?,

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -17,9 +17,17 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// A store that refuses a change after as many as the test says.
+/// A store that refuses a change after as many as the test says, with a version that counts erasures by another process.
 #[derive(Default)]
-struct Store(Mutex<BTreeMap<String, StoredTask>>, Mutex<Option<u32>>);
+struct Store(Mutex<BTreeMap<String, StoredTask>>, Mutex<Option<u32>>, AtomicU64);
+
+impl Store {
+    /// Erases entries whose text contains `word`, as another process does.
+    fn erase(&self, word: &str) {
+        self.0.lock().unwrap().retain(|_, stored| !stored.definition.to_string().contains(word));
+        self.2.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 impl TaskStore for Store {
     fn list(&self) -> BoxFuture<'_, Result<StoredTasks, TaskStoreError>> {
@@ -38,12 +46,18 @@ impl TaskStore for Store {
         for change in changes {
             match change {
                 TaskChange::Define(task) => drop(all.insert(task.id.as_str().to_owned(), task)),
-                TaskChange::SetState { id, state } => all.get_mut(id.as_str()).unwrap().state = state,
+                TaskChange::SetState { id, state } => {
+                    all.get_mut(id.as_str()).into_iter().for_each(|task| task.state = state.clone());
+                }
                 TaskChange::Delete(id) => drop(all.remove(id.as_str())),
                 _ => {}
             }
         }
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
+        Box::pin(std::future::ready(Ok(self.2.load(Ordering::Relaxed))))
     }
 }
 
@@ -262,6 +276,29 @@ async fn question_is_passed_on_later_than_the_day_in_which_its_channel_failed() 
     assert_eq!(world.ben.take(), [""; 0]);
     world.pass(2 * 60).await;
     assert_eq!(world.ben.take(), ["14:00 refund"]);
+}
+
+// spec: TR-09
+#[tokio::test]
+async fn notifications_that_another_process_erased_are_neither_sent_nor_stored_again() {
+    let world = World::new();
+    let night = QuietHours::new("14:00", "16:00", "Europe/Berlin").unwrap();
+    let process = world.start(DeliveryRules::new().escalate(HOUR * 3 / 2, "ben").quiet(night));
+    process.notify(&world.ask("sent secret", HOUR * 9)).await;
+    process.notify(&world.ask("sent", HOUR * 9)).await;
+    world.pass(70).await;
+    process.notify(&world.ask("waiting secret", HOUR * 9)).await;
+    process.notify(&world.ask("waiting", HOUR * 9)).await;
+    world.pass(1).await;
+    assert_eq!(world.anna.take(), ["12:00 sent secret", "12:00 sent"]);
+    world.store.erase("secret");
+    world.pass(150).await;
+    assert_eq!(
+        (world.anna.take(), world.ben.take()),
+        (vec!["15:00 waiting".to_owned()], vec!["13:30 sent".to_owned()])
+    );
+    let stored = format!("{:?}", world.store.0.lock().unwrap());
+    assert!(!stored.contains("secret") && stored.contains("waiting"), "{stored}");
 }
 
 #[tokio::test]
