@@ -12,12 +12,14 @@ use crate::{
     setup::{Place, answer, asks_for},
 };
 
+mod triggers;
+
 const PAGE: &str = include_str!("../../../../docs/book/how-to/assistant.md");
 
 const TOKENS: &str = "[serve.tokens.anna]\nrole = 'operator'\ntenant = 'anna'\nvariable = 'ANNA_TOKEN'\n\
                       [serve.tokens.ben]\nrole = 'operator'\ntenant = 'ben'\nvariable = 'BEN_TOKEN'\n";
-pub(crate) const ANNA: &str = "secret-of-anna-1";
-pub(crate) const BEN: &str = "secret-of-ben-12";
+const ANNA: &str = "secret-of-anna-1";
+const BEN: &str = "secret-of-ben-12";
 
 /// Writes the files of the page, as they stand there.
 fn write_office(place: &Place) {
@@ -28,14 +30,14 @@ fn write_office(place: &Place) {
     }
 }
 
-pub(crate) fn write_file(place: &Place, name: &str, text: &str) {
+fn write_file(place: &Place, name: &str, text: &str) {
     let path: PathBuf = place.path(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// Writes the settings, with the API of the shop, whose key is that of the tenant.
-pub(crate) async fn settle_office(place: &Place, model: &MockServer, shop: &MockServer) {
+async fn settle_office(place: &Place, model: &MockServer, shop: &MockServer) {
     settle(place, model, TOKENS);
     let document = "openapi: 3.1.0\ninfo: { title: Shop, version: '1' }\nservers: [{ url: 'https://shop.example.com' }]\n\
                     paths:\n  /orders:\n    get:\n      operationId: list_orders\n";
@@ -49,19 +51,19 @@ pub(crate) async fn settle_office(place: &Place, model: &MockServer, shop: &Mock
     write_office(place);
 }
 
-pub(crate) async fn start(place: &Place) -> Served {
+async fn start(place: &Place) -> Served {
     let mut command = place.command("assistant --json --listen 127.0.0.1:0", &["office"]);
     command.env("ANNA_TOKEN", ANNA).env("BEN_TOKEN", BEN);
     Served::of(command, 2).await
 }
 
-pub(crate) async fn says(served: &Served, who: &str, text: &str) -> Value {
+async fn says(served: &Served, who: &str, text: &str) -> Value {
     let sent = served.send("POST", "/v1/messages", &served.bearer(who), Some(&json!({ "text": text }))).await;
     assert_eq!(sent.status, 200, "{sent:?}");
     sent.body
 }
 
-pub(crate) async fn get(served: &Served, who: &str, path: &str) -> Value {
+async fn get(served: &Served, who: &str, path: &str) -> Value {
     let response: Response = served.send("GET", path, &served.bearer(who), None).await;
     assert_eq!(response.status, 200, "{path}: {response:?}");
     response.body
@@ -87,7 +89,7 @@ async fn question(served: &Served, who: &str) -> Value {
 }
 
 /// Plays the models of all agents: each reply follows from the request alone.
-pub(crate) fn reply(request: &RecordedRequest) -> MockResponse {
+fn reply(request: &RecordedRequest) -> MockResponse {
     let messages = request.body["messages"].as_array().unwrap();
     let content = |message: &Value| match &message["content"] {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),

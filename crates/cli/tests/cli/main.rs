@@ -22,16 +22,6 @@ mod approvals;
     feature = "triggers"
 ))]
 mod assistant;
-#[cfg(all(
-    unix,
-    feature = "credentials",
-    feature = "openapi",
-    feature = "serve",
-    feature = "setup",
-    feature = "skills",
-    feature = "triggers"
-))]
-mod assistant_triggers;
 mod attach;
 #[cfg(any(feature = "mcp-sign-in", all(feature = "openapi", feature = "setup", feature = "credentials")))]
 mod browser;

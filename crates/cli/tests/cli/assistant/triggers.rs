@@ -9,12 +9,8 @@ use archon_testkit::{MockResponse, MockServer};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::{
-    assistant::{ANNA, BEN, get, reply, settle_office, start, write_file},
-    questions::until,
-    serve::client::Served,
-    setup::Place,
-};
+use super::{ANNA, BEN, get, reply, settle_office, start, write_file};
+use crate::{questions::until, serve::client::Served, setup::Place};
 
 /// Replaces a part of a file of the office.
 fn edit(place: &Place, name: &str, from: &str, to: &str) {
