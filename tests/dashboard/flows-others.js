@@ -38,6 +38,21 @@ test("memories are listed, and found by words", async () => {
   await page.getByRole("region", { name: /^Further data of memory/ }).waitFor();
 });
 
+// spec: TR-01
+test("a task is paused, resumed and started, and shows its run", async () => {
+  const page = await open("#/tasks");
+  const task = page.getByRole("article", { name: "mail" });
+  await task.getByText("at 0 8 1 1 * (Asia/Shanghai)").waitFor();
+  await task.getByRole("button", { name: "Pause" }).click();
+  await task.getByText("paused").waitFor();
+  assert.equal(await task.getByRole("button", { name: "Run now" }).count(), 0);
+  await task.getByRole("button", { name: "Resume" }).click();
+  await task.getByRole("button", { name: "Run now" }).click();
+  await task.getByText("History and definition").click();
+  await task.locator('li a[href^="#/runs/"]').click();
+  await page.getByText(/done: .*Summarize unread emails/).first().waitFor();
+});
+
 // spec: EX-11
 test("a viewer sees runs and use, and reads why the rest is not there", { skip: !process.env.DASHBOARD_VIEWER_LINK }, async () => {
   const page = await newPage({}, "DASHBOARD_VIEWER_LINK");
@@ -63,7 +78,7 @@ test("an address of nothing says so, and an unknown run shows the problem with a
 
 test("on a small screen no view is wider than the screen", async () => {
   const page = await open("#/runs", { viewport: { width: 360, height: 700 } });
-  for (const place of ["runs", "approvals", "playground", "sessions", "memories", "tools"]) {
+  for (const place of ["runs", "approvals", "playground", "sessions", "memories", "tools", "tasks"]) {
     await go(page, `#/${place}`);
     await page.getByRole("heading", { level: 1 }).waitFor();
     const wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");

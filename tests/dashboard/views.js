@@ -21,7 +21,7 @@ for (const colorScheme of ["light", "dark"]) {
     await check(page, "playground");
     const { session } = await ask(page, `runs/${done}`);
     const places = {
-      runs: "#/runs", sessions: "#/sessions", session: `#/sessions/${session}`, memories: "#/memories", tools: "#/tools",
+      runs: "#/runs", sessions: "#/sessions", session: `#/sessions/${session}`, memories: "#/memories", tools: "#/tools", tasks: "#/tasks",
       transcript: `#/runs/${done}`, waterfall: `#/runs/${done}/waterfall`, records: `#/runs/${done}/records/1`,
       graph: `#/runs/${process.env.DASHBOARD_PLAN_RUN ?? done}/graph`, usage: `#/runs/${done}/usage`, unknown: "#/runs/run_none",
     };

@@ -24,7 +24,7 @@ const FLOWS: &str = "tests/dashboard";
 const VARIABLES: [&str; 4] =
     ["DASHBOARD_LINK", "DASHBOARD_VIEWER_LINK", "DASHBOARD_PLAN_RUN", "DASHBOARD_LONG_RUN"];
 /// Fast enough for the times that the flows measure.
-const BUILD: &str = "build --profile accept -p archon-agents --features memory,orchestrator,planner,server \
+const BUILD: &str = "build --profile accept -p archon-agents --features memory,orchestrator,planner,server,triggers \
                      --example dashboard_server";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {

@@ -13,7 +13,8 @@ use archon::{
     server::{
         AccessToken, AllowedHosts, Role, Scope, ServeOptions, Server, ServerOptions, TokenLimits, serve,
     },
-    store::JsonlJournal,
+    store::{InMemoryTaskStore, JsonlJournal},
+    triggers::{Schedule, TriggerEngine, TriggerParts, TriggerTask},
     types::{CancellationToken, Clock, MemoryChange, MemoryEntry, MemoryStore, RunKind, StartRun, StartRuns},
 };
 use serde_json::json;
@@ -43,7 +44,8 @@ async fn main() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let end = CancellationToken::new();
-    let server = server(&runs, AllowedHosts::of_address(address, []), end.clone()).await?;
+    let tasks = tasks(&runs).await?;
+    let server = server(&runs, &tasks, AllowedHosts::of_address(address, []), end.clone()).await?;
     let variables = json!({
         "DASHBOARD_LINK": format!("http://{address}{}", server.one_time_link("admin")?),
         "DASHBOARD_VIEWER_LINK": format!("http://{address}{}", server.one_time_link("viewer")?),
@@ -57,8 +59,11 @@ async fn main() -> Result<()> {
         drop(io::copy(&mut io::stdin(), &mut io::sink()));
         at_end.cancel();
     });
-    serve(server.router(), listener, &ServeOptions::default(), &end).await?;
-    Ok(())
+    let options = ServeOptions::default();
+    let (served, worked) =
+        tokio::join!(serve(server.router(), listener, &options, &end), tasks.serve(end.clone()));
+    served?;
+    Ok(worked?)
 }
 
 /// Starts a run that asks nobody, and waits for its end.
@@ -69,9 +74,16 @@ async fn run_to_end(runs: &Runs, request: StartRun) -> Result<RunId> {
 }
 
 /// Returns a server with a token for each of two roles, whose limits no test reaches.
-async fn server(runs: &Runs, hosts: AllowedHosts, end: CancellationToken) -> Result<Server> {
+async fn server(
+    runs: &Runs,
+    tasks: &TriggerEngine,
+    hosts: AllowedHosts,
+    end: CancellationToken,
+) -> Result<Server> {
     let scope = Scope::new(Arc::new(runs.clone())).with_memories(Arc::new(memories().await?));
-    let scope = scope.with_description("walker", "It does what the last message says.");
+    let scope = scope
+        .with_tasks(Arc::new(tasks.clone()))
+        .with_description("walker", "It does what the last message says.");
     let limits = TokenLimits::default().with_requests_per_minute(100_000).with_starts_per_hour(10_000);
     let token = |role: Role| {
         let token = AccessToken::random(role.as_str(), role, scope.clone());
@@ -82,6 +94,15 @@ async fn server(runs: &Runs, hosts: AllowedHosts, end: CancellationToken) -> Res
     // The tests use the second link when most of them are done.
     options.link_time = Duration::from_secs(60 * 60);
     Ok(Server::new(hosts, tokens, Arc::new(SystemClock), options))
+}
+
+/// Returns the engine of one task, whose time does not come during the tests.
+async fn tasks(runs: &Runs) -> Result<TriggerEngine> {
+    let (store, clock) = (Arc::new(InMemoryTaskStore::new()), Arc::new(SystemClock));
+    let engine = TriggerEngine::new(Arc::new(runs.clone()), store, clock, TriggerParts::new());
+    let new_year = Schedule::cron("0 8 1 1 *", "Asia/Shanghai")?;
+    engine.create_task(TriggerTask::new("mail", new_year, "Summarize unread emails")).await?;
+    Ok(engine)
 }
 
 async fn memories() -> Result<InMemoryStore> {
