@@ -6,8 +6,8 @@ use anyhow::Result;
 use crate::args::Args;
 use crate::command_line::{CommandLine, find_on_path};
 
-/// Models that the tests of the local engine load, by their names in `archon model list`.
-const TEST_MODELS: &[&str] = &["gemma-3-270m", "smollm2-135m-instruct"];
+/// Models that tests load, by their names in `archon model list`.
+const TEST_MODELS: &[&str] = &["gemma-3-270m", "smollm2-135m-instruct", "wordllama-256"];
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
