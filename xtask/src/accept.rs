@@ -123,7 +123,7 @@ const SUITES: &[Suite] = &[
             // 1,000 kills at random points, and an event of another process with each.
             "test --profile accept -p archon-tests -- kill_triggers --nocapture",
             "bench --profile measure -p archon-agents --features sqlite,triggers --bench tasks",
-            "test --profile accept -p archon-agents-cli --test cli -- assistant:: assistant_triggers:: questions:: questions_by_mail:: tasks::",
+            "test --profile accept -p archon-agents-cli --test cli -- assistant:: questions:: questions_by_mail:: tasks::",
             "test --profile accept -p archon-answers -p archon-event-sources --all-features",
             "test --profile accept -p archon-agents --features answers-mail,event-sources-imap,notify-mail,orchestrator,server --test from_outside --test mail_assistant",
             // Notifications over a websocket.
@@ -145,7 +145,7 @@ const SUITES: &[Suite] = &[
     Suite {
         name: MEMORY,
         commands: &[
-            "test --profile accept -p archon-vectors -p archon-memory -p archon-local-embedder",
+            "test --profile accept -p archon-vectors -p archon-memory-rank -p archon-memory -p archon-local-embedder",
             "test --profile accept -p archon-providers --all-features embed",
             "test --profile accept -p archon-store --features sqlite-memory --test sqlite_memory",
             "xtask postgres test --profile accept -p archon-store --features postgres-memory --test postgres_memory",

@@ -12,7 +12,7 @@ const STATICS: &[(&str, &str, &str)] = &[
     ("crates/local-model/src/llama/linked.rs", "STARTED", "a library is set up once"),
     ("crates/process/src/kept_group.rs", "KEPT", "processes belong to the whole process that started them"),
     ("crates/process/src/orphans.rs", "DONE", "what a dead process left is removed once"),
-    ("crates/memory/src/rank/words.rs", "STOP_WORDS", "a list of words that does not change"),
+    ("crates/memory-rank/src/words.rs", "STOP_WORDS", "a list of words that does not change"),
     ("crates/tools/src/control.rs", "REASONS", "a list of file names that does not change"),
     ("crates/macros/src/expand.rs", "SPEC", "what a function says of itself does not change"),
     ("crates/server/src/route.rs", "ROUTES", "a table of routes that does not change"),

@@ -14,7 +14,7 @@ use archon_types::{
 };
 use archon_vectors::{GroupRange, VectorIndex, cosine};
 
-use crate::rank::terms;
+use crate::rank::Analyzer;
 use group::Group;
 
 /// A memory store in RAM. Clones share the entries; each clone sees one collection and all collections
@@ -99,7 +99,7 @@ impl MemoryStore for InMemoryStore {
             let range = self.range(&search.filter)?;
             let all = self.read();
             let mut by_position: BTreeMap<u64, Candidate> = BTreeMap::new();
-            let mut asked: Vec<String> = terms(&search.text);
+            let mut asked: Vec<String> = Analyzer::default().terms(&search.text);
             asked.sort_unstable();
             asked.dedup();
             for (entry, score) in all.by_words(&range, &asked, search) {

@@ -59,7 +59,7 @@
 // | all memories of one owner, and their options | `memory.rs`, `options.rs` |
 // | the memory of an agent's runs | `agent_memory.rs`, `agent_memory/extraction.rs` |
 // | the three kinds of memory | `conversation.rs`, `task_memory.rs`, `long_term.rs` |
-// | search: words, vectors, ranking | `words.rs`, `embedding.rs`, `rank.rs` |
+// | search: words, vectors | `words.rs`, `embedding.rs` |
 // | facts, and which of two is valid | `fact.rs`, `knowledge.rs`, `knowledge/timeline.rs` |
 // | extraction of facts | `extract.rs`, `extract/rules.rs`, `extract/llm.rs` |
 // | recall into a prompt | `recall.rs`, `marks.rs` |
@@ -81,7 +81,6 @@ mod marks;
 mod memory;
 mod model;
 mod options;
-pub mod rank;
 mod recall;
 mod summarize;
 mod task_memory;
@@ -90,6 +89,7 @@ mod upkeep;
 mod words;
 
 pub use agent_memory::{AgentMemory, TurnMemory};
+pub use archon_memory_rank as rank;
 pub use ask::Answered;
 pub use compress::Compressor;
 pub use conversation::ConversationMemory;

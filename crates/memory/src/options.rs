@@ -1,6 +1,16 @@
 //! Options of a memory, each with a default.
 
 /// Options for finding, caching and showing memories.
+///
+/// ```
+/// use archon_memory::{MemoryOptions, rank};
+///
+/// // Recent memories before older ones, for questions about the last days.
+/// let mut weights = rank::Weights::default();
+/// weights.recency = 0.2;
+/// let mut options = MemoryOptions::default();
+/// options.weights = weights;
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryOptions {

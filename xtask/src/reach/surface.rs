@@ -9,6 +9,7 @@ use crate::repository::TextFile;
 /// Crates that no program uses by name: the facade exports the items of some of them, the others stay inside.
 const INSIDE: &[&str] = &[
     "archon-macros",
+    "archon-memory-rank",
     "archon-vectors",
     "archon-run",
     "archon-process",

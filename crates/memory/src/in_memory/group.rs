@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use archon_types::{MemoryEntry, MemoryFilter};
 
-use crate::rank::terms;
+use crate::rank::Analyzer;
 
 #[derive(Default)]
 pub(super) struct Group {
@@ -45,7 +45,7 @@ impl Group {
 
     pub(super) fn put(&mut self, entry: MemoryEntry) {
         let mut length = 0;
-        for word in terms(&entry.content) {
+        for word in Analyzer::default().terms(&entry.content) {
             *self.words.entry(word).or_default().entry(entry.position).or_default() += 1;
             length += 1;
         }
@@ -58,7 +58,7 @@ impl Group {
     pub(super) fn take(&mut self, id: &str) -> Option<MemoryEntry> {
         let position = self.ids.remove(id)?;
         let entry = self.entries.remove(&position)?;
-        for word in terms(&entry.content) {
+        for word in Analyzer::default().terms(&entry.content) {
             if let Some(places) = self.words.get_mut(&word) {
                 places.remove(&position);
                 if places.is_empty() {

@@ -1,6 +1,6 @@
 //! Tests the effect of each part of the formula, and properties of every ranking.
 
-use archon_memory::rank::{Analyzer, Item, RankQuestion, Ranker};
+use archon_memory_rank::{Analyzer, Item, RankQuestion, Ranker};
 use archon_types::Timestamp;
 use proptest::prelude::*;
 

@@ -4,15 +4,14 @@ use std::{borrow::Cow, cmp::Reverse, collections::HashSet};
 
 use archon_types::Timestamp;
 
-use super::{Analyzer, TimeHint, time_hints, words};
-use crate::words::is_any;
+use crate::{Analyzer, TimeHint, time_hints, words, words::is_any};
 
 /// A question with its context. Of a text longer than 8 KiB only the first and the last 4 KiB are used, and
 /// of more than 256 terms the first and the last 128: a pasted log usually has the question before or after
 /// it.
 ///
 /// ```
-/// use archon_memory::rank::{Analyzer, RankQuestion};
+/// use archon_memory_rank::{Analyzer, RankQuestion};
 ///
 /// let asked = RankQuestion::new(&Analyzer::default(), "When did Caroline paint the sunrise?").with_speakers(["Caroline", "Mel"]);
 /// assert_eq!(asked.search_text(), "caroline sunrise paint");
@@ -76,7 +75,7 @@ impl RankQuestion {
     /// resolved.
     ///
     /// ```
-    /// use archon_memory::rank::Ranker;
+    /// use archon_memory_rank::Ranker;
     /// use archon_types::Timestamp;
     /// let now = Timestamp::from_millis(1_700_000_000_000);
     /// let question = Ranker::default().question("Who called yesterday?").with_now(now);
@@ -91,7 +90,7 @@ impl RankQuestion {
     /// the working memory.
     ///
     /// ```
-    /// use archon_memory::rank::Ranker;
+    /// use archon_memory_rank::Ranker;
     /// let ranker = Ranker::default();
     /// let question = ranker.question("Which one?").with_context(&ranker.analyzer, ["a trip to Paris"]);
     /// ```
@@ -106,7 +105,7 @@ impl RankQuestion {
     /// Sets the names of the people who speak in this memory.
     ///
     /// ```
-    /// use archon_memory::rank::Ranker;
+    /// use archon_memory_rank::Ranker;
     /// let question = Ranker::default().question("Where does Anna live?").with_speakers(["Anna", "Bob"]);
     /// ```
     pub fn with_speakers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
@@ -166,7 +165,7 @@ fn toward(words: &[String]) -> f32 {
 
 /// Returns true if a text only asks, in English: each sentence is a question that begins with a word such as `what`
 /// or `can`, after at most three words and a comma (`By the way, …`).
-pub(crate) fn only_asks(text: &str) -> bool {
+pub fn only_asks(text: &str) -> bool {
     const ASKING: &str = "what when where which who whom whose why how do does did is are was were am can could would \
                           will should shall have has had may might";
     let is_asking = |part: &str| {
@@ -187,8 +186,8 @@ pub(crate) fn only_asks(text: &str) -> bool {
     }) && some
 }
 
-/// Returns the text, or both ends of a text that is too long.
-pub(crate) fn ends_of(text: &str) -> Cow<'_, str> {
+/// Returns the text; of a text longer than 8 KiB, its first and its last 4 KiB.
+pub fn ends_of(text: &str) -> Cow<'_, str> {
     if text.len() <= MOST_BYTES {
         return Cow::Borrowed(text);
     }

@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use super::Analyzer;
+use crate::Analyzer;
 
 /// The effect of repeated words.
 const K1: f32 = 1.0;

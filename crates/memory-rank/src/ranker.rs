@@ -2,7 +2,7 @@
 
 use archon_types::{Candidate, MemoryEntry, Timestamp};
 
-use super::{Analyzer, RankQuestion, Weights, lexical::Counts, question::is_name, weights};
+use crate::{Analyzer, RankQuestion, Weights, lexical::Counts, question::is_name, weights};
 
 /// A memory to rank. A [`Candidate`] of a store becomes an item by `From`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,6 @@ impl<'a> From<&'a MemoryEntry> for Item<'a> {
 
 /// A ranked candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Ranked {
     /// Index of the item.
     pub item: usize,
@@ -61,7 +60,7 @@ pub struct Ranked {
 /// A ranker of candidates, which has no state between questions.
 ///
 /// ```
-/// use archon_memory::rank::{Ranker, Weights};
+/// use archon_memory_rank::{Ranker, Weights};
 ///
 /// let mut weights = Weights::default();
 /// weights.recency = 0.5;

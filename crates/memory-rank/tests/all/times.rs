@@ -1,6 +1,6 @@
 //! Times in questions.
 
-use archon_memory::rank::time_hints;
+use archon_memory_rank::time_hints;
 use archon_types::Timestamp;
 use proptest::prelude::*;
 

@@ -1,9 +1,9 @@
-//! `cargo bench -p archon-memory`: what it costs to order the candidates of one question.
+//! `cargo bench -p archon-memory-rank`: what it costs to order the candidates of one question.
 #![allow(clippy::print_stdout, reason = "a bench talks to its terminal")]
 
 use std::{hint::black_box, time::Instant};
 
-use archon_memory::rank::{Item, Ranker};
+use archon_memory_rank::{Item, Ranker};
 
 /// Words of a turn, on average, in conversations between people.
 const WORDS: usize = 25;

@@ -1,4 +1,7 @@
-//! Ranks the candidates that a store found, by words, meaning, time and neighbouring turns.
+//! Ranks the memories that a store found for a question, by words, meaning, time and neighbouring turns.
+//!
+//! Use this crate alone to order search results of your own; it has no store and does no I/O. `archon-memory` exports it
+//! as its module `rank`.
 //!
 //! A store finds the best candidates by words and the nearest by vector, and each store scores words in its
 //! own way. The score of one memory alone is not enough: an answer often shares no word with its question,
@@ -27,8 +30,10 @@
 //! show the distance to the best. The weights were chosen on conversations of people and of a person with an
 //! assistant; `docs/benchmarks.md` has the results on these and on others.
 //!
+//! # Example
+//!
 //! ```
-//! use archon_memory::rank::{Item, Ranker};
+//! use archon_memory_rank::{Item, Ranker};
 //!
 //! let ranker = Ranker::default();
 //! let mut items = [Item::default(); 3];
@@ -39,6 +44,12 @@
 //! assert_eq!(hits[0].item, 0);
 //! ```
 
+// | concept | file |
+// |---|---|
+// | the question: terms, names, times | `question.rs`, `dates.rs` |
+// | the terms of a text | `words.rs`, `accents.rs` |
+// | the score, and its weights | `ranker.rs`, `lexical.rs`, `weights.rs` |
+
 mod accents;
 mod dates;
 mod lexical;
@@ -48,9 +59,7 @@ mod weights;
 mod words;
 
 pub use dates::{TimeHint, time_hints};
-pub use question::RankQuestion;
-pub(crate) use question::{ends_of, only_asks};
+pub use question::{RankQuestion, ends_of, only_asks};
 pub use ranker::{Item, Ranked, Ranker, SESSION};
 pub use weights::Weights;
 pub use words::Analyzer;
-pub(crate) use words::terms;

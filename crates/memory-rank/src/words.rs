@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::accents::bare;
+use crate::accents::bare;
 
 /// Turns texts into terms. One analyzer can be used for any number of texts.
 pub struct Analyzer {
@@ -52,9 +52,9 @@ impl Analyzer {
     }
 }
 
-/// Returns the terms that the store in RAM searches for: stemmed words without stop words.
-pub(crate) fn terms(text: &str) -> Vec<String> {
-    Analyzer::default().terms(text)
+/// Returns true if a word is one of `words`, which have spaces between them.
+pub(crate) fn is_any(word: &str, words: &str) -> bool {
+    words.split(' ').any(|one| one == word)
 }
 
 /// The maximum length of a word that is stemmed, in bytes; longer runs of letters are not real words.
