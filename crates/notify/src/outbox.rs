@@ -40,7 +40,8 @@ const DIGEST: usize = 1_500;
 /// is tried again for a day, with pauses of 30 seconds up to an hour.
 ///
 /// The store is one of its own, such as `SqliteTaskStore::open("data/outbox.db")`: it keeps notifications where that of the
-/// engine keeps tasks. One process serves it.
+/// engine keeps tasks. One process serves it. Another process may delete entries, as `archon memory forget` does: they are
+/// neither sent nor stored any more.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -211,8 +212,7 @@ fn to_queued(entry: &Entry) -> QueuedNotification {
 }
 
 impl Parts {
-    /// Returns the entries. They are read from the store again when another process has changed it: an entry that `archon memory
-    /// forget` erased there is neither sent nor stored any more.
+    /// Returns the entries. They are read from the store again when another process has changed it.
     async fn entries(&self) -> Result<MutexGuard<'_, Entries>, TaskStoreError> {
         let mut entries = self.entries.lock().await;
         let version = self.store.version().await?;
@@ -250,7 +250,8 @@ impl Parts {
 
     /// Stores the progress of entries, all at once. If that fails, this process knows it all the same, and sends nothing again.
     async fn put(&self, changed: Vec<Entry>) -> Result<(), TaskStoreError> {
-        let mut entries = self.entries().await?;
+        // Not read again first: that may fail, and then what was sent would not be known.
+        let mut entries = self.entries.lock().await;
         let state = |entry: &Entry| {
             let stored = stored(entry)?;
             Ok(TaskChange::SetState { id: stored.id, state: stored.state })
@@ -263,6 +264,13 @@ impl Parts {
             }
         }
         self.store.change(changes?).await
+    }
+
+    /// Leaves out entries that another process has deleted, since the channel may have been busy for minutes.
+    async fn present(&self, mut some: Vec<Entry>) -> Result<Vec<Entry>, TaskStoreError> {
+        let entries = self.entries().await?;
+        some.retain(|entry| entries.by_key.contains_key(&entry.key));
+        Ok(some)
     }
 
     async fn delete(&self, entry: &Entry) -> Result<(), TaskStoreError> {
@@ -284,7 +292,7 @@ impl Parts {
                 is_idle &= matches!(step, Step::Wait(_));
                 match step {
                     Step::Wait(until) => next = Some(next.map_or(until, |next: Timestamp| next.min(until))),
-                    Step::Send => self.send(&**channel, vec![entry], None).await?,
+                    Step::Send => self.send(&**channel, self.present(vec![entry]).await?, None).await?,
                     Step::Collect => results.push(entry),
                     Step::Escalate => self.escalate(entry, rules, now).await?,
                     Step::Close => self.close(entry, now).await?,
@@ -292,6 +300,7 @@ impl Parts {
                 }
             }
             for part in digests(results) {
+                let part = self.present(part).await?;
                 let digest = digest_of(&part);
                 self.send(&**channel, part, digest).await?;
             }
@@ -379,7 +388,7 @@ impl Parts {
         rules: &DeliveryRules,
         now: Timestamp,
     ) -> Result<(), TaskStoreError> {
-        if !self.entries().await?.by_key.contains_key(&entry.key) {
+        if self.present(vec![entry.clone()]).await?.is_empty() {
             return Ok(());
         }
         if let Some((_, next)) = &rules.escalation {

@@ -17,9 +17,10 @@ use archon_types::{
 };
 use serde_json::json;
 
-/// A store that refuses a change after as many as the test says, with a version that counts erasures by another process.
+/// A store that refuses a change after as many as the test says, with a version that counts erasures by another process,
+/// and that cannot be read while the test says so.
 #[derive(Default)]
-struct Store(Mutex<BTreeMap<String, StoredTask>>, Mutex<Option<u32>>, AtomicU64);
+struct Store(Mutex<BTreeMap<String, StoredTask>>, Mutex<Option<u32>>, AtomicU64, AtomicBool);
 
 impl Store {
     /// Erases entries whose text contains `word`, as another process does.
@@ -57,9 +58,16 @@ impl TaskStore for Store {
     }
 
     fn version(&self) -> BoxFuture<'_, Result<u64, TaskStoreError>> {
-        Box::pin(std::future::ready(Ok(self.2.load(Ordering::Relaxed))))
+        let version = match self.3.load(Ordering::Relaxed) {
+            true => Err(TaskStoreError::new("read", "the disk is gone")),
+            false => Ok(self.2.load(Ordering::Relaxed)),
+        };
+        Box::pin(std::future::ready(version))
     }
 }
+
+/// Something that happens while a channel sends.
+type Happening = Box<dyn Fn() + Send>;
 
 /// A channel that notes the time and the text of what it sends, and fails as often as the test says.
 #[derive(Clone)]
@@ -69,6 +77,7 @@ struct Sent {
     all: Arc<Mutex<Vec<(String, String)>>>,
     failures: Arc<Mutex<u32>>,
     is_hanging: Arc<AtomicBool>,
+    while_sending: Arc<Mutex<Option<Happening>>>,
 }
 
 impl NotificationChannel for Sent {
@@ -79,6 +88,9 @@ impl NotificationChannel for Sent {
     fn send<'a>(&'a self, notification: &'a Notification) -> BoxFuture<'a, Result<(), String>> {
         if self.is_hanging.load(Ordering::Relaxed) {
             return Box::pin(std::future::pending());
+        }
+        if let Some(happens) = &*self.while_sending.lock().unwrap() {
+            happens();
         }
         let mut failures = self.failures.lock().unwrap();
         let result = match *failures {
@@ -121,6 +133,7 @@ impl World {
             all: Arc::default(),
             failures: Arc::default(),
             is_hanging: Arc::default(),
+            while_sending: Arc::default(),
         };
         let (anna, ben) = (sent("anna"), sent("ben"));
         Self { store: Arc::default(), questions: RecordingQuestions::new(), clock, anna, ben }
@@ -299,6 +312,35 @@ async fn notifications_that_another_process_erased_are_neither_sent_nor_stored_a
     );
     let stored = format!("{:?}", world.store.0.lock().unwrap());
     assert!(!stored.contains("secret") && stored.contains("waiting"), "{stored}");
+}
+
+// spec: TR-09
+#[tokio::test]
+async fn notification_that_is_erased_while_the_channel_sends_another_is_not_sent() {
+    let world = World::new();
+    let noon = QuietHours::new("13:00", "14:00", "Europe/Berlin").unwrap();
+    let process = world.start(DeliveryRules::new().quiet(noon));
+    process.notify(&world.ask("first", HOUR * 9)).await;
+    process.notify(&world.ask("secret", HOUR * 9)).await;
+    let store = world.store.clone();
+    *world.anna.while_sending.lock().unwrap() = Some(Box::new(move || store.erase("secret")));
+    world.pass(70).await;
+    assert_eq!(world.anna.take(), ["13:00 first"]);
+}
+
+// spec: TR-11
+#[tokio::test]
+async fn notification_is_sent_once_if_the_store_cannot_be_read_after_it() {
+    let world = World::new();
+    let store = world.store.clone();
+    let breaks = move || store.3.store(true, Ordering::Relaxed);
+    *world.anna.while_sending.lock().unwrap() = Some(Box::new(breaks));
+    let process = world.start(DeliveryRules::new());
+    process.notify(&result(1)).await;
+    world.pass(2).await;
+    world.store.3.store(false, Ordering::Relaxed);
+    world.pass(9).await;
+    assert_eq!(world.anna.take(), ["12:00 result 1"]);
 }
 
 #[tokio::test]
