@@ -1,4 +1,4 @@
-// Flows through sessions, tools and memories, with a role that may not do everything, and on a small screen.
+// Flows through sessions, tools, memories and tasks, with a role that may not do everything, and on a small screen.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

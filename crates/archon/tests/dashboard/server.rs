@@ -60,10 +60,10 @@ async fn main() -> Result<()> {
         at_end.cancel();
     });
     let options = ServeOptions::default();
-    let (served, worked) =
-        tokio::join!(serve(server.router(), listener, &options, &end), tasks.serve(end.clone()));
-    served?;
-    Ok(worked?)
+    let served = async { anyhow::Ok(serve(server.router(), listener, &options, &end).await?) };
+    let worked = async { Ok(tasks.serve(end.clone()).await?) };
+    tokio::try_join!(served, worked)?;
+    Ok(())
 }
 
 /// Starts a run that asks nobody, and waits for its end.
