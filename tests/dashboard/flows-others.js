@@ -44,7 +44,7 @@ test("a task is paused, resumed and started, and shows its run", async () => {
   const task = page.getByRole("article", { name: "mail" });
   await task.getByText("at 0 8 1 1 * (Asia/Shanghai)").waitFor();
   await task.getByRole("button", { name: "Pause" }).click();
-  await task.getByText("paused").waitFor();
+  await task.getByRole("button", { name: "Resume" }).waitFor();
   assert.equal(await task.getByRole("button", { name: "Run now" }).count(), 0);
   await task.getByRole("button", { name: "Resume" }).click();
   await task.getByRole("button", { name: "Run now" }).click();
