@@ -35,8 +35,16 @@ pub(crate) struct Store {
 
 /// Keeps other processes and threads out of a workspace until it is dropped.
 pub(crate) struct Lock<'a> {
-    _file: File,
+    file: File,
     _thread: MutexGuard<'a, ()>,
+}
+
+impl Drop for Lock<'_> {
+    /// Unlocks the file. Closing it is not enough: a child process that another thread starts at this moment has
+    /// the open file, too, until it executes its program.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 /// Time between two attempts to lock a workspace.
@@ -65,7 +73,7 @@ impl Store {
             File::options().create(true).truncate(false).write(true).open(&path).map_err(store(&path))?;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file, _thread: thread }),
+                Ok(()) => return Ok(Lock { file, _thread: thread }),
                 Err(TryLockError::Error(source)) => return Err(store(&path)(source)),
                 Err(TryLockError::WouldBlock) if wait.is_zero() => {
                     return Err(SnapshotError::Busy { workspace: self.workspace.clone() });
@@ -112,4 +120,21 @@ pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> Result<(), SnapshotError>
     }
     file.persist(path).map_err(|error| store(path)(error.error))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, time::Duration};
+
+    use super::Store;
+
+    #[test]
+    fn lock_dropped_while_a_copy_of_its_file_is_open_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), Path::new("/workspace")).unwrap();
+        let lock = store.lock(Duration::ZERO).unwrap();
+        let _copy = lock.file.try_clone().unwrap();
+        drop(lock);
+        assert!(store.lock(Duration::ZERO).is_ok());
+    }
 }
