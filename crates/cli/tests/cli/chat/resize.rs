@@ -85,8 +85,10 @@ impl Person {
         let text = self.short("message");
         self.window.says(&text).await;
         let line = format!("› {text}");
+        // One look: between two, a draft with the text could become an empty one.
         let is_sent = |window: &mut Window| {
-            window.all().contains(&line) && window.screen().lines().any(|row| row == "›")
+            let all = window.all();
+            all.split_once(&line).is_some_and(|(_, below)| below.lines().any(|row| row == "›"))
         };
         self.window.until(&line, is_sent).await;
         self.lines.push(line);
