@@ -85,7 +85,7 @@ impl Person {
         let text = self.short("message");
         self.window.says(&text).await;
         let line = format!("› {text}");
-        // One look: between two, a draft with the text could become an empty one.
+        // One capture: of two, the first could show the text in the draft, and the second the empty draft.
         let is_sent = |window: &mut Window| {
             let all = window.all();
             all.split_once(&line).is_some_and(|(_, below)| below.lines().any(|row| row == "›"))
