@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
+use crate::crate_downloads;
 
 /// A command of cargo or xtask, with its purpose.
 struct Step {
@@ -121,7 +122,9 @@ fn durations(took: &[(&str, u64)]) -> String {
 fn run_step(step: &Step) -> Result<()> {
     let line = step.command_line();
     // Our own commands run in this process; a nested `cargo run` would wait for this one.
-    let Some(ours) = step.line.strip_prefix("xtask ") else { return line.run() };
+    let Some(ours) = step.line.strip_prefix("xtask ") else {
+        return if step.line.starts_with("fetch ") { crate_downloads::run(&line) } else { line.run() };
+    };
     println!("$ {line}");
     let mut words = ours.split_whitespace().map(str::to_owned);
     let name = words.next().unwrap_or_default();

@@ -17,6 +17,7 @@ mod circles;
 mod codegen;
 mod command_line;
 mod conformance;
+mod crate_downloads;
 mod crate_pages;
 mod dashboard;
 mod demo;

@@ -5,6 +5,7 @@ use anyhow::Result;
 
 use crate::args::Args;
 use crate::command_line::{CommandLine, find_on_path};
+use crate::crate_downloads;
 
 /// Models that tests load, by their names in `archon model list`.
 const TEST_MODELS: &[&str] = &["gemma-3-270m", "smollm2-135m-instruct", "wordllama-256"];
@@ -22,7 +23,7 @@ pub(crate) fn prepare_cargo_deny() -> Result<()> {
     println!(
         "cargo-deny: missing, and needed to check licences and sources; installing (this takes minutes once)"
     );
-    CommandLine::cargo("install --debug cargo-deny --locked --version ^0.20").run()
+    crate_downloads::run(&CommandLine::cargo("install --debug cargo-deny --locked --version ^0.20"))
 }
 
 /// Fetches the models. The command resumes and checks downloads, and skips existing ones.
