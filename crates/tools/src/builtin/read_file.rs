@@ -44,7 +44,8 @@ struct Arguments {
 impl ReadFile {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        let about = "Reads a file and returns its text, its picture or its PDF pages. Use it to see what a file contains.";
+        // A local model reads the first sentence: `cargo xtask eval local` measures what it makes of it.
+        let about = "Reads a file and returns its text, or its picture. Use it to see what a file contains, also a PDF.";
         let example = serde_json::json!({ "path": "notes.txt" });
         let spec = super::spec::<Arguments>(["read_file", "Read file"], about, super::reads_files(), example);
         Self { spec, workspace }
