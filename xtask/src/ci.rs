@@ -123,6 +123,7 @@ fn run_step(step: &Step) -> Result<()> {
     let line = step.command_line();
     // Our own commands run in this process; a nested `cargo run` would wait for this one.
     let Some(ours) = step.line.strip_prefix("xtask ") else {
+        // The step that downloads all crates of the lock file.
         return if step.line.starts_with("fetch ") { crate_downloads::run(&line) } else { line.run() };
     };
     println!("$ {line}");

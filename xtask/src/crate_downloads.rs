@@ -1,8 +1,9 @@
-//! Cargo commands that download crates. They succeed also if an earlier download was interrupted: cargo keeps the
-//! part of the archive that arrived, takes it for the whole, and fails on it each time.
+//! Cargo commands that download crates. A cargo that was killed while it wrote an archive into its cache leaves a
+//! part of it, which each later cargo takes for the whole and fails on.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -11,52 +12,67 @@ use crate::demo::cargo_home;
 
 /// Runs the command. If it fails and cargo's cache holds damaged archives, deletes them and runs it once more.
 pub(crate) fn run(command: &CommandLine) -> Result<()> {
+    run_with(command, cargo_home().as_deref())
+}
+
+fn run_with(command: &CommandLine, cargo_home: Option<&Path>) -> Result<()> {
     let Err(failure) = command.run() else { return Ok(()) };
-    let damaged = cargo_home().map(|home| damaged_archives(&home)).unwrap_or_default();
+    let damaged = cargo_home.map(damaged_archives).unwrap_or_default();
     if damaged.is_empty() {
         return Err(failure);
     }
     for archive in damaged {
         let name = archive.display();
-        fs::remove_file(&archive).with_context(|| format!("{name} is damaged and cannot be deleted"))?;
-        println!("deleted {name}: its download was interrupted; fetching it again");
+        fs::remove_file(&archive).with_context(|| format!("the archive {name} is damaged; delete it"))?;
+        println!("the archive {name} was damaged: deleted it");
     }
     command.run()
 }
 
-/// Returns the archives of crates that gzip cannot read to their end; none without gzip.
+/// Returns the archives of crates that gzip reads and finds damaged; none without gzip.
 fn damaged_archives(cargo_home: &Path) -> Vec<PathBuf> {
-    if CommandLine::new("gzip").args(["--version"]).output().is_err() {
-        return Vec::new();
-    }
     let entries =
         |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries(cargo_home.join("registry/cache"))
         .flat_map(entries)
         .filter(|file| file.extension().is_some_and(|ending| ending == "crate"))
-        .filter(|file| {
-            let file = file.display().to_string();
-            CommandLine::new("gzip").args(["--test", "--suffix", ".crate", &file]).output().is_err()
-        })
+        .filter(|file| is_damaged(file))
         .collect()
+}
+
+fn is_damaged(archive: &Path) -> bool {
+    let Ok(archive) = File::open(archive) else { return false };
+    let status = Command::new("gzip").arg("-t").stdin(archive).stderr(Stdio::null()).status();
+    // Other codes are warnings.
+    status.is_ok_and(|status| status.code() == Some(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_line::find_on_path;
 
     /// An empty file, compressed.
     const ARCHIVE: [u8; 20] = [31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     #[test]
-    fn damaged_archives_after_an_interrupted_download_names_its_archive_alone() {
+    fn run_with_a_damaged_archive_deletes_it_alone_and_runs_the_command_again() {
+        if find_on_path("gzip").is_none() {
+            return;
+        }
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("registry/cache/index");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("whole-1.0.0.crate"), ARCHIVE).unwrap();
-        fs::write(folder.join("part-1.0.0.crate"), &ARCHIVE[..12]).unwrap();
-        fs::write(folder.join("note.txt"), "no archive").unwrap();
+        let (whole, part) = (folder.join("whole-1.0.0.crate"), folder.join("part-1.0.0.crate"));
+        fs::write(&whole, ARCHIVE).unwrap();
+        fs::write(&part, &ARCHIVE[..12]).unwrap();
+        let fails_if_present =
+            |file: &Path| CommandLine::new("test").args(["!", "-e", &file.display().to_string()]);
 
-        assert_eq!(damaged_archives(home.path()), [folder.join("part-1.0.0.crate")]);
+        run_with(&fails_if_present(&part), Some(home.path())).unwrap();
+        assert!(!part.exists() && whole.exists());
+
+        run_with(&fails_if_present(&whole), Some(home.path())).unwrap_err();
+        assert!(whole.exists());
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::args::Args;
 use crate::command_line::{CommandLine, find_on_path};
+use crate::crate_downloads;
 use crate::metadata::{Metadata, Package};
 use crate::repository;
 
@@ -23,7 +24,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     CommandLine::new("git").args(["rev-parse", "--verify", &commit]).output()?;
     if find_on_path("cargo-semver-checks").is_none() {
         println!("cargo-semver-checks: missing; installing (this takes minutes once)");
-        CommandLine::cargo(INSTALL).run()?;
+        crate_downloads::run(&CommandLine::cargo(INSTALL))?;
     }
     let metadata = Metadata::load()?;
     let (old, new): (Vec<_>, Vec<_>) = metadata.published().partition(|package| is_in(&revision, package));

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::checks::{self, SUMMARY};
 use crate::command_line::{CommandLine, find_on_path};
+use crate::crate_downloads;
 use crate::doc_links;
 use crate::markdown;
 use crate::python::environment;
@@ -124,7 +125,8 @@ fn mdbook(target: &Path) -> Result<String> {
         let line = format!(
             "install mdbook --version ={VERSION} --locked --debug --no-default-features --features search"
         );
-        CommandLine::cargo(&line).args(["--root".to_owned(), folder.display().to_string()]).run()?;
+        let install = CommandLine::cargo(&line).args(["--root".to_owned(), folder.display().to_string()]);
+        crate_downloads::run(&install)?;
     }
     Ok(program.display().to_string())
 }

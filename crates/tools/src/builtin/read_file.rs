@@ -44,7 +44,7 @@ struct Arguments {
 impl ReadFile {
     /// Creates the tool for the files of a workspace.
     pub fn new(workspace: Workspace) -> Self {
-        // A local model reads the first sentence: `cargo xtask eval local` measures what it makes of it.
+        // A local model reads only the first sentence. After a change, run `cargo xtask eval local --check`.
         let about = "Reads a file and returns its text, or its picture. Use it to see what a file contains, also a PDF.";
         let example = serde_json::json!({ "path": "notes.txt" });
         let spec = super::spec::<Arguments>(["read_file", "Read file"], about, super::reads_files(), example);
