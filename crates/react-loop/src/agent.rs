@@ -150,12 +150,9 @@ impl ReactAgent {
         context: &Context,
     ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
         let journal = self.journal(context);
+        let is_ephemeral = self.options.on_storage_failure == OnStorageFailure::Ephemeral;
         let error = match RunLog::begin(&**journal, started.clone(), rest.clone(), context).await {
-            Err(error @ JournalError::Storage { .. })
-                if self.options.on_storage_failure == OnStorageFailure::Ephemeral =>
-            {
-                error
-            }
+            Err(error @ JournalError::Storage { .. }) if is_ephemeral => error,
             log => return log,
         };
         // If some records reached the journal although it failed, the run could be resumed, and all work

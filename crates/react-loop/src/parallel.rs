@@ -369,13 +369,9 @@ impl Work {
     async fn chosen(&self, reporter: &Reporter) -> Result<Chosen, JournalError> {
         let branches = self.branches().await;
         let candidates = self.candidates(&branches).await?;
-        if let Some(reserved) = self.may_cost(&candidates) {
-            reporter
-                .report(RecordBody::AuxiliaryCallStarted {
-                    purpose: AuxiliaryCall::BranchChoice,
-                    reserved_cost_micros: reserved,
-                })
-                .await;
+        if let Some(reserved_cost_micros) = self.may_cost(&candidates) {
+            let purpose = AuxiliaryCall::BranchChoice;
+            reporter.report(RecordBody::AuxiliaryCallStarted { purpose, reserved_cost_micros }).await;
         }
         let choice = self.choose(&branches, candidates).await;
         Ok((branches, choice))

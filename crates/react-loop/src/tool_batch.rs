@@ -144,8 +144,7 @@ impl ReactExecutor<'_> {
             effect: ready.effect,
             child_run: run.machine.lease(ready.id).map(|_| self.context.run.of_call(ready.id)),
         });
-        let starts = starts.collect();
-        run.record(starts).await?;
+        run.record(starts.collect()).await?;
         if let Some((first, _)) = ready.first() {
             self.report_notice(first.id);
         }
