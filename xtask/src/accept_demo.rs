@@ -17,7 +17,7 @@ pub(crate) const NAME: &str = "demo";
 /// Number of runs from nothing.
 const COLD: usize = 3;
 
-/// The longest time for a run.
+/// The longest time for the median of the runs from nothing.
 const LONGEST: Duration = Duration::from_secs(240);
 
 /// The longest time in seconds for the four scenes.
@@ -111,8 +111,8 @@ fn judge(runs: &[Run]) -> Result<()> {
     println!("median of {} with nothing there: {:.0} s", cold.len(), median.as_secs_f64());
     let begun = again.before_main_job();
     println!("with everything there, the first scene began after {:.1} s", begun.as_secs_f64());
-    if let Some(run) = cold.iter().find(|run| run.wall > LONGEST) {
-        bail!("a run took {:.0} s, which is over {} s", run.wall.as_secs_f64(), LONGEST.as_secs());
+    if median > LONGEST {
+        bail!("the median is {:.0} s, which is over {} s", median.as_secs_f64(), LONGEST.as_secs());
     }
     if let Some(run) = cold.iter().find(|run| run.phases.main_job > LONGEST_MAIN_JOB) {
         bail!("the scenes of a run took {:.0} s, which is over {LONGEST_MAIN_JOB} s", run.phases.main_job);
@@ -160,15 +160,15 @@ mod tests {
 
     #[test]
     fn judge_of_runs_within_the_limits_is_content() {
-        judge(&[run(239, 150.0), run(200, 150.0), run(200, 150.0), run(44, 3.0)]).unwrap();
+        judge(&[run(250, 150.0), run(240, 150.0), run(200, 150.0), run(44, 3.0)]).unwrap();
     }
 
     #[test]
     fn judge_of_runs_over_a_limit_names_it() {
         let error = |runs: [Run; 4]| judge(&runs).unwrap_err().to_string();
         assert_eq!(
-            error([run(241, 150.0), run(200, 150.0), run(200, 150.0), run(44, 3.0)]),
-            "a run took 241 s, which is over 240 s"
+            error([run(242, 150.0), run(241, 150.0), run(200, 150.0), run(44, 3.0)]),
+            "the median is 241 s, which is over 240 s"
         );
         assert_eq!(
             error([run(200, 150.0), run(200, 150.0), run(200, 150.0), run(46, 3.0)]),
