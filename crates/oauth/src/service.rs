@@ -43,8 +43,8 @@ pub struct OAuthService {
 }
 
 impl OAuthService {
-    /// Creates a service. `name` is that of its credentials, `client` is the id of the client, and `token_address` is the
-    /// address that gives tokens.
+    /// Creates a service. `name` is its name in the credential store, `client` is the id of the client, and
+    /// `token_address` is the address that gives tokens.
     pub fn new(name: impl Into<String>, client: impl Into<String>, token_address: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -78,7 +78,7 @@ impl OAuthService {
         self
     }
 
-    /// Adds a scope to ask for.
+    /// Adds a scope to ask for. Default: none.
     #[must_use]
     pub fn scope(mut self, scope: impl Into<String>) -> Self {
         self.scopes.push(scope.into());
@@ -86,8 +86,8 @@ impl OAuthService {
     }
 }
 
-/// Signs people in at a service, and gives tokens to its tools. Share one value for a service: it refreshes each
-/// account once at a time.
+/// Signs people in at a service, and gives tokens to its tools. Share one value for each service, so that the token of
+/// an account is not refreshed twice at the same time.
 pub struct OAuth {
     pub(crate) service: OAuthService,
     pub(crate) clock: Arc<dyn Clock>,
@@ -120,8 +120,11 @@ impl OAuth {
         })?;
         let oauth = Self { service, clock, http, refreshing: Mutex::default() };
         oauth.check("token address", &oauth.service.token_address)?;
-        for address in [&oauth.service.sign_in_address, &oauth.service.device_address].into_iter().flatten() {
+        if let Some(address) = &oauth.service.sign_in_address {
             oauth.check("sign-in address", address)?;
+        }
+        if let Some(address) = &oauth.service.device_address {
+            oauth.check("device address", address)?;
         }
         Ok(oauth)
     }
@@ -167,14 +170,14 @@ impl OAuth {
 
     pub(crate) fn sign_in_url(&self) -> Result<AuthUrl, OAuthError> {
         let missing =
-            || self.wrong_address("sign-in address", "it is missing: `OAuthService::sign_in_address`");
+            || self.wrong_address("sign-in address", "it is missing; set `OAuthService::sign_in_address`");
         let address = self.service.sign_in_address.clone().ok_or_else(missing)?;
         AuthUrl::new(address).map_err(|error| self.wrong_address("sign-in address", &error.to_string()))
     }
 
     pub(crate) fn device_url(&self) -> Result<DeviceAuthorizationUrl, OAuthError> {
         let missing =
-            || self.wrong_address("device address", "it is missing: `OAuthService::device_address`");
+            || self.wrong_address("device address", "it is missing; set `OAuthService::device_address`");
         let address = self.service.device_address.clone().ok_or_else(missing)?;
         DeviceAuthorizationUrl::new(address)
             .map_err(|error| self.wrong_address("device address", &error.to_string()))
@@ -220,7 +223,7 @@ impl OAuth {
             }
             RequestTokenError::Request(failure) => OAuthError::Unavailable { service, problem: failure.0 },
             RequestTokenError::Parse(..) => {
-                OAuthError::Unavailable { service, problem: "its answer is not that of OAuth".to_owned() }
+                OAuthError::Unavailable { service, problem: "its answer is not an OAuth answer".to_owned() }
             }
             RequestTokenError::Other(problem) => OAuthError::Unavailable { service, problem },
         }

@@ -226,10 +226,15 @@ async fn token_of_an_account_does_not_wait_for_the_refresh_of_another_account() 
 
 #[test]
 fn address_that_is_not_encrypted_is_refused() {
-    let service = OAuthService::new("mail", "client-1", "http://mail.example.com/token");
-    let error = OAuth::new(service, Arc::new(VirtualClock::new())).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the token address of the service mail cannot be used: it must begin with https://, or name this machine"
-    );
+    let token = OAuthService::new("mail", "client-1", "http://mail.example.com/token");
+    let good = OAuthService::new("mail", "client-1", "https://mail.example.com/token");
+    let sign_in = good.clone().sign_in_address("http://mail.example.com/login");
+    let device = good.device_address("http://mail.example.com/device");
+    for (service, address) in
+        [(token, "token address"), (sign_in, "sign-in address"), (device, "device address")]
+    {
+        let error = OAuth::new(service, Arc::new(VirtualClock::new())).unwrap_err();
+        let problem = "cannot be used: it must begin with https://, or name this machine";
+        assert_eq!(error.to_string(), format!("the {address} of the service mail {problem}"));
+    }
 }

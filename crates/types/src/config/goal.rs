@@ -34,22 +34,28 @@ pub struct GoalVerdict {
 
 impl GoalVerdict {
     /// Parses the reply of a model that was asked to write `MET`, or `NOT MET:` with the missing parts of the
-    /// expected output. Returns the verdict, and the missing parts or the reason why there is no verdict. The
-    /// last line with a verdict counts, because models may think aloud before it.
+    /// expected output. Returns true for `MET`, false for `NOT MET`, or `None` without a verdict; and a text:
+    /// the missing parts or the reason why there is no verdict, empty for `MET`. The last line with a verdict
+    /// counts, because models may think aloud before it.
     pub fn read(text: &str) -> (Option<bool>, String) {
         for line in text.lines().rev() {
             let upper = line.trim_start_matches(['*', '#', '`', ' ']).to_ascii_uppercase();
-            if let Some(rest) = upper.strip_prefix("NOT MET") {
+            if let Some(rest) = rest_of_verdict(&upper, "NOT MET") {
                 let rest = rest.trim_start_matches(['*', '`', ':', '.', ' ', '-']).chars().count();
                 let from = line.chars().count() - rest;
                 return (Some(false), line.chars().skip(from).collect());
             }
-            if upper.starts_with("MET") {
+            if rest_of_verdict(&upper, "MET").is_some() {
                 return (Some(true), String::new());
             }
         }
         (None, "the model gave no verdict".to_owned())
     }
+}
+
+/// Returns the text behind `verdict` if the line begins with it as a word: "Methods" does not begin with "MET".
+fn rest_of_verdict<'a>(upper: &'a str, verdict: &str) -> Option<&'a str> {
+    upper.strip_prefix(verdict).filter(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 #[cfg(test)]
@@ -65,6 +71,7 @@ mod tests {
             ("NOT MET: the unit is missing", Some(false), "the unit is missing"),
             ("First I thought MET.\n`NOT MET`: no sum", Some(false), "no sum"),
             ("not met", Some(false), ""),
+            ("NOT MET: no sum\nMethods were listed.", Some(false), "no sum"),
             ("Perhaps", None, "the model gave no verdict"),
             ("", None, "the model gave no verdict"),
         ];
