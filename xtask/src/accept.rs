@@ -253,7 +253,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             _ => {}
         }
     }
-    if failed.is_empty() { Ok(()) } else { bail!("{} failed:\n{}", failed.len(), failed.join("\n")) }
+    if failed.is_empty() { Ok(()) } else { bail!("{} steps failed:\n{}", failed.len(), failed.join("\n")) }
 }
 
 /// Returns the commands of the suites.
@@ -301,7 +301,7 @@ fn lines(commands: &[&str], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec
 fn named(name: &str) -> Result<&'static Suite> {
     let known = SUITES.iter().find(|suite| suite.name == name);
     let there = || SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", ");
-    known.with_context(|| format!("there is no acceptance suite `{name}`; there is: {}, {ALL}", there()))
+    known.with_context(|| format!("there is no acceptance suite `{name}`; there are: {}, {ALL}", there()))
 }
 
 fn with_settings(line: &str, seed: Option<&str>) -> CommandLine {
@@ -345,7 +345,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, mcp, extend, automate, planner, memory, orchestrator, serve, terminal, faults, packages, guide, features, demo, security, speed, all"
+            "there is no acceptance suite `lunch`; there are: skeleton, engine, loop, providers, tools, mcp, extend, automate, planner, memory, orchestrator, serve, terminal, faults, packages, guide, features, demo, security, speed, all"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -28,7 +28,7 @@ pub(crate) fn run(seed: Option<&str>) -> Result<()> {
     if failed.is_empty() {
         Ok(())
     } else {
-        bail!("{} promises are not held: {}", failed.len(), failed.join("; "))
+        bail!("the tests of {} promises of SECURITY.md failed: {}", failed.len(), failed.join("; "))
     }
 }
 

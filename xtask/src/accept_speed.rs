@@ -86,9 +86,9 @@ impl Server {
         let mut command = Command::new(program);
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context("the mock server could not be started")?;
-        let out = child.stdout.take().context("the mock server has no output")?;
+        let out = child.stdout.take().context("the output of the mock server is not piped")?;
         let mut url = String::new();
-        BufReader::new(out).read_line(&mut url).context("the mock server did not say its URL")?;
+        BufReader::new(out).read_line(&mut url).context("cannot read the URL of the mock server")?;
         Ok(Self { child, url: url.trim().to_owned() })
     }
 }
@@ -115,14 +115,15 @@ fn compare(counts: &[[u64; 3]]) -> Result<()> {
             cell.name, cell.limit
         );
         if ratio > cell.limit {
-            missed.push(format!("{} takes {ratio:.3} times (at most {})", cell.name, cell.limit));
+            missed.push(format!("{} takes {ratio:.3} times as many (at most {})", cell.name, cell.limit));
         }
     }
     if missed.is_empty() {
         return Ok(());
     }
     bail!(
-        "beside the same by hand, {}; find what is slower with `valgrind --tool=callgrind` on `bench_driver`",
+        "archon takes too many instructions for the work of the program written by hand: {}; find what is slower \
+         with `valgrind --tool=callgrind` on `bench_driver`",
         missed.join(", ")
     )
 }
@@ -136,7 +137,7 @@ mod tests {
         assert!(compare(&[[1000, 1, 1250], [1000, 1, 1150], [1000, 1, 1150]]).is_ok());
         let missed = compare(&[[1000, 1, 1250], [1000, 1, 1151], [1000, 1, 1150]]).unwrap_err().to_string();
         assert!(
-            missed.starts_with("beside the same by hand, a streamed delta takes 1.151 times"),
+            missed.contains("written by hand: a streamed delta takes 1.151 times as many (at most"),
             "{missed}"
         );
         assert!(compare(&[[1000, 1, 1251], [1000, 1, 1], [1000, 1, 1]]).is_err());

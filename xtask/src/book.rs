@@ -87,7 +87,7 @@ fn run_commands(files: &[TextFile], program: &Path, only: Option<&str>, update: 
         let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
-            .map(|it| it.join().unwrap_or_else(|_| Err(anyhow!("a worker panicked"))))
+            .map(|it| it.join().unwrap_or_else(|_| Err(anyhow!("a thread that runs commands panicked"))))
             .collect()
     });
     if folder.exists() {

@@ -49,9 +49,14 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     args.finish()?;
     let list = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
     let list: Map<String, Value> =
-        serde_json::from_str(&list).with_context(|| format!("{file} is not a list"))?;
+        serde_json::from_str(&list).with_context(|| format!("{file} is not a JSON object"))?;
     let models = models(&list);
-    ensure!(models.len() > 100, "{file} holds {} models of providers that we know", models.len());
+    ensure!(
+        models.len() > 100,
+        "{file} has {} models of known providers, and more than 100 are needed: give LiteLLM's \
+         model_prices_and_context_window.json",
+        models.len()
+    );
     let header = json!({
         "source": format!("LiteLLM {version}, model_prices_and_context_window.json"),
         "date": date,

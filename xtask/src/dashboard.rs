@@ -71,7 +71,7 @@ fn chromium() -> Result<String> {
     let named = env::var("CHROMIUM").ok().filter(|path| !path.is_empty());
     let found = || find_on_path("chromium").map(|path| path.display().to_string());
     named.or_else(found).context(
-        "the flows of the dashboard need a Chromium: `apt install chromium`, or set CHROMIUM to its path",
+        "the browser checks of the dashboard need Chromium: `apt install chromium`, or set CHROMIUM to its path",
     )
 }
 
@@ -112,18 +112,23 @@ impl Server {
     fn start(program: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command.arg("--long").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let child = command.spawn().context("the server of the flows could not be started")?;
+        let child = command.spawn().context("cannot start the test server for the browser checks")?;
         // From here on, the server ends whatever happens.
         let mut server = Self { child, variables: Vec::new() };
-        let out = server.child.stdout.take().context("the server of the flows has no output")?;
+        let out = server.child.stdout.take();
+        let out = out.context("the output of the test server for the browser checks is not piped")?;
         let mut line = String::new();
-        BufReader::new(out).read_line(&mut line).context("the server of the flows printed nothing")?;
-        let read = variables(&line);
-        server.variables = read.with_context(|| format!("the server of the flows printed {line:?}"))?;
+        let read = BufReader::new(out).read_line(&mut line);
+        let bytes =
+            read.context("cannot read the first line of output of the test server for the browser checks")?;
+        ensure!(bytes > 0, "the test server for the browser checks ended before it printed its first line");
+        server.variables = variables(&line).with_context(|| {
+            format!("the test server for the browser checks printed {line:?} instead of a JSON object")
+        })?;
         let missing = missing(&server.variables);
         ensure!(
             missing.is_empty(),
-            "the server of the flows named no {}, so flows would be skipped: see {FLOWS}/README.md",
+            "the test server did not print {}, so browser checks would be skipped: see {FLOWS}/README.md",
             missing.join(", ")
         );
         Ok(server)

@@ -92,7 +92,7 @@ fn look_before(data: &Path, target: &Path) -> Result<()> {
     let has_model = data.join("models").join(format!("{LOCAL_MODEL}.gguf")).is_file();
     let has_engine = is_engine_there(&data.join("engines"));
     let has_build = target.join("demo").join("archon").is_file();
-    let crates = machine::cargo_home().context("neither CARGO_HOME nor HOME says where crates are kept")?;
+    let crates = machine::cargo_home().context("neither CARGO_HOME nor HOME is set: set one of them")?;
     let unless = |there, mb| if there { 0 } else { mb };
     let rooms = [
         Room { what: "the build", folder: target.to_owned(), mb: unless(has_build, BUILD_MB) },
@@ -119,7 +119,7 @@ fn is_engine_there(engines: &Path) -> bool {
 fn data_folder() -> Result<PathBuf> {
     let set = std::env::var_os("ARCHON_DATA_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     set.or_else(|| Some(user_folder("XDG_DATA_HOME", ".local/share")?.join("archon")))
-        .context("neither HOME nor XDG_DATA_HOME says where models are kept")
+        .context("neither HOME nor XDG_DATA_HOME is set, so the folder of models is unknown: set one of them")
 }
 
 fn ending(archon: &Path, phases: &Phases) -> String {

@@ -99,7 +99,9 @@ fn tools(mut options: Vec<String>) -> Result<()> {
 
 /// Fetches embedders, unless they are there. Returns the folder of the models.
 fn models(names: impl IntoIterator<Item = &'static str>) -> Result<PathBuf> {
-    let Some(models) = models_folder() else { bail!("neither HOME nor XDG_DATA_HOME says where models are") };
+    let Some(models) = models_folder() else {
+        bail!("neither HOME nor XDG_DATA_HOME is set, so the folder of models is unknown: set one of them")
+    };
     for name in names {
         if !models.join(format!("{name}.safetensors")).is_file() {
             CommandLine::cargo(&format!("{PROGRAM} -- model pull {name}")).run()?;

@@ -70,7 +70,7 @@ fn chosen(words: Vec<String>, targets: &[String]) -> Result<Vec<String>> {
 pub(crate) fn seconds(said: Option<&str>) -> Result<u64> {
     let Some(said) = said else { return Ok(SECONDS) };
     let seconds = said.parse().unwrap_or(0);
-    ensure!(seconds > 0, "`{said}` is not a number of seconds; leave it out for {SECONDS}");
+    ensure!(seconds > 0, "`{said}` is not a whole number of seconds above 0; give one, or leave it out");
     Ok(seconds)
 }
 
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(seconds(Some("30")).unwrap(), 30);
         for wrong in ["0", "-1", "ten", "1.5", ""] {
             let error = seconds(Some(wrong)).unwrap_err().to_string();
-            assert_eq!(error, format!("`{wrong}` is not a number of seconds; leave it out for 600"));
+            assert!(error.starts_with(&format!("`{wrong}` is not a whole number of seconds")), "{error}");
         }
     }
 

@@ -46,7 +46,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
         .env("ARCHON_OPENAPI_DOCUMENT", folder.join(DOCUMENT).display().to_string())
         .run()?;
     let took = begun.elapsed();
-    ensure!(took <= CALLS_TIME, "the calls took {} s, more than {} s", took.as_secs(), CALLS_TIME.as_secs());
+    ensure!(
+        took <= CALLS_TIME,
+        "the test of 1,000 calls took {} s, and the limit is {} s",
+        took.as_secs(),
+        CALLS_TIME.as_secs()
+    );
     Ok(())
 }
 
@@ -56,14 +61,14 @@ fn check(output: &str) -> Result<()> {
     let number = |unit: &str| {
         let part = line.split(", ").find_map(|part| part.strip_suffix(unit));
         part.and_then(|number| number.parse::<u64>().ok())
-            .with_context(|| format!("no number of{unit} in {line:?}"))
+            .with_context(|| format!("check_document printed no number of{unit}: {line:?}"))
     };
     let (tools, took) = (number(" tools")?, number(" ms")?);
-    ensure!(tools == OPERATIONS, "{tools} of {OPERATIONS} operations are tools");
-    ensure!(took <= LONGEST, "it took {took} ms, more than {LONGEST} ms");
+    ensure!(tools == OPERATIONS, "{tools} tools were made of {OPERATIONS} operations");
+    ensure!(took <= LONGEST, "making the tools took {took} ms, and the limit is {LONGEST} ms");
     if cfg!(target_os = "linux") {
         let memory = number(" MB")?;
-        ensure!(memory <= MOST, "it took {memory} MB of memory, more than {MOST} MB");
+        ensure!(memory <= MOST, "making the tools took {memory} MB of memory, and the limit is {MOST} MB");
     }
     Ok(())
 }
@@ -74,7 +79,7 @@ fn install(folder: &Path) -> Result<()> {
     if fs::read_to_string(&done).is_ok_and(|there| there == PACKAGE) {
         return Ok(());
     }
-    ensure!(find_on_path("npm").is_some(), "the document is in a package of npm; install npm");
+    ensure!(find_on_path("npm").is_some(), "the OpenAPI document comes in an npm package; install npm");
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let prefix = folder.display().to_string();
     CommandLine::new("npm")
@@ -92,11 +97,11 @@ mod tests {
         let result = |line: &str| check(&format!("a warning\n{line}\n")).map_err(|e| e.to_string());
         assert_eq!(result("1223 tools, 0 warnings, 1000 ms, 300 MB"), Ok(()));
         let refused = |line: &str| result(line).unwrap_err();
-        assert_eq!(refused("1222 tools, 1 warnings, 9 ms, 9 MB"), "1222 of 1223 operations are tools");
-        assert_eq!(refused("1223 tools, 0 warnings, 1001 ms, 9 MB"), "it took 1001 ms, more than 1000 ms");
-        assert!(refused("killed").starts_with("no number of tools"));
+        assert_eq!(refused("1222 tools, 1 warnings, 9 ms, 9 MB"), "1222 tools were made of 1223 operations");
+        assert!(refused("1223 tools, 0 warnings, 1001 ms, 9 MB").ends_with("the limit is 1000 ms"));
+        assert!(refused("killed").starts_with("check_document printed no number of tools"));
         if cfg!(target_os = "linux") {
-            assert!(refused("1223 tools, 0 warnings, 9 ms, 301 MB").ends_with("more than 300 MB"));
+            assert!(refused("1223 tools, 0 warnings, 9 ms, 301 MB").ends_with("the limit is 300 MB"));
         }
     }
 }

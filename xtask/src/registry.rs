@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         vendor.display().to_string()
     );
     fs::write(settings.join("config.toml"), source)?;
-    let version = metadata.published().next().context("no package is published")?.version.clone();
+    let version = metadata.published().next().context("the workspace publishes no package")?.version.clone();
     build(&folder, &version)
 }
 
@@ -55,7 +55,7 @@ fn unpack(package: &Path, vendor: &Path, name: &str) -> Result<()> {
         ["-xzf".to_owned(), package.display().to_string(), "-C".to_owned(), vendor.display().to_string()];
     CommandLine::new("tar").args(words).output()?;
     fs::write(vendor.join(name).join(".cargo-checksum.json"), "{\"files\":{},\"package\":null}")
-        .with_context(|| format!("cannot complete {name}"))
+        .with_context(|| format!("cannot write the checksums of {name}"))
 }
 
 /// Builds README's program, installs the command, and starts both. They share a target folder.

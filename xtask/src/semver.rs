@@ -29,7 +29,11 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let metadata = Metadata::load()?;
     let (old, new): (Vec<_>, Vec<_>) = metadata.published().partition(|package| is_in(&revision, package));
     new.iter().for_each(|package| println!("{}: not in {revision}", package.name));
-    ensure!(!old.is_empty(), "{revision} has none of the crates of today: name a later revision");
+    ensure!(
+        !old.is_empty(),
+        "none of the crates that are published now exists in {revision}, so there is nothing to compare: give a \
+         later revision"
+    );
 
     let (local_model, features) = LOCAL_MODEL;
     let has_local_model = old.iter().any(|package| package.name == local_model);

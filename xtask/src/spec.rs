@@ -44,7 +44,10 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     problems.extend(check(&rows, &citations));
     problems.iter().for_each(|problem| eprintln!("{problem}"));
     if !problems.is_empty() {
-        bail!("{} wrong citations; the ids are in {PAGE}", problems.len());
+        bail!(
+            "{} problems with citations (`spec:`) are listed above; the valid ids are in {PAGE}",
+            problems.len()
+        );
     }
     let cited = by_row(&citations);
     let unproved: Vec<_> = rows.iter().filter(|row| row.audited && !cited.contains_key(&row.id)).collect();

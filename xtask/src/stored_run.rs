@@ -13,7 +13,7 @@ pub(crate) fn check_newest(archon: &str, options: &[&str], tool: &str, text: &st
     };
     let runs = ask(&["runs", "list"])?;
     let newest: Value = serde_json::from_str(runs.lines().next().unwrap_or_default())?;
-    let id = newest["run_id"].as_str().context("the list of runs names none")?;
+    let id = newest["run_id"].as_str().context("the first entry of `runs list` has no `run_id`")?;
     let log = ask(&["runs", "events", id])?;
     ensure!(
         is_right(&log, tool, text),

@@ -97,12 +97,12 @@ pub(crate) fn copy(from: &Path, folder: &Path) -> Result<()> {
         let clone = set.clone_in(from)?;
         set.bring(folder, |file, to| {
             if clone.join(file).is_file() {
-                return fs::copy(clone.join(file), to).map(drop).context("cannot copy it");
+                return fs::copy(clone.join(file), to).map(drop).context("cannot copy the file");
             }
             // A clone without a work tree.
             let mut git = Command::new("git");
             git.arg("-C").arg(&clone).args(["show", &format!("HEAD:{file}")]);
-            fs::write(to, output(&mut git)?).context("cannot write it")
+            fs::write(to, output(&mut git)?).context("cannot write the file")
         })?;
     }
     Ok(())
@@ -134,14 +134,14 @@ impl TalkSet {
             let to = part.0.join(&file);
             let parent = to.parent().unwrap_or(&part.0);
             fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-            put(&file, &to).with_context(|| format!("{file} of {}", self.repository))?;
+            put(&file, &to).with_context(|| format!("cannot get {file} of {}", self.repository))?;
             sums += &sum_of(&fs::read(&to).with_context(|| format!("cannot read {}", to.display()))?);
         }
         let found = sum_of(sums.as_bytes());
         if found != self.sum {
             bail!(
-                "the files of {} are not those that are measured (commit {}) and are not kept: their sum is {found}, \
-                 not {}",
+                "the files of {} differ from those of commit {}, which the evaluation needs, so they were not kept: \
+                 their checksum is {found}, not {}",
                 self.repository,
                 self.commit,
                 self.sum
@@ -213,7 +213,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let say = |text: &'static str| move |_: &str, to: &Path| fs::write(to, text).context("cannot write");
         let error = small().bring(dir.path(), say("abd")).unwrap_err().to_string();
-        assert!(error.starts_with("the files of owner/Small are not those"), "{error}");
+        assert!(error.starts_with("the files of owner/Small differ from those of commit"), "{error}");
         small().bring(dir.path(), |_, _| bail!("no network")).unwrap_err();
         assert_eq!(names(dir.path()), [""; 0]);
         small().bring(dir.path(), say("abc")).unwrap();

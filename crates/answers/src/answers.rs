@@ -14,7 +14,8 @@ use crate::{
 /// The time for which the token of a question without a deadline is valid.
 const USUAL_TIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Makes the tokens of questions, and passes on the answers that come with one. A clone shares everything.
+/// Makes the tokens with which people answer questions. Checks the token of an answer, and passes the answer on to the
+/// run service. A clone shares everything.
 ///
 /// ```
 /// use archon_answers::{AnswerError, Answers};
@@ -37,38 +38,39 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Creates the answers to the questions of a run service.
+    /// Creates a value that answers the questions of `runs`, with tokens that `key` makes and checks.
     pub fn new(runs: Arc<dyn AnswerRuns>, key: AnswerKey, clock: Arc<dyn Clock>) -> Self {
         Self { runs, key, clock }
     }
 
-    /// Returns a token with which a person can answer a question by a link. It is valid until the question expires, or for
-    /// seven days.
+    /// Returns a token with which a person can answer a question by a link. It is valid until the question expires; if
+    /// the question has no end, until seven days after it was asked.
     pub fn token(&self, question: &PendingApproval, person: &str) -> String {
         self.token_for(Way::Link, question, person)
     }
 
-    /// Returns the open question of a token.
+    /// Returns the open question that the token is for.
     ///
     /// # Errors
-    /// The token is not valid, the question is not open any more, or the run service failed.
+    /// The token is not valid or has expired, the question is not open any more or was changed, or the run service
+    /// failed.
     pub async fn question(&self, token: &str) -> Result<PendingApproval, AnswerError> {
         self.open_question(&self.ticket(token, Way::Link)?).await
     }
 
-    /// Answers the question of a token, and resumes its run. Returns the question.
+    /// Answers the question that the token is for, and resumes its run. Returns the question.
     ///
     /// # Errors
-    /// As [`question`](Self::question); the question does not offer the answer; and a lasting permission
-    /// ([`Answer::Trust`]) is never taken.
+    /// As [`question`](Self::question); and [`AnswerError::NotOffered`] if the question does not offer the answer. A
+    /// lasting permission ([`Answer::Trust`]) is always refused in this way.
     pub async fn answer(&self, token: &str, answer: Answer) -> Result<PendingApproval, AnswerError> {
         let ticket = self.ticket(token, Way::Link)?;
         self.answer_with(&ticket, |_| Ok(answer)).await
     }
 
-    /// Answers the question of a link's token with the words of the person, for instance those of a reply in a chat that has
-    /// the question with its link: only `yes` or `no`, after a `no` also a reason, or the person's own words if the question
-    /// asks for words. Returns the question.
+    /// Answers the question that a link's token is for, with the words of the person: for instance a reply in a chat in
+    /// which the question has its link. The words may be only `yes` or `no`, with a reason after a `no`; or any text,
+    /// if the question asks for words. Returns the question.
     ///
     /// # Errors
     /// As [`answer`](Self::answer); and [`AnswerError::Unclear`] for words that are no clear answer.

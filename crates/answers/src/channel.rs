@@ -6,8 +6,9 @@ use archon_types::{BoxFuture, Notification, NotificationChannel, NotificationKin
 
 use crate::{answers::Answers, ticket::Way};
 
-/// Sends the notifications of another channel, and adds to questions what the person needs to answer them. Its name is that of
-/// the other channel. In front of an outbox it would store tokens: put it behind one, as a channel of it.
+/// Sends the notifications of another channel, and adds to each question a link or a token with which the person can
+/// answer it. Its name is that of the other channel. If you use an outbox, add this channel to the outbox. In front of
+/// the outbox, this channel would make the outbox store the tokens.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -31,7 +32,8 @@ pub struct AnswerableChannel {
 }
 
 impl AnswerableChannel {
-    /// Creates the channel of a person. For replies by mail, the person is the mail address to which `channel` sends.
+    /// Creates the channel to one person. `person` is the name in the log of answers. For replies by mail, it must be
+    /// the mail address to which `channel` sends.
     pub fn new(channel: Arc<dyn NotificationChannel>, answers: Answers, person: impl Into<String>) -> Self {
         Self { channel, answers, person: person.into(), page: None, takes_replies: false }
     }

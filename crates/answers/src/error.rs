@@ -6,15 +6,16 @@ use archon_types::RunError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// The secret of a key can be guessed.
+    /// The secret of a key is too short, so it could be guessed.
     #[error(
-        "the secret for answers has less than 16 bytes: take a random text, for instance of `openssl rand -hex 32`"
+        "the secret for answers has fewer than 16 bytes: take a random text, for instance the output of \
+         `openssl rand -hex 32`"
     )]
     WeakKey,
-    /// The token is not one of this program.
+    /// The token was not made with this key, or is for the other way to answer: by link or by mail.
     #[error("this link or reply is not valid: open the link of the newest notification")]
     Token,
-    /// The time of the question is over.
+    /// The token has expired: the time for an answer is over.
     #[error("question {question} has expired, which counts as a no: this answer changes nothing")]
     Expired {
         /// The id of the question.
@@ -39,7 +40,7 @@ pub enum AnswerError {
         question: String,
         /// The name of the answer, as in "trust".
         answer: &'static str,
-        /// The answers that it offers, with commas.
+        /// The answers that the question offers, separated by commas.
         options: String,
     },
     /// A reply came from another sender than the person who was asked.

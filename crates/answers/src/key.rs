@@ -11,8 +11,8 @@ const SHORTEST: usize = 16;
 /// The text whose HMAC is the key, so that a secret with another use gives no key of that use away.
 const PURPOSE: &str = "archon answers";
 
-/// The key that makes and checks the tokens of links and replies. Keep its secret as long as questions are open: with another
-/// one all tokens are invalid.
+/// The key that makes and checks the tokens of links and replies. Keep its secret as long as questions are open: with
+/// another secret, all tokens that were sent before are invalid.
 ///
 /// ```
 /// use archon_answers::{AnswerError, AnswerKey};
@@ -25,10 +25,11 @@ const PURPOSE: &str = "archon answers";
 pub struct AnswerKey(Secret<[u8; 32]>);
 
 impl AnswerKey {
-    /// Creates the key of a random secret.
+    /// Derives the key from `secret`, without the white space at its ends. Use a random secret: whoever guesses it can
+    /// make valid tokens.
     ///
     /// # Errors
-    /// [`AnswerError::WeakKey`] for a secret of less than 16 bytes.
+    /// [`AnswerError::WeakKey`] if the secret has less than 16 bytes, without the white space at its ends.
     pub fn new(secret: &Secret<String>) -> Result<Self, AnswerError> {
         let text = secret.expose().trim();
         if text.len() < SHORTEST {

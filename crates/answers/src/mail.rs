@@ -49,7 +49,8 @@ pub struct MailReplies {
 }
 
 impl MailReplies {
-    /// Creates the reader.
+    /// Creates a reader that passes replies on to `answers`. Senders are not confirmed until
+    /// [`trusting`](Self::trusting) names a server.
     pub fn new(answers: Answers) -> Self {
         Self { answers, trusted: None }
     }

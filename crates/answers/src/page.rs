@@ -171,7 +171,7 @@ async fn read_body(body: Body, clock: &dyn Clock) -> Result<Vec<u8>, Refused> {
     let mut read = pin!(to_bytes(body, MOST_BYTES));
     match clock.before(deadline, |task| read.as_mut().poll(task)).await {
         Some(Ok(bytes)) => Ok(bytes.into()),
-        Some(Err(_)) => refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broke off"),
+        Some(Err(_)) => refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or ended early"),
         None => refused(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
     }
 }

@@ -9,7 +9,8 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunOptions, SystemClock};
 
-/// The open questions of all runs in a journal. This type needs no model and no tools.
+/// Lists and answers the open questions of all runs in a journal, for instance calls that wait for an approval. This
+/// type needs no model and no tools.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -32,7 +33,8 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Creates the access to the questions in a journal.
+    /// Creates a value that reads the questions in `journal`. The journal is read only when you call
+    /// [`list`](Self::list) or [`answer`](Self::answer).
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         Self { journal, clock: Arc::new(SystemClock) }
     }
@@ -68,8 +70,8 @@ impl Approvals {
     /// Returns false and changes nothing if the question was already answered or has expired.
     ///
     /// # Errors
-    /// The answer trusts a rule that the question does not offer ([`RunError::RuleNotOffered`]), the journal failed, or it
-    /// has no inbox.
+    /// [`RunError::RuleNotOffered`] if the answer trusts a permission rule that is not in the question's `rules`.
+    /// Another error if the journal failed or has no inbox.
     pub async fn answer(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, RunError> {
         let now = self.clock.now();
         if pending.request.is_expired(now) || pending.is_answered(&*self.journal).await? {
@@ -125,8 +127,8 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// The journal failed or has no inbox, changed arguments do not fit the tool, or the answer trusts a rule that the
-    /// question does not offer.
+    /// The journal failed or has no inbox, changed arguments do not fit the tool, or the answer trusts a permission
+    /// rule that is not in the question's `rules`.
     pub async fn answer(&self, request_id: &str, answer: Answer) -> Result<bool, RunError> {
         let open = self.approvals(None).await?;
         match open.into_iter().find(|p| p.request.request_id == request_id) {

@@ -12,7 +12,8 @@ use archon_types::{
 
 use crate::{ArchonBuilder, AutoSave, ProcessMemoryLimit, RunError, RunOptions, auto_save::Saving};
 
-/// An agent with all its parts. Cloning is cheap, and clones share all parts.
+/// An agent that is ready to work: it starts, resumes, forks, steers and cancels runs. [`Archon::builder`] creates it.
+/// Cloning is cheap, and clones share the model, the tools and the journal.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -89,8 +90,8 @@ impl Archon {
     }
 
     /// Works on a task until there is a reply, with these options. The returned future does the work itself;
-    /// no async task is spawned. A run in a session also reads what the last run of the session did not:
-    /// messages, a mode and a compaction.
+    /// no async task is spawned. If the options name a session, the run also takes over what the last run of the
+    /// session left unread in its inbox: messages, a change of the mode, and a request to compact.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
@@ -104,7 +105,8 @@ impl Archon {
     ///
     /// # Errors
     /// As [`run`](Self::run); [`RunError::SessionBusy`] if the newest run of the session is at work or
-    /// suspended; [`RunError::UnknownTool`] and [`RunError::ToolNotKnownYet`].
+    /// suspended; [`RunError::UnknownTool`] or [`RunError::ToolNotKnownYet`] if `options` name a tool that the agent
+    /// does not have, or does not have yet.
     pub async fn run_with(
         &self,
         task: impl Into<String>,
@@ -135,8 +137,8 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// The run is unknown or has no such place; the message is empty; the agent is another one, or cannot start a
-    /// run; or the journal failed.
+    /// The run is unknown or has no such place; the message is empty; `options` name another agent; this agent cannot
+    /// start a run; or the journal failed.
     pub async fn fork(&self, run: &RunId, options: ForkOptions) -> Result<Fork, RunError> {
         let own = &self.agent.options().agent_id;
         if let Some(agent) = options.agent.clone().filter(|agent| agent != own) {
@@ -160,13 +162,14 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// The run is unknown or has ended, or its journal has no inbox.
+    /// The run is unknown, has ended, or is a plan, a team or a parallel loop; or its journal has no inbox or failed.
     pub async fn steer(&self, run: &RunId, text: impl Into<String>) -> Result<(), RunError> {
         let message = Message::user(text, self.clock.now()).into();
         self.post(run, InboxRequest::Steer { message }).await
     }
 
-    /// Sends a follow-up to a run, also in another process. The model reads it when the run would end.
+    /// Sends a follow-up message to a run, also in another process. The model reads the message when the run would
+    /// otherwise end.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon, id: &str) -> Result<(), archon::RunError> {
@@ -211,8 +214,8 @@ impl Archon {
         InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request)
     }
 
-    /// Returns the newest run of a session, or of all sessions (without child runs): the run whose log was
-    /// written last. Runs whose logs cannot be read at all are left out.
+    /// Returns the newest run of `session`, which is the run whose log was written last. With `None`, returns the
+    /// newest run of all sessions that is not a child run. Runs whose logs cannot be read at all are left out.
     ///
     /// # Errors
     /// The journal cannot be listed, or the log of that run is damaged.
@@ -239,18 +242,18 @@ impl Archon {
         }
     }
 
-    /// Returns the agent in the form that a [`Runs`](crate::Runs) service registers. The service finds the agent by
-    /// its id, and starts and resumes its loops.
+    /// Returns the agent in the form that [`Runs::with_agent`](crate::Runs::with_agent) takes. The service finds the
+    /// agent by its id, and starts and resumes its loops (runs of one agent).
     pub fn run_agent(&self) -> Arc<dyn RunAgent> {
         Arc::new(self.clone())
     }
 
-    /// Returns the toolbox of the agent.
+    /// Returns the toolbox, which checks and runs the agent's tool calls.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.toolbox
     }
 
-    /// Returns the journal of the agent.
+    /// Returns the journal, which stores the logs of the agent's runs.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.journal
     }

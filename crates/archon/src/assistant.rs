@@ -12,9 +12,9 @@ use archon_types::{
 use crate::{Archon, RunError, RunOptions};
 
 impl Archon {
-    /// Returns the pool of this agent's runs that wait for people, for an
-    /// [`Assistant`](archon_assistant::Assistant). The index finds these runs; after a restart
-    /// [`AgentPool::restore`] fills an empty index.
+    /// Returns a pool for an [`Assistant`](archon_assistant::Assistant). The pool finds the runs in this agent's
+    /// journal that wait for people, and answers their questions. `index` stores which runs wait. If the index is
+    /// empty after a restart, [`AgentPool::restore`] fills it from the logs.
     ///
     /// ```
     /// # fn example(agent: archon::Archon) {

@@ -38,7 +38,7 @@ pub struct AutoSave {
 }
 
 impl AutoSave {
-    /// Creates a saver for a store, with a pause of 1 s.
+    /// Creates a saver that saves sessions into `store`, with a pause of 1 s.
     pub fn new(store: Arc<dyn SessionStore>) -> Self {
         Self { store, pause: Duration::from_secs(1), states: Arc::default() }
     }
@@ -49,7 +49,8 @@ impl AutoSave {
         self
     }
 
-    /// Returns the state of a session: with unsaved changes, being saved, or saved.
+    /// Returns the state of a session: with unsaved changes, being saved, or saved. `NoSession` for a session that
+    /// this saver has not seen.
     pub fn state(&self, session: &SessionId) -> SessionState {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied().unwrap_or_default()
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Archon {
-    /// Returns a builder without parts.
+    /// Returns an empty builder. Set at least a model before you call [`build`](ArchonBuilder::build).
     ///
     /// ```
     /// let builder = archon::Archon::builder().model("ollama:qwen3").system("You answer customers.");
@@ -66,7 +66,7 @@ impl Extensions {
 }
 
 impl ArchonBuilder {
-    /// Builds the agent.
+    /// Builds the agent: checks the settings and opens the journal, which is in memory by default.
     ///
     /// ```
     /// # fn example() -> Result<(), archon::RunError> {
@@ -77,9 +77,9 @@ impl ArchonBuilder {
     /// ```
     ///
     /// # Errors
-    /// No model was set or its name is unknown, two tools have the same name, the directory or database of
-    /// the journal cannot be used, a file of an agent names a model or a skill that is not known, or a setting has no
-    /// effect: [`BuildError::NoEffect`], [`BuildError::Needs`].
+    /// No model was set, the name of the model is unknown, two tools have the same name, the directory or database of
+    /// the journal cannot be used, an agent file names an unknown model or skill, or a setting has no effect:
+    /// [`BuildError::NoEffect`], [`BuildError::Needs`].
     pub fn build(mut self) -> Result<Archon, BuildError> {
         self.check()?;
         let mut parts = self.clone();

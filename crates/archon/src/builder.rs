@@ -141,7 +141,8 @@ impl ArchonBuilder {
     #[cfg(feature = "named-models")]
     pub fn http(self, http: HttpOptions) -> Self { self.http = Some(http) }
 
-    /// Replaces the tool registry and its guards by another toolbox, which has its own tools and options.
+    /// Sets a toolbox in place of the built-in tool registry. The toolbox has its own tools, guards and options:
+    /// [`build`](Self::build) fails if this builder has some too.
     ///
     /// ```
     /// use archon::{Archon, ToolEngine, ToolRegistry};
@@ -228,8 +229,8 @@ impl ArchonBuilder {
         self.options.system = Some(instructions.into())
     }
 
-    /// Sets the folder in which the tools work. The log of each run stores this folder: permission rules that a
-    /// person trusts for a session apply only in this folder, and a resume can find it.
+    /// Names the folder in which the tools work, for the log of each run. The tools themselves get their folder when
+    /// they are created. Permission rules that a person trusts for a session apply only in this folder.
     ///
     /// ```
     /// let builder = archon::Archon::builder().workspace("projects/shop");
@@ -252,7 +253,7 @@ impl ArchonBuilder {
     /// ```
     pub fn snapshots(self, source: Arc<dyn WorkspaceSnapshots>) -> Self { self.snapshots = Some(source) }
 
-    /// Sets the limits of a run.
+    /// Sets the limits of each run. Default: 50 turns, a million tokens and ten minutes.
     ///
     /// ```
     /// use archon::{Archon, types::ExecutionLimits};
@@ -261,7 +262,7 @@ impl ArchonBuilder {
     /// ```
     pub fn limits(self, limits: ExecutionLimits) -> Self { self.options.limits = limits }
 
-    /// Sets the retries of failed model calls.
+    /// Sets the retries of failed model calls. Default: 3 retries, after about 1, 2 and 4 seconds.
     ///
     /// ```
     /// use archon::{Archon, types::RetryConfig};
@@ -300,8 +301,8 @@ impl ArchonBuilder {
     /// ```
     pub fn on_storage_failure(self, what: OnStorageFailure) -> Self { self.options.on_storage_failure = what }
 
-    /// Sets the format in which tools are described to the model. By default the format that the model
-    /// supports.
+    /// Sets the form of tool calls: the native form of the provider, or text for models without tool calling.
+    /// Default: native if the model supports it.
     ///
     /// ```
     /// let builder = archon::Archon::builder().tool_mode(archon::types::ToolMode::Text);
@@ -317,7 +318,8 @@ impl ArchonBuilder {
     /// ```
     pub fn request_options(self, options: RequestOptions) -> Self { self.options.request = options }
 
-    /// Sets a description of the expected answer.
+    /// Describes the expected answer, for [`goal_check`](Self::goal_check). Without this check the description has an
+    /// effect only in text mode, in which the model reads it with the task.
     ///
     /// ```
     /// let builder = archon::Archon::builder().expected_output("One sentence with a price in euros.");
@@ -326,8 +328,8 @@ impl ArchonBuilder {
         self.options.expected_output = Some(expected.into())
     }
 
-    /// Checks answers against the expected output, and sends back answers that do not meet it. Disabled by
-    /// default.
+    /// Compares each answer with the [expected output](Self::expected_output). An answer that does not meet it is
+    /// sent back to the model, at most twice. Disabled by default.
     ///
     /// ```
     /// use archon::{Archon, types::GoalCheck};
@@ -366,8 +368,8 @@ impl ArchonBuilder {
     /// ```
     pub fn price(self, price: ModelPrice) -> Self { self.options.price = Some(price) }
 
-    /// Sets the strategy for the tool calls of one turn. By default all calls whose tools allow it run in
-    /// parallel.
+    /// Sets the strategy for the tool calls of one turn. Default: the calls run in parallel if all their tools allow
+    /// it, otherwise one after the other.
     ///
     /// ```
     /// use archon::{Archon, types::ToolExecutionStrategy};
@@ -423,7 +425,7 @@ impl ArchonBuilder {
     /// ```
     pub fn engine_options(self, options: EngineOptions) -> Self { self.engine = Some(options) }
 
-    /// Sets the clock, for tests.
+    /// Sets the clock, for tests. Default [`SystemClock`](crate::SystemClock).
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -432,7 +434,7 @@ impl ArchonBuilder {
     /// ```
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self { self.clock = Some(clock) }
 
-    /// Sets the source of new ids, for tests.
+    /// Sets the source of new ids, for tests. Default [`RandomIds`](crate::RandomIds).
     ///
     /// ```
     /// let builder = archon::Archon::builder().ids(std::sync::Arc::new(archon_testkit::SeededIds::new(1)));
@@ -459,8 +461,8 @@ impl ArchonBuilder {
     /// ```
     pub fn save_sessions(self, saver: AutoSave) -> Self { self.auto_save = Some(saver) }
 
-    /// Sets the long-term memory. Memories that match are added to each prompt, and messages are stored at
-    /// the latest before they leave the context window.
+    /// Sets the long-term memory. Memories that match a prompt are added to the prompt. The messages of a run are
+    /// stored when the run ends, or earlier if they leave the context window.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -522,8 +524,8 @@ impl ArchonBuilder {
         self
     }
 
-    /// Adds a fallback model by [name](Self::model), for a run in which the models before it cannot answer.
-    /// The run then keeps the fallback model.
+    /// Adds a fallback model by [name](Self::model). A run asks the fallback model if the models that were set before
+    /// cannot answer, and then keeps the fallback model until it ends.
     ///
     /// ```
     /// let builder = archon::Archon::builder().model("openai:gpt-5-mini").fallback("ollama:qwen3");
@@ -579,8 +581,8 @@ impl ArchonBuilder {
     }
 
     /// Adds the tools of MCP servers. Waits until each server is connected or has failed, at most for `limit`. If a
-    /// server is not connected by then, its pinned tools are added. If it has no pinned tools either, the model can
-    /// find its tools with a search once the server is connected.
+    /// server is not connected by then, the tools known from an earlier connection (its pinned tools) are added. If
+    /// none are known, the model can find the tools with a search once the server is connected.
     ///
     /// Start all servers of an agent with one [`McpServers::start`](archon_mcp::McpServers::start). If an agent gets
     /// two `McpServers` that offer resources, both add tools with the same names, and [`build`](Self::build) fails.
@@ -618,7 +620,7 @@ impl ArchonBuilder {
         self
     }
 
-    /// Sets the names of tools that are never deferred, although they are deferrable.
+    /// Sets the names of deferrable tools that are never deferred: every request has their definitions.
     ///
     /// ```
     /// let builder = archon::Archon::builder().always_defined(["github__search_issues"]);
@@ -657,7 +659,7 @@ impl ArchonBuilder {
         self
     }
 
-    /// Adds a filter of the prompt of a run, after the filters added before.
+    /// Adds a filter, which may reject a prompt or add a warning to it. Filters run in the order of these calls.
     ///
     /// ```
     /// # use archon::{Archon, ArchonBuilder, types::InputFilter};

@@ -10,8 +10,8 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunHandle, RunOptions, archon::local, claim::Start, unread::Unread};
 
-/// A session with one run at a time; each run continues the previous one, and reads the messages and the requests
-/// of a person that it did not read.
+/// A session with one run at a time. Each run continues the previous run, and takes over the messages and the
+/// requests of a person that the previous run did not read.
 ///
 /// Dropping the handle of a run cancels it; dropping the conversation does not.
 ///
@@ -128,7 +128,7 @@ impl Conversation {
         self.session(&mut self.state())
     }
 
-    /// Returns the run under way; `None` if there is none.
+    /// Returns the id of the run under way; `None` if no run is under way.
     ///
     /// ```
     /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
@@ -181,8 +181,8 @@ impl Conversation {
         self.prompt_with(messages, RunOptions::default()).await
     }
 
-    /// Does the same as [`prompt_messages`](Self::prompt_messages), with a sink, a tenant, a cancellation
-    /// token, limits, a system text or tools for this prompt only. The conversation sets the run and the
+    /// Does the same as [`prompt_messages`](Self::prompt_messages), with options for this prompt only: a sink, a
+    /// tenant, a cancellation token, limits, a system text or tools. The conversation itself sets the run and the
     /// session.
     ///
     /// ```
@@ -210,7 +210,8 @@ impl Conversation {
     }
 
     /// Lets the agent answer the last message of the conversation: after a failure, or after restored
-    /// messages that end with a question. A compaction that waits is left to the run after this one.
+    /// messages that end with a question. A waiting request to compact the conversation passes to this run. The run
+    /// compacts before a later request to the model; if it makes none, the next run compacts.
     ///
     /// ```
     /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
@@ -301,8 +302,8 @@ impl Conversation {
         }
     }
 
-    /// Cancels the run under way, and clears the conversation and its waiting messages. The session id stays
-    /// the same.
+    /// Cancels the run under way, and drops the messages that wait. The next prompt begins with an empty conversation
+    /// under the same session id. The logs of the earlier runs stay.
     ///
     /// ```
     /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {
@@ -410,8 +411,8 @@ impl Conversation {
         Ok(self.session(&mut state))
     }
 
-    /// Begins a new session if the last message is older than `idle`. Returns its id; `None` if no new
-    /// session was begun.
+    /// Begins a new session if the last prompt (or, before the first prompt, the creation of this conversation) is
+    /// older than `idle`, and no run is under way. Returns the id of the new session; `None` if none was begun.
     ///
     /// ```
     /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {

@@ -3,8 +3,8 @@
 use archon_tools::ToolSetupError;
 use archon_types::{JournalError, RunError};
 
-/// The reason why an agent could not be built. The error of runs is [`RunError`]; `?` converts a `BuildError`
-/// into it, so that a program needs only one error type.
+/// The reason why an agent could not be built. The error of runs is [`RunError`]. `?` converts a `BuildError`
+/// into a `RunError`, so that a program needs only one error type.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -18,13 +18,13 @@ pub enum BuildError {
     /// A tool could not be registered, for instance because two tools have the same name.
     #[error(transparent)]
     Tool(#[from] ToolSetupError),
-    /// A tool of the program has a name that the search of deferred tools needs.
+    /// A tool has the name `tool_search` or `call_tool`. These names are reserved for the search of deferred tools.
     #[error("the tool name `{tool}` is reserved for the search of deferred tools")]
     ReservedName {
         /// The name of the tool.
         tool: String,
     },
-    /// The file of an agent names a model or a skill that is not known.
+    /// An agent file names an unknown model or skill.
     #[cfg(feature = "skills")]
     #[error(transparent)]
     AgentFile(#[from] archon_skills::AgentFileProblem),
@@ -36,7 +36,7 @@ pub enum BuildError {
     NoEffect {
         /// The setting without an effect.
         setting: &'static str,
-        /// The other setting.
+        /// The setting that takes away the effect.
         beside: &'static str,
     },
     /// A setting has no effect without another one.

@@ -41,8 +41,9 @@ pub struct RunHandle {
 }
 
 impl Archon {
-    /// Starts a run for a task in the background and returns at once. A run in a session also reads what the last
-    /// run of the session did not: messages, a mode and a compaction.
+    /// Starts a run for a task in the background and returns at once. If the options name a session, the run also
+    /// takes over what the last run of the session left unread in its inbox: messages, a change of the mode, and a
+    /// request to compact.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
@@ -57,7 +58,8 @@ impl Archon {
     ///
     /// # Errors
     /// [`RunError::SessionBusy`] if the newest run of the session is at work or suspended;
-    /// [`RunError::UnknownTool`] and [`RunError::ToolNotKnownYet`]; or the journal cannot be listed.
+    /// [`RunError::UnknownTool`] or [`RunError::ToolNotKnownYet`] if `options` name a tool that the agent does not
+    /// have, or does not have yet; or the journal cannot be listed.
     pub async fn start(
         &self,
         task: impl Into<String>,

@@ -38,12 +38,12 @@
 //! | make a plan for a goal, and execute it | `Archon::planning`, with the feature `planner` |
 //! | let a team do the work | `Archon::team`, with the feature `orchestrator` |
 //! | answer messages of many people, and ask them for approvals | `orchestrator::Assistant::new` over this agent, with the feature `orchestrator` |
-//! | check that a log follows from its inputs | [`react_loop::replay`] |
+//! | compute the records of a log again, and compare them | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`views::Session::read`] |
 //! | let an agent call another agent | [`SubAgentTool`] |
 //! | let an agent call agents that files describe | `FileAgents`, with the feature `skills` |
-//! | give an agent skills that people already have | `ArchonBuilder::skills`, with the feature `skills` |
-//! | let commands and HTTP endpoints learn of events of a run, and refuse calls | `ArchonBuilder::event_hooks`, with the feature `hooks` |
+//! | give an agent skills: folders with instructions | `ArchonBuilder::skills`, with the feature `skills` |
+//! | call commands and HTTP endpoints at events of a run; they may refuse calls | `ArchonBuilder::event_hooks`, with the feature `hooks` |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | use the tools of MCP servers | `ArchonBuilder::mcp`, with the feature `mcp` |
 //! | use the operations of an HTTP API | `ArchonBuilder::with_openapi_file`, with the feature `openapi` |
@@ -51,9 +51,9 @@
 //! | serve runs over HTTP, to programs and web pages | `server::Server`, with the feature `server` |
 //! | offer agents as models to OpenAI clients | `openai_serve::ModelServer`, with the feature `openai-serve` |
 //! | start runs by schedule, event and condition | `triggers::TriggerEngine`, with the feature `triggers` |
-//! | start such runs by web hooks, files and messages | `event_sources::WebhookDoor` and others, with the feature `event-sources` |
+//! | start runs by web hooks, files and messages | `event_sources::WebhookDoor` and others, with the feature `event-sources` |
 //! | let people answer by a link or by mail | `answers::Answers`, with the features `answers` and `answers-mail` |
-//! | tell people about such runs: web hooks, Slack, Telegram, mail | `notify::WebhookChannel` and others, with the features `notify` and `notify-mail` |
+//! | notify people of runs in the background: web hooks, Slack, Telegram, mail | `notify::WebhookChannel` and others, with the features `notify` and `notify-mail` |
 //! | let people sign in at services of your tools | `oauth::OAuth`, with the feature `oauth` |
 //! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | read a project's instructions for its agents | [`ProjectFile`] |
@@ -61,10 +61,10 @@
 //! | undo what a run changed in its workspace | `Undo`, with the feature `undo` |
 //! | replace the model, the tools or the storage | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 //!
-//! A failed run is an error, [`RunError`], with the kind of failure, the id of the run and advice. `RunError`
-//! is the only error of everything that starts or resumes runs; [`ArchonBuilder::build`] has its own error,
-//! [`BuildError`], which `?` converts into a `RunError`. A run that is suspended, ended at a limit or was
-//! cancelled is a [`Reply`], which must be matched before its text can be used:
+//! A failed run is an error, [`RunError`], with the kind of failure, the id of the run and advice. All methods that
+//! start or resume runs return this error. [`ArchonBuilder::build`] has its own error, [`BuildError`], which `?`
+//! converts into a `RunError`. A run that is suspended, ended at a limit or was cancelled is a [`Reply`], which must
+//! be matched before its text can be used:
 //!
 //! ```no_run
 //! use archon::{Archon, Reply, RunError};
@@ -234,13 +234,15 @@ pub use archon_answers as answers;
 /// Code execution: programs that an agent writes, run in this process under limits.
 #[cfg(any(feature = "code-python", feature = "code-javascript"))]
 pub use archon_code as code;
-/// Sources of events that start runs of tasks: web hooks, files and messages of a bus.
+/// Sources of events, for which the tasks of `triggers` start runs: signed web hooks, files, messages of a bus, and
+/// mail (with the feature `event-sources-imap`).
 #[cfg(feature = "event-sources")]
 pub use archon_event_sources as event_sources;
-/// Commands and HTTP endpoints on events of runs, which may deny a call or ask about it.
+/// Event hooks: commands and HTTP endpoints that are called at events of runs. A hook may deny a tool call, or let a
+/// person decide about the call.
 #[cfg(feature = "hooks")]
 pub use archon_hooks as hooks;
-/// MCP servers, their tools and their pins.
+/// MCP servers, their tools, and the pins, which are the tool definitions that a program trusts.
 #[cfg(feature = "mcp")]
 pub use archon_mcp as mcp;
 /// A server that offers tools and agents of this program to MCP clients.
@@ -249,23 +251,23 @@ pub use archon_mcp_serve as mcp_serve;
 /// Long-term memory: stores and recalls memories.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
-/// Channels on which people hear about runs that work without them.
+/// Notifications to people about runs in the background: by web hook, Slack, Telegram or mail.
 #[cfg(feature = "notify")]
 pub use archon_notify as notify;
 #[cfg(feature = "oauth")]
 pub use archon_oauth as oauth;
-/// Agents as models of the OpenAI Responses and Chat Completions endpoints.
+/// A server that offers agents as models at the OpenAI endpoints Responses and Chat Completions.
 #[cfg(feature = "openai-serve")]
 pub use archon_openai_serve as openai_serve;
 /// Tools of an HTTP API, from its OpenAPI document.
 #[cfg(feature = "openapi")]
 pub use archon_openapi as openapi;
-/// Plans: making, checking, executing, changing and drawing them.
+/// Plans: makes, checks, executes, changes and draws plans.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;
 /// Providers of models: protocols, names, scripted providers for tests.
 pub use archon_providers as providers;
-/// The machine and the driver of the agent loop.
+/// The agent loop, in which a model and its tools take turns: its state machine and its driver.
 pub use archon_react_loop as react_loop;
 /// Runs over HTTP: a router of JSON and server-sent events, behind tokens with roles.
 #[cfg(feature = "server")]
@@ -278,21 +280,21 @@ pub use archon_skills as skills;
 pub use archon_snapshots as snapshots;
 /// Journals, which store the logs of runs.
 pub use archon_store as store;
-/// Tool search: finds the deferred tools of an agent that has many.
+/// Tool search: requests leave out the definitions of many tools, and the model finds these tools with a search.
 #[cfg(feature = "tool-search")]
 pub use archon_tool_search as tool_search;
-/// Tasks that start runs by themselves: at the times of a schedule, for an event, or when a condition becomes true.
+/// Tasks that start runs without a person: by a schedule, for an event, or when a condition becomes true.
 #[cfg(feature = "triggers")]
 pub use archon_triggers as triggers;
-/// Teams, a bus for messages within one process, agents as tools whose runs may wait for people, the pool of
-/// these runs, and assistants.
+/// Teams of agents, and a bus for messages within one process. Assistants, which talk with many people, and the pool
+/// of runs that wait for people.
 #[cfg(feature = "orchestrator")]
 pub mod orchestrator {
     pub use archon_assistant::*;
     pub use archon_bus::*;
     pub use archon_orchestrator::*;
 }
-/// The registry, the engine and the built-in tools.
+/// The tool registry, the engine that checks and runs tool calls, and the built-in tools.
 pub mod tools {
     pub use archon_tools::*;
 
@@ -302,7 +304,7 @@ pub mod tools {
 }
 /// The types and traits that all crates share.
 pub use archon_types as types;
-/// Views of logs: turns, rounds, metrics, reports and sessions.
+/// Views computed from logs: turns, rounds, metrics, reports and sessions.
 pub use archon_views as views;
 
 /// The README and the pages of the book, whose Rust blocks are compiled.

@@ -21,13 +21,14 @@ pub struct ProcessMemoryLimit {
 }
 
 impl ProcessMemoryLimit {
-    /// Creates a limit of the resident memory in bytes. This memory is measured on Linux only; on other
-    /// systems no run is refused.
+    /// Creates a limit in bytes for the resident memory of the process. This memory is measured on Linux only; on
+    /// other systems no run is refused, unless [`with_gauge`](Self::with_gauge) measures it.
     pub fn new(max_bytes: u64) -> Self {
         Self { max: max_bytes, gauge: Arc::new(resident_bytes) }
     }
 
-    /// Sets a function that measures the memory, for instance that of a container.
+    /// Sets a function that returns the used memory in bytes, for instance that of a container. If the function
+    /// returns `None`, no run is refused.
     pub fn with_gauge(mut self, gauge: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
         self.gauge = Arc::new(gauge);
         self

@@ -19,7 +19,7 @@ pub struct ParallelReply {
     pub reply: Reply,
     /// The session, which continues with the selected branch.
     pub session: SessionId,
-    /// The outcome of each branch, in the order of the agents.
+    /// The outcome of each branch, in the order in which [`Archon::parallel`] got the agents.
     pub branches: Vec<Outcome>,
     /// The selected branch, and the reason for the choice.
     pub choice: ParallelChoice,
@@ -37,7 +37,8 @@ impl ParallelReply {
     }
 }
 
-/// A parallel loop, which [`Archon::parallel`] creates.
+/// A parallel loop: several agents work on the same task, and a strategy selects one answer. [`Archon::parallel`]
+/// creates it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -67,9 +68,9 @@ impl Archon {
     ///
     /// Each branch has its own model, instructions, tools and limits. The limits of this agent apply to all branches
     /// together: each branch gets an equal share of the token limit and the cost limit, and the whole time limit. The
-    /// model calls of a strategy do not count. If a tool has side effects, the calls of every branch have them. A
-    /// branch with structured output ([`answering`](Self::answering)) uses its own schema; if this agent has a
-    /// schema, all branches use that. [`ParallelReply::typed`] reads the selected answer as a value.
+    /// model calls of a strategy do not count. Side effects of tools happen in every branch, also in branches that are
+    /// not selected. A branch with structured output ([`answering`](Self::answering)) uses its own schema; if this
+    /// agent has a schema, all branches use that. [`ParallelReply::typed`] reads the selected answer as a value.
     ///
     /// # Errors
     /// There is no branch, or the strategy cannot select among this number of branches.
@@ -111,7 +112,7 @@ impl Parallel {
     }
 
     /// Gives a task to every branch and waits until a branch is selected; then the session of `options`
-    /// continues with that branch. The run in `options` is the id of the parallel loop, the cancellation
+    /// continues with that branch. Of `options`, `run` is the id of the parallel loop, the cancellation
     /// token cancels all branches, and the sink gets the events of all branches.
     ///
     /// A branch that fails does not affect the others. If no branch has an answer, or the loop was cancelled,
@@ -131,7 +132,8 @@ impl Parallel {
         self.begin(vec![prompt], options).await
     }
 
-    /// Lets every branch answer the last message of the session, after a failure or a fork.
+    /// Lets every branch answer the last message of `session`, after a failure or a fork. `session` replaces the
+    /// session in `options`.
     ///
     /// # Errors
     /// As [`run_with`](Self::run_with).

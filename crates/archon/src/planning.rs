@@ -15,7 +15,7 @@ use archon_types::{
 
 use crate::{Archon, RunError, RunHandle, RunOptions, several::runs_of_several};
 
-/// An agent that makes and executes plans, which [`Archon::planning`] creates. Cloning is cheap.
+/// An agent that makes and executes plans. [`Archon::planning`] creates this agent. Cloning is cheap.
 ///
 /// ```
 /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
@@ -63,8 +63,8 @@ impl Archon {
         of_own_model!(self, LlmPlanner)
     }
 
-    /// Returns a conclusion, which asks this agent's model to write the answer of a plan with citations of
-    /// subtasks, for [`Planning::with`].
+    /// Returns a conclusion: it asks this agent's model to write the final answer of a plan, with the ids of the
+    /// subtasks on which the answer is based. Set it in [`Planning::with`].
     pub fn conclusion(&self) -> LlmConclusion {
         of_own_model!(self, LlmConclusion)
     }
@@ -86,10 +86,10 @@ impl Archon {
 
     /// Creates an agent that executes the plans of `planner`, with this agent's tools, limits and journal.
     ///
-    /// A subtask with a tool and its arguments in the plan is one call of that tool. Every other subtask is a
-    /// run of this agent, which sees only the tool that the subtask names, or all tools if it names none. If
-    /// this agent has structured output ([`answering`](Self::answering)), its schema is for the answer of the
-    /// plan.
+    /// If the plan gives a tool and its arguments for a subtask, the subtask is one call of that tool. Every other
+    /// subtask is a run of this agent. This run sees only the tool that the subtask names. If the subtask names none,
+    /// the run sees all tools, or no tool if the model is small. If this agent has structured output
+    /// ([`answering`](Self::answering)), its schema is for the answer of the plan.
     ///
     /// ```no_run
     /// # async fn run() -> Result<(), archon::RunError> {
@@ -104,7 +104,8 @@ impl Archon {
         self.planning_with(planner, self.planning_options())
     }
 
-    /// Does the same as [`planning`](Self::planning), with other options.
+    /// Does the same as [`planning`](Self::planning), with other options. Start from
+    /// [`planning_options`](Self::planning_options).
     pub fn planning_with(&self, planner: impl Planner + 'static, options: PlanningAgentOptions) -> Planning {
         let is_small = self.is_small();
         let worker = self.agent.clone().without_output_schema();

@@ -25,8 +25,8 @@ pub struct ProjectFile {
 }
 
 impl ProjectFile {
-    /// The maximum size of a file in bytes. A longer file is refused, since a part of it may have the
-    /// opposite meaning.
+    /// The maximum size of a file in bytes. A larger file is an error. It is not cut, because its beginning alone can
+    /// mean the opposite of the whole text.
     pub const MAX_BYTES: u64 = 65_536;
 
     /// Creates the source for the file at `path`.
@@ -40,7 +40,7 @@ impl ProjectFile {
         Self { candidates: ["ARCHON.md", "AGENTS.md"].map(|name| folder.join(name)).into() }
     }
 
-    /// Creates the source for the first of these files that exists; the paths may come from a log.
+    /// Creates a source that reads the first of these files that exists. Each read looks for the files again.
     pub fn first_of(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { candidates: paths.into_iter().map(Into::into).collect() }
     }
@@ -99,7 +99,7 @@ impl ArchonBuilder {
 
 archon_types::setters! {
 impl ArchonBuilder {
-    /// Sets the project's instructions from any other source.
+    /// Sets any source of the project's instructions, in place of [`project_file`](Self::project_file).
     ///
     /// ```
     /// use archon::{Archon, ProjectFile};

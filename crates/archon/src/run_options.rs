@@ -43,14 +43,15 @@ pub struct RunOptions {
     /// The session that the run continues after its newest run. A session without runs begins with this run.
     pub session: Option<SessionId>,
     /// True to continue the session as a branch from its current state, even if its newest run is at work or
-    /// suspended. Neither run sees the messages of the other; a mode that waits in the session holds for both.
+    /// suspended. Neither run sees the messages of the other. A change of the session's mode that waits in the inbox
+    /// applies to both.
     pub branch: bool,
-    /// The tenant. Default `local`.
+    /// The tenant (for instance a customer) on whose behalf the run works. Default `local`.
     pub tenant: Option<TenantId>,
-    /// The token that cancels the run.
+    /// The token that cancels the run. Default: a token that only the run has.
     pub cancel: Option<CancellationToken>,
     /// The sink that gets the events of the run and its child runs. The async task that works on the run
-    /// calls the sink.
+    /// calls the sink, so a slow sink delays the run.
     pub sink: Option<Arc<dyn Sink>>,
     /// The limits of this run, instead of those of the agent. Start from
     /// [`Archon::limits`](crate::Archon::limits).
@@ -74,14 +75,14 @@ impl RunOptions {
     /// ```
     pub fn watched_by(self, sink: Arc<dyn Sink>) -> Self { self.sink = Some(sink) }
 
-    /// Sets the id of the run.
+    /// Sets the id of the run. Default: a new id.
     ///
     /// ```
     /// let options = archon::RunOptions::default().with_run("run_7".into());
     /// ```
     pub fn with_run(self, run: RunId) -> Self { self.run = Some(run) }
 
-    /// Sets the tenant.
+    /// Sets the tenant (for instance a customer) on whose behalf the run works. Default `local`.
     ///
     /// ```
     /// let options = archon::RunOptions::default().with_tenant("anna");
@@ -98,7 +99,7 @@ impl RunOptions {
     /// ```
     pub fn with_cancel(self, cancel: CancellationToken) -> Self { self.cancel = Some(cancel) }
 
-    /// Sets the limits of this run.
+    /// Sets the limits of this run, in place of the agent's limits.
     ///
     /// ```
     /// use archon::{RunOptions, types::ExecutionLimits};
@@ -106,7 +107,7 @@ impl RunOptions {
     /// ```
     pub fn with_limits(self, limits: ExecutionLimits) -> Self { self.limits = Some(limits) }
 
-    /// Sets the system text of this run.
+    /// Sets the system text of this run, in place of the agent's system text.
     ///
     /// ```
     /// let options = archon::RunOptions::default().with_system("Answer in one sentence.");
@@ -126,7 +127,8 @@ impl RunOptions {
         Self { session: Some(session), ..Self::default() }
     }
 
-    /// Makes the run a branch of the session, in parallel to the session's run at work.
+    /// Makes the run a branch of the session: it starts even if another run of the session is at work. Neither run
+    /// sees the messages of the other.
     ///
     /// ```
     /// let options = archon::RunOptions::in_session("anna".into()).branch();
@@ -136,7 +138,7 @@ impl RunOptions {
         self
     }
 
-    /// Sets the names of the agent's tools that this run may use.
+    /// Sets the names of the agent's tools that this run may use. Default: all.
     ///
     /// ```
     /// let options = archon::RunOptions::default().with_tools(["stock", "prices"]);

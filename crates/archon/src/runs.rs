@@ -98,8 +98,8 @@ impl Inner {
     }
 }
 
-/// Builds the agent of a run that no registered agent started, from the log of the run and from settings. The
-/// first record has the configuration of the agent; for a team,
+/// Builds the agent of a run if no registered agent has the kind and the id in the run's log. The first record of
+/// the log has the configuration of the agent; for a team,
 /// [`TeamRecord::Inputs`](archon_types::TeamRecord::Inputs) has the configuration of each member.
 ///
 /// ```
@@ -135,7 +135,8 @@ pub trait AgentSource: Send + Sync {
 }
 
 impl Runs {
-    /// Creates a service over the journal of `agent`. The agent is registered under its id, for runs that are loops.
+    /// Creates a service over the journal of `agent`. The agent is registered under its id, for loops (runs of one
+    /// agent).
     ///
     /// ```
     /// # fn example(desk: archon::Archon) {
@@ -167,7 +168,8 @@ impl Runs {
         Ok(Self { inner: Arc::new(Inner::new(archon, BTreeMap::new(), None)) })
     }
 
-    /// Registers an agent for runs of its kind and id. It replaces an agent of the same kind and id.
+    /// Registers an agent for the runs whose logs name its kind and its id. An agent that was registered before with
+    /// the same kind and id is replaced.
     ///
     /// ```
     /// # use archon::{Archon, Runs};
@@ -181,7 +183,7 @@ impl Runs {
         })
     }
 
-    /// Sets the source of agents for runs that no registered agent started.
+    /// Sets the source of agents for runs whose agent is not registered. Default none.
     ///
     /// ```
     /// # use archon::{AgentSource, Archon, Runs};

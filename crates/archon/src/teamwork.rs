@@ -11,7 +11,7 @@ use archon_types::{
 
 use crate::{Archon, RunHandle, RunOptions, several::runs_of_several};
 
-/// An agent that leads a team, which [`Archon::team`] creates. Cloning is cheap.
+/// An agent that leads a team of other agents. [`Archon::team`] creates this value. Cloning is cheap.
 ///
 /// The team itself asks people only if its lead has an approver
 /// ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)). Without an approver the team goes on, or
@@ -75,7 +75,7 @@ impl Archon {
 runs_of_several!(Teamwork, team, RunKind::Team);
 
 impl Teamwork {
-    /// Changes the team, for instance its bus or its limits.
+    /// Changes the team with the methods of [`Team`], for instance its limits, or the bus for messages between members.
     ///
     /// ```
     /// # fn example(lead: archon::Archon, planner: impl archon::types::Planner + 'static) {
@@ -153,7 +153,7 @@ impl Teamwork {
         self.spawn_answered(run, call, answer).await
     }
 
-    /// Adds a member, which may be any agent.
+    /// Adds a member to the team. `member` has its name and role; `agent` does its work and may be any agent.
     ///
     /// ```
     /// # use archon::{Archon, Teamwork, types::Member};

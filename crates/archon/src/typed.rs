@@ -28,13 +28,13 @@ pub struct OutputSchema {
     pub(crate) check: OutputCheck,
 }
 
-/// A value, and the outcome of the run that answered with it.
+/// The answer of a run as a value of the type `T`, with the outcome of the run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Typed<T> {
     /// The value of the answer.
     pub value: T,
-    /// The outcome of the run; its [`answer`](Outcome::answer) is the JSON of the value.
+    /// The outcome of the run; [`Outcome::answer`] is the JSON of the value.
     pub outcome: Outcome,
 }
 

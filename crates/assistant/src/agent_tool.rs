@@ -255,8 +255,8 @@ pub(crate) fn instruction(given: &Map<String, Json>) -> Option<&str> {
     given.get(INSTRUCTION).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Reads the fields from a task that an [`AgentTool`] gave its agent. For agents whose work is done by code,
-/// not by a model.
+/// Reads the fields from a task that an [`AgentTool`] gave its agent; `None` if the task has none. For agents whose
+/// work is done by code, not by a model.
 pub fn fields_of(task: &str) -> Option<Map<String, Json>> {
     let at = task.rfind(FIELDS)? + FIELDS.len();
     serde_json::from_str(task.get(at..)?).ok()

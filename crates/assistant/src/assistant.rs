@@ -532,10 +532,10 @@ impl Assistant {
     }
 }
 
-/// Returns the session of a tenant's conversation with an [`Assistant`].
+/// Returns the id of the session in which a tenant talks with an [`Assistant`].
 ///
-/// A [`PoolIndex`](archon_types::PoolIndex) over all questions of a journal can leave out those of other runs, which
-/// the conversation never showed to the person.
+/// A [`PoolIndex`](archon_types::PoolIndex) over all questions of a journal can leave out the questions of other
+/// sessions, because the assistant never showed them to the person.
 pub fn conversation_of(tenant: &TenantId) -> SessionId {
     SessionId::new(format!("{tenant}-assistant"))
 }

@@ -47,7 +47,7 @@ pub enum FieldKind {
     OneOf(Vec<String>),
 }
 
-/// A check of a value.
+/// A check of a value, which [`InputField::with_validator`] adds to a field.
 #[derive(Clone)]
 pub struct Validator {
     description: String,

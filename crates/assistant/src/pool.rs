@@ -81,7 +81,7 @@ impl AgentPool {
         Self { index, journal, clock, ids, options: PoolOptions::default(), versions: Arc::default() }
     }
 
-    /// Sets the options of the pool.
+    /// Replaces all options of the pool. Default: at most 10 open questions of a tenant.
     pub fn with_options(mut self, options: PoolOptions) -> Self {
         self.options = options;
         self

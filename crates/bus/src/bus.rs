@@ -51,20 +51,20 @@ pub struct InMemoryBus(Arc<Inner>);
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BusOptions {
-    /// The maximum number of messages that wait for one subscription or are being read. Default 1,024; 0
-    /// counts as 1.
+    /// The maximum number of messages in the queue of one subscription, including those that are being read.
+    /// Default 1,024; 0 counts as 1.
     pub capacity: usize,
     /// The maximum time that a sender waits for room in a queue before it gets an error. Default 30 s.
     pub patience: Duration,
     /// The time to live of a message that sets none itself. Default 5 minutes.
     pub ttl: Duration,
-    /// The maximum number of retries of the delivery of an unconfirmed message. Default 3.
+    /// The maximum number of times that an unconfirmed message is delivered again. Default 3.
     pub retries: u32,
-    /// The delivery of an agent's own broadcasts to itself. Default [`Echo::Others`]: no delivery.
+    /// Says if an agent also gets its own broadcasts. Default [`Echo::Others`]: no.
     pub echo: Echo,
     /// The maximum number of dead letters that are kept; the oldest are removed first. Default 1,024.
     pub dead_letters: usize,
-    /// Records every message. Default none.
+    /// The audit that records every message. Default: none.
     pub audit: Option<Arc<dyn BusAudit>>,
 }
 
@@ -168,7 +168,7 @@ impl InMemoryBus {
         }
     }
 
-    /// Returns the dead letters, oldest first, without removing them.
+    /// Returns the dead letters (messages that could not be delivered), oldest first, without removing them.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.state().dead.iter().cloned().collect()
     }

@@ -22,10 +22,10 @@ use crate::{
     servers::Connected,
 };
 
-/// The id of the agent of loops and plans.
+/// The id of the main agent in logs: of `archon run`, of plans and of conversations.
 pub(crate) const AGENT: &str = "archon";
 
-/// The context of a command.
+/// The context of a command: its output, its settings and keys, and what it has opened so far.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) output: Arc<Output>,
@@ -39,7 +39,7 @@ pub(crate) struct App {
     pub(crate) json: bool,
     /// True if runs are suspended with their questions instead of asking on the terminal.
     pub(crate) ask_later: bool,
-    /// The approver of all agents; `None` if the flags and the terminal decide who answers.
+    /// Answers the questions of all agents; `None` if the flags and the terminal decide who answers.
     pub(crate) consent: Option<Consent>,
     /// The HTTP options; all providers share the connections.
     pub(crate) http: HttpOptions,
@@ -54,14 +54,14 @@ pub(crate) struct App {
     /// The agents from files. Those that can be used are among the agents of the settings.
     #[cfg(feature = "skills")]
     pub(crate) agent_files: Arc<archon::skills::AgentFiles>,
-    /// The cassette that model calls are recorded to, or replayed from.
+    /// The recording or the replay of the model calls of this command.
     pub(crate) cassette: Cassette,
     /// The background commands of each session. They end with this process.
     #[cfg(unix)]
     pub(crate) commands: archon::tools::builtin::BackgroundCommands,
 }
 
-/// The approver that answers the questions of agents, and the time that a question waits for its answer.
+/// A fixed way to answer the questions of agents, and the time that a question waits for its answer.
 #[derive(Clone)]
 pub(crate) struct Consent {
     pub(crate) approver: Arc<dyn DynApprover>,
@@ -101,7 +101,8 @@ impl App {
         }
     }
 
-    /// Returns a journal for reading, which creates no files.
+    /// Returns the journal, and does not create its folder. Start and resume runs with
+    /// [`open_journal`](Self::open_journal) instead.
     pub(crate) fn journal(&self) -> JsonlJournal {
         self.sealing(JsonlJournal::new(&self.data_dir))
     }
@@ -155,7 +156,8 @@ impl App {
         journal.with_inbox_key(InboxKey::in_file(self.data_dir.join("inbox.key")))
     }
 
-    /// Returns an environment variable that is not empty, or the stored key for it.
+    /// Returns the value of an environment variable that is not empty, otherwise the stored key that replaces the
+    /// variable.
     pub(crate) fn env(&self, name: &str) -> Option<&str> {
         self.set(name).or_else(|| self.stored_keys.get(name))
     }
@@ -172,7 +174,7 @@ impl App {
         }
     }
 
-    /// Prints an item: as a line of JSON for programs, or as `text` for people.
+    /// Prints an item: with `--json` as a line of JSON, otherwise as `text`.
     pub(crate) fn item(&self, item: &impl serde::Serialize, text: impl FnOnce() -> String) {
         match serde_json::to_string(item) {
             Ok(line) if self.json => self.output.json(&line),
@@ -180,13 +182,14 @@ impl App {
         }
     }
 
-    /// Prints a list of items. If there are none, people get the text `none` as a hint.
+    /// Prints a list of items: with `--json` a line of JSON for each, otherwise the text that `row` returns. An empty
+    /// list prints `none` as a hint for people.
     pub(crate) fn list<T: serde::Serialize>(&self, items: &[T], none: &str, row: impl Fn(&T) -> String) {
         self.hint_if(items.is_empty(), none);
         items.iter().for_each(|item| self.item(item, || row(item)));
     }
 
-    /// Reports a change: as a line of JSON for programs, or as a note for people.
+    /// Reports a change: with `--json` as a line of JSON, otherwise as a note.
     pub(crate) fn report(&self, item: &impl serde::Serialize, text: impl AsRef<str>) {
         match self.json {
             true => self.item(item, String::new),
@@ -194,7 +197,7 @@ impl App {
         }
     }
 
-    /// Prints a line of JSON for programs; for people nothing.
+    /// With `--json`, prints a line of JSON; otherwise prints nothing.
     pub(crate) fn report_json(&self, item: &serde_json::Value) {
         if self.json {
             self.output.json(&item.to_string());
@@ -208,7 +211,7 @@ impl App {
         }
     }
 
-    /// Writes a note if the condition holds.
+    /// Writes a note, as [`note`](Self::note) does, if the condition holds.
     pub(crate) fn note_if(&self, condition: bool, text: impl AsRef<str>) {
         if condition {
             self.note(text);
@@ -222,7 +225,7 @@ impl App {
         }
     }
 
-    /// Writes a hint if the condition holds.
+    /// Writes a hint, as [`hint`](Self::hint) does, if the condition holds.
     pub(crate) fn hint_if(&self, condition: bool, text: impl AsRef<str>) {
         if condition {
             self.hint(text);

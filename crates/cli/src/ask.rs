@@ -20,20 +20,20 @@ use crate::{
     text::visible,
 };
 
-/// The answerer of the questions of this command's runs.
+/// The way in which the questions of this command's runs are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
-    /// The person at the terminal.
+    /// The person at the terminal answers at once.
     Here,
-    /// A person, later: runs are suspended.
+    /// A person answers later: runs are suspended until then.
     Later,
-    /// No person: the answer is no.
+    /// No person can answer: the answer is no.
     Nobody,
 }
 
 impl Asking {
-    /// Returns the answerer for this command: with `--ask-later` it is [`Later`](Self::Later), otherwise
-    /// without a terminal it is [`Nobody`](Self::Nobody).
+    /// Returns the way for this command: [`Later`](Self::Later) with `--ask-later`, otherwise [`Nobody`](Self::Nobody)
+    /// without a terminal, otherwise [`Here`](Self::Here).
     pub(crate) fn of(app: &App) -> Self {
         let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
         match (app.ask_later, terminal && !app.json) {

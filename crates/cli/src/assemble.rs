@@ -31,9 +31,9 @@ use crate::{
 };
 
 /// Builds the agent of the settings, with its model, and with a memory if `memory` is set. `last` is the configuration
-/// of the session's last run. Tools that the last run deferred stay deferred, and tools that it defined stay defined,
-/// so that all requests of the session define the same tools. A resource tool that `last` does not have is left out
-/// until another session, unless it can be deferred.
+/// of the session's last run. Tools that the last run deferred (the model must search for them) stay deferred, and
+/// tools that its requests defined stay defined, so that all requests of the session define the same tools. A resource
+/// tool that `last` does not have is left out until another session, unless it can be deferred.
 pub(crate) async fn chosen(
     app: &App,
     memory: Option<Memory>,
@@ -44,7 +44,7 @@ pub(crate) async fn chosen(
     Ok(with(app, picked, chosen, memory, last).await?.build()?)
 }
 
-/// Does the same as [`chosen`] with these tools and this model, and does not build the agent yet.
+/// Does the same as [`chosen`], but with these tools and this model, and returns the builder of the agent.
 pub(crate) async fn with(
     app: &App,
     mut picked: Picked,
@@ -68,8 +68,8 @@ pub(crate) async fn with(
     Ok(with_memory(app, with_instructions(app, with_accounts(app, builder)), memory))
 }
 
-/// Adds the stored keys, for tools that send one of them (`account` of an API). A store that cannot be opened, about which
-/// the command has warned at its start, has none.
+/// Adds the stored keys, for tools that send one of them (`account` of an API). Adds none if the store cannot be
+/// opened; the command has warned about that at its start.
 fn with_accounts(app: &App, builder: ArchonBuilder) -> ArchonBuilder {
     match credentials::open_store(&app.data_dir, &app.sources) {
         Ok(Some(store)) => builder.credentials(store),
@@ -90,7 +90,7 @@ fn remove_new_resource_tools(tools: &mut Tools, last: &RunConfig, selection: Opt
     });
 }
 
-/// Adds a memory, with the reader of facts that the settings choose.
+/// Adds a memory, with the reader of facts that `extractor` in the settings chooses; changes nothing without a memory.
 pub(crate) fn with_memory(app: &App, builder: ArchonBuilder, memory: Option<Memory>) -> ArchonBuilder {
     let Some(memory) = memory else { return builder };
     let by_model = match app.config.settings.extractor.unwrap_or_default() {
@@ -198,7 +198,8 @@ fn described<'a>(app: &'a App, name: &str) -> Option<&'a AgentSettings> {
     app.config.settings.agents.as_ref()?.get(name)
 }
 
-/// Returns the tools of an agent whose caller has these tools.
+/// Returns the tools of an agent. An agent from a file gets the tools of its caller, `of_caller`, that its file names;
+/// any other agent gets the tools that its settings name.
 pub(crate) async fn tools_of(
     app: &App,
     described: &AgentSettings,
@@ -214,9 +215,9 @@ pub(crate) async fn tools_of(
     }
 }
 
-/// Returns an agent of the settings that a person or a program calls, and the agent's description. The agent
-/// has the model of the settings unless it has its own model, and an agent of a file has tools of those that the
-/// settings choose.
+/// Returns the builder and the description of an agent of the settings, for a person or a program that calls the agent.
+/// Without a model of its own, the agent has the model of the settings. An agent from a file gets its tools from those
+/// that the settings choose.
 ///
 /// # Errors
 /// [`Failure`] if the settings have no such agent.
@@ -287,7 +288,8 @@ async fn agent(
     Ok(Arc::new(tool))
 }
 
-/// Builds the agent of a log. Flags override its model, tools and folder.
+/// Returns the builder of the agent that a run's log describes. Flags override its model, tools and folder. The tools
+/// in `leave_out` are left out, unless a flag sets the tools.
 pub(crate) async fn from_config(
     app: &App,
     config: &RunConfig,
@@ -376,7 +378,7 @@ fn line_of_a_person(_: &RunConfig) -> Option<Chosen> {
     None
 }
 
-/// Adds the memory and the project files of a run.
+/// Adds the memory and the project files that the configuration of a run names.
 pub(crate) async fn with_surroundings(
     app: &App,
     mut builder: ArchonBuilder,
@@ -470,8 +472,8 @@ fn assemble(
     })
 }
 
-/// Returns the options of every tool engine of this program: tools get all permissions that they require, the
-/// rules are those of the settings and the flags, and a change that no rule allows needs an approval.
+/// Returns the options with which this program executes tools: tools get all permissions that they require, the rules
+/// are those of [`permissions::all`], and a change that no rule allows needs an approval.
 pub(crate) fn engine_options(app: &App, tools: &Tools) -> Result<EngineOptions, Failure> {
     let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "network", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;

@@ -7,13 +7,13 @@
 //! - Each agent is built twice over the same parts: as an [`AgentTool`](archon::orchestrator::AgentTool) of the main
 //!   agent, which asks for missing fields and for the approval of the call, and as an agent of the run service, whose
 //!   runs triggers start. All of them have ids in the logs, so a run that waits goes on after a restart.
-//! - A message goes to [`Assistant`](archon::orchestrator::Assistant). Its conversations are runs of the run service, and
-//!   its pool is an index over the open questions in the journal. No second store decides anything.
+//! - A message goes to [`Assistant`](archon::orchestrator::Assistant). Its conversations are runs of the run service.
+//!   The open questions that a message can answer are read from the journal, and stored nowhere else.
 //! - A trigger of a file is a task of each tenant, with an id that follows from the file. At the start the tasks are
 //!   made equal to the files.
 //! - A condition of a trigger reads a tool of the agent, without a run. The tool changes nothing, and sees the accounts of
 //!   the task's tenant.
-//! - The tools of an agent see the accounts that its file names, of the tenant of the run.
+//! - The tools of an agent see the accounts at the services that its file names: those of the tenant whose run it is.
 //!
 //! *Invariants*
 //!
@@ -37,7 +37,7 @@ pub(crate) use served::Assisted;
 /// The id of the main agent.
 pub(crate) const ASSISTANT: &str = "assistant";
 
-/// Returns the id of the agent of a file.
+/// Returns the id in logs of the agent that a file with this name describes.
 fn id_of(name: &str) -> String {
     format!("{ASSISTANT}/{name}")
 }

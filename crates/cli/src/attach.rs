@@ -71,12 +71,12 @@ fn too_large(bytes: u64, most: u64) -> String {
     format!("it has {bytes} bytes, and at most {most} are attached")
 }
 
-/// The size of the images and PDF files of a message.
+/// The size of all images and PDF files of a message together.
 #[derive(Debug, Default)]
 pub(crate) struct Size(u64);
 
 impl Size {
-    /// Adds one of them. The error is the reason why it cannot be attached.
+    /// Adds the size of an image or a PDF file. The error is the reason why the file cannot be attached.
     pub(crate) fn add(&mut self, media: &Media) -> Result<(), String> {
         let sum = self.0 + media.size();
         if sum > MOST_TOGETHER {

@@ -7,7 +7,7 @@ use archon::types::Provider;
 /// The prefix of the name of a model that runs in this process.
 pub(crate) const PREFIX: &str = "local:";
 
-/// A provider, and the same provider with each further key.
+/// A provider with the first key, and the same provider once for each further key.
 pub(crate) type Connected = (Arc<dyn Provider>, Vec<Arc<dyn Provider>>);
 
 /// A model that is ready for calls.

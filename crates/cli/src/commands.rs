@@ -243,7 +243,7 @@ impl Command {
         })
     }
 
-    /// Returns true if the command builds or shows agents, so that it needs those of files.
+    /// Returns true if the command builds or shows agents, so that agent files must be read.
     pub(crate) fn has_agents(&self) -> bool {
         let shows_others = matches!(self, Self::Config(_) | Self::Memory(_) | Self::Models(_));
         !shows_others && self.settings().is_some()
@@ -317,7 +317,7 @@ impl Command {
     }
 }
 
-/// Returns the command of a command line without one: a conversation, if a person is at the terminal and reads its
+/// Returns the command for a command line that names none: a conversation, if a person is at the terminal and reads the
 /// output there.
 pub(crate) fn alone(output: &Output, is_json: bool) -> Option<Command> {
     let has_person = output.asks && output.live && !is_json;

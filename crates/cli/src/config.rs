@@ -73,7 +73,7 @@ pub(crate) use value::{
     ToolSelection,
 };
 
-/// The tenant of everything that names no other one: tokens, tasks, channels, sources of events and stored keys.
+/// The tenant of each token, task, channel, event source and stored key for which no tenant is named.
 pub(crate) const LOCAL: &str = "local";
 
 /// Declares the settings once; the file's keys, the environment variables and the merge are generated from
@@ -208,9 +208,11 @@ settings! {
     keys: Keys,
     /// The look of a conversation on the terminal, its notices and its editing keys. Not in a project's settings.
     chat: ChatSettings,
-    /// The server of `archon serve`: who listens where, and who may come in. Not in a project's settings.
+    /// The server of `archon serve`: its address, its access tokens and the agents that it offers. Not in a project's
+    /// settings.
     serve: ServeSettings,
-    /// Ways on which people hear about the runs of tasks, which `archon serve` sends. Not in a project's settings.
+    /// Notification channels, such as mail, through which `archon serve` tells people about the runs of tasks. Not in a
+    /// project's settings.
     channels: Channels,
     /// Sources of events, which start runs of tasks while `archon serve` works. Not in a project's settings.
     events: Events,
@@ -274,7 +276,7 @@ impl fmt::Display for Origin {
 
 type Origins = BTreeMap<&'static str, Origin>;
 
-/// All layers merged.
+/// The settings of all layers merged, and the origin of each setting.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
     /// The merged settings.
@@ -350,7 +352,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Creates a configuration of one layer.
+    /// Creates a configuration with only this layer, whose settings have this origin.
     pub(crate) fn of(layer: Settings, origin: &Origin) -> Self {
         let mut config = Self::default();
         config.add(layer, origin);

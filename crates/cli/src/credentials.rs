@@ -141,29 +141,29 @@ fn database(data_dir: &Path) -> std::path::PathBuf {
     data_dir.join("credentials.db")
 }
 
-/// The tenant of this program's credentials: the program works for one person.
+/// Returns the tenant of the keys that are stored for no other tenant: the person who uses this program.
 pub(crate) fn owner() -> TenantId {
     TenantId::new(LOCAL)
 }
 
-/// Returns the tenant of a flag; without one, that of this program.
+/// Returns the tenant that a flag names; without a name, [`owner`].
 pub(crate) fn tenant(name: Option<String>) -> TenantId {
     name.map_or_else(owner, TenantId::new)
 }
 
-/// Returns the id of a tenant's key of a service in the store.
+/// Returns the id under which the store keeps a tenant's key for a service. `account` is the name of the key.
 pub(crate) fn place(service: Service, account: &str, tenant: TenantId) -> CredentialKey {
     CredentialKey::primary(tenant, service.name).named(account)
 }
 
-/// Wraps a key for the store.
+/// Returns a key in the form in which the store keeps it.
 pub(crate) fn sealed(key: &Secret) -> Secret<Json> {
     Secret::new(json!({ FIELD: key.expose() }))
 }
 
 const FIELD: &str = "api_key";
 
-/// The stored keys, by the variables that they replace.
+/// The stored keys, by the environment variables that they replace.
 #[derive(Clone, Default)]
 pub(crate) struct StoredKeys(BTreeMap<String, Secret>);
 
@@ -196,7 +196,7 @@ impl StoredKeys {
         self.0.get(variable).map(|key| key.expose().as_str())
     }
 
-    /// Creates a set with one key.
+    /// Creates a set with one key, which replaces `variable`.
     #[cfg(any(test, feature = "setup"))]
     pub(crate) fn of(variable: &str, key: &str) -> Self {
         Self([(variable.to_owned(), Secret::from(key.to_owned()))].into())

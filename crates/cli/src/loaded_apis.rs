@@ -9,9 +9,9 @@ use crate::{failure::Failure, servers::Tools};
 #[cfg(feature = "openapi")]
 pub(crate) struct Api {
     pub(crate) name: String,
-    /// The tools, or the reason for which the API is not used. `None` if the settings leave it out.
+    /// The tools, or the reason why the API is not used; `None` if the settings disable the API.
     pub(crate) tools: Option<Result<Tools, Failure>>,
-    /// The operations that are no tools, one line each.
+    /// The operations of the document that become no tools, one line each.
     pub(crate) left_out: Vec<String>,
 }
 

@@ -51,8 +51,8 @@ pub(crate) const FILE: &str = ".mcp.json";
 /// The tools that list and read the resources of all servers; an agent has them if a server offers resources.
 pub(crate) const RESOURCE_TOOLS: [&str; 2] = ["list_mcp_resources", "read_mcp_resource"];
 
-/// Returns true if `name` means the tool: `name` is the tool's name, or `SERVER__*` with the tool's server or API. The
-/// stand-in for the tools of a server that has not answered is not meant.
+/// Returns true if `name` selects the tool `tool`: as the tool's own name, or as `SERVER__*` with the tool's server or
+/// API. The stand-in for the tools of a server that has not answered is never selected.
 pub(crate) fn is_meant(name: &str, tool: &str) -> bool {
     match name.strip_suffix('*').filter(|server| server.ends_with("__")) {
         Some(server) => tool.starts_with(server) && !tool.ends_with('*'),

@@ -70,7 +70,7 @@ pub(crate) async fn of_tenants(
     tenants.map(open).collect()
 }
 
-/// Notes memories that are found less well than they could be: those of the future, and those without a vector.
+/// Warns of memories that are found less well: if the newest one has a time in the future, or if some have no vector.
 async fn note_problems(app: &App, memory: &Memory) {
     let first = async |filter, order| {
         let page = memory.store().list(&Listing::new(filter, order, 1)).await.ok();
@@ -111,7 +111,7 @@ fn with(memory: Memory, embedder: Option<Arc<dyn Embedder>>) -> Memory {
     }
 }
 
-/// Returns the embedder of the settings, if they choose one.
+/// Returns the embedder that the settings choose; `None` if they choose none, or if no fetched files fit `auto`.
 async fn embedder(app: &App) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     match app.config.settings.embedder.unwrap_or_default() {
         EmbedderChoice::Auto => Ok(local::best(app).await),
@@ -122,7 +122,7 @@ async fn embedder(app: &App) -> Result<Option<Arc<dyn Embedder>>, Failure> {
     }
 }
 
-/// Returns the choice of the embedder with this id.
+/// Returns the value of the setting `embedder` that chooses the embedder with this id.
 pub(crate) fn choice_of(id: &str) -> EmbedderChoice {
     match id {
         HashEmbedder::ID => EmbedderChoice::Hash,

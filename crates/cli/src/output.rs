@@ -40,7 +40,7 @@ struct Streams {
     capture: Option<Capture>,
 }
 
-/// Receives a text and its look.
+/// A callback that gets a text and its look.
 type Notes = Box<dyn Fn(Look, &str) + Send>;
 
 /// The receiver of all output while another part of the program writes to the terminal.

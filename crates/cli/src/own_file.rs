@@ -1,4 +1,4 @@
-//! Writes the command's own files in the data folder, and settings files.
+//! Reads and writes the command's own files in the data folder, and settings files.
 
 use std::{
     ffi::OsString,

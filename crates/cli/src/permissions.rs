@@ -49,7 +49,7 @@ pub(crate) fn stored_rules(app: &App) -> Option<StoredRules> {
     Some(StoredRules { file, workspace })
 }
 
-/// The file with the rules, and the workspace.
+/// The rules from answers with `always` for one workspace, and the file that stores them.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredRules {
     pub(crate) file: PathBuf,

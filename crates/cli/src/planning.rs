@@ -23,8 +23,8 @@ pub(crate) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
     planning_by(archon, confirm, Map::new(), None)
 }
 
-/// Does the same as [`planning`], with values that each run has at its start, and with an optional fixed
-/// plan; with a fixed plan no planner is called.
+/// Does the same as [`planning`], with values that each run has at its start, and with an optional fixed plan. With a
+/// fixed plan, no model makes a plan.
 pub(crate) fn planning_by(
     archon: &Archon,
     confirm: Confirm,

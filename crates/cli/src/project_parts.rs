@@ -24,7 +24,7 @@ const MOST_CHARACTERS: usize = 8_000;
 /// The most lines of a file that are shown before an agreement, so that nothing is scrolled away by empty ones.
 const MOST_LINES: usize = 200;
 
-/// A part of a project that waits for an agreement.
+/// A part of a project that takes effect only after a person agreed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProjectPart {
     pub(crate) table: AgreedTable,

@@ -1,4 +1,5 @@
-//! The sources of the arguments of a call, for a person who decides about the call.
+//! Finds where the arguments of a call come from, such as a message or the result of a tool, for a person who decides
+//! about the call.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,8 +13,8 @@ use crate::text::visible;
 /// The number of runs in which the run of a question is looked for: those that were written last.
 const LATEST: usize = 4;
 
-/// Returns the sources of the arguments of an open question. They are read from the log of the run that asks, and from
-/// the logs of the runs before it. Without a readable log, there are no sources.
+/// Returns the texts from which the arguments of an open question come. They are found in the log of the run that asks,
+/// and in the logs of the runs before it. Without a readable log, the result is empty.
 pub(crate) async fn of_pending(journal: &dyn Journal, pending: &PendingApproval) -> Vec<ArgumentSource> {
     let log = match journal.read(pending.asker()).await {
         Ok(log) => log,
@@ -38,7 +39,7 @@ pub(crate) async fn of_questions(
     requests.iter().map(found).collect()
 }
 
-/// Returns a source in words.
+/// Describes a source for a person, such as `from your message: "…"`.
 pub(crate) fn in_words(source: &TextSource) -> String {
     let text = match source {
         TextSource::Message { beginning } => format!("from your message: \"{beginning}\""),

@@ -26,8 +26,8 @@ pub(crate) struct Shown {
     pub(crate) is_whole: bool,
 }
 
-/// Returns the effect and the changes of a call, limited to the length that a person reads at once. `sources` are
-/// those of the arguments.
+/// Returns the effect and the changes of a call, limited to the length that a person reads at once. `sources` are the
+/// texts from which the arguments come.
 pub(crate) fn brief(request: &ApprovalRequest, sources: &[ArgumentSource]) -> Shown {
     let differences = differences(request);
     let is_compared = !differences.is_empty() && changes(request).all(|(_, diff)| diff.is_some());
@@ -71,7 +71,7 @@ pub(crate) fn head(request: &ApprovalRequest) -> Vec<(Look, String)> {
     looking(Look::Warning, summary(request)).chain(about(request)).collect()
 }
 
-/// Returns the whole question. `sources` are those of the arguments.
+/// Returns the whole question. `sources` are the texts from which the arguments come.
 pub(crate) fn whole(request: &ApprovalRequest, sources: &[ArgumentSource]) -> Vec<(Look, String)> {
     head(request)
         .into_iter()
@@ -178,7 +178,7 @@ fn differences(request: &ApprovalRequest) -> Vec<String> {
     changes(request).filter_map(|(_, diff)| diff).flat_map(barred).collect()
 }
 
-/// Returns the sources of the path of a changed file, in words.
+/// Returns the texts from which the path of a changed file comes, in words.
 pub(crate) fn sources_of_path(sources: &[ArgumentSource], path: &str) -> Vec<String> {
     let names_it = |found: &&ArgumentSource| {
         found.words.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))
@@ -186,8 +186,8 @@ pub(crate) fn sources_of_path(sources: &[ArgumentSource], path: &str) -> Vec<Str
     sources.iter().filter(names_it).map(|found| provenance::in_words(&found.source)).collect()
 }
 
-/// Returns the arguments by name: as JSON, or line by line for text with several lines. Below each stand the sources
-/// of its words.
+/// Returns the arguments by name: as JSON, or line by line for text with several lines. Below each argument stand the
+/// texts from which its words come.
 pub(crate) fn arguments(request: &ApprovalRequest, sources: &[ArgumentSource]) -> Vec<String> {
     let Some(arguments) = request.details.get("arguments") else { return Vec::new() };
     let Some(named) = arguments.as_object() else { return barred(&arguments.to_string()) };

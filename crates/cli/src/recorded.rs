@@ -21,7 +21,8 @@ use crate::{
 };
 
 impl App {
-    /// Returns the run service for reading; creates no files.
+    /// Returns the run service, and does not create the journal's folder. Start and resume runs with
+    /// [`open_runs`](Self::open_runs) instead.
     ///
     /// # Errors
     /// [`Failure`] if the service cannot be built; never because of the runs themselves.

@@ -74,7 +74,7 @@ trait View: std::fmt::Debug + Send {
     }
 }
 
-/// Returns true if a run is `of` or one of its child runs.
+/// Returns true if `run` is the run `of` or one of its child runs.
 fn is_run_of(run: &RunId, of: &RunId) -> bool {
     let rest = run.as_str().strip_prefix(of.as_str());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -13,7 +13,7 @@ pub(crate) use started::{Connected, Entry, LeftOut, Place, Running};
 /// The tools that are ready for calls.
 pub(crate) type Tools = Vec<Arc<dyn Tool>>;
 
-/// The servers of a command without the feature `mcp`: none.
+/// The MCP servers of a command in a build without the feature `mcp`: there are none.
 #[cfg(not(all(unix, feature = "mcp")))]
 #[derive(Default)]
 pub(crate) struct Connected;

@@ -19,7 +19,7 @@ pub(crate) use by_person::{Skills, offered};
 #[cfg(feature = "skills")]
 pub(crate) use found::{discover, findings, waiting, warnings, with_recorded_skills, with_skills};
 
-/// The tool that activates skills, which is not one of those that a person chooses by name.
+/// The tool with which a model loads a skill. A person cannot choose it by name.
 pub(crate) const ACTIVATE_SKILL: &str = "activate_skill";
 
 /// A skill that a person can activate.
@@ -42,12 +42,12 @@ pub(crate) struct SkillCall {
     pub(crate) words: String,
 }
 
-/// A skill that a message of a person brings into the run that receives it.
+/// A skill that a person activates with a message, for the run that receives the message.
 #[cfg(feature = "chat")]
 #[derive(Clone, Debug)]
 pub(crate) struct BroughtSkill {
     /// The instructions and the limits, as the model reads them.
     pub(crate) text: String,
-    /// The mark of the message, which keeps the limits in the log.
+    /// The mark that the message gets, so that the log keeps the limits of the skill.
     pub(crate) mark: archon::types::ToolMark,
 }

@@ -70,8 +70,9 @@ pub(crate) fn open(app: &App) -> Result<SqliteTaskStore, Failure> {
     SqliteTaskStore::open(app.data_dir.join(TASKS)).map_err(|e| of_store(e, TASKS))
 }
 
-/// Returns the engine over the file of the tasks, with these parts and channels. The channels of the settings are for the
-/// tasks of their tenants or of all, the console is for all.
+/// Returns the engine that starts the runs of the stored tasks. `parts` has the probes of conditions, and `channels`
+/// the notification channels: a channel of the settings serves the tasks of its tenant or of all tenants, the console
+/// serves all.
 ///
 /// # Errors
 /// As [`open`].
@@ -93,13 +94,13 @@ pub(crate) fn engine(
     Ok(TriggerEngine::new(runs, Arc::new(open(app)?), Arc::new(SystemClock), parts))
 }
 
-/// Returns the channels of the settings by their names alone, for a process that sends nothing.
+/// Returns channels that have only the names of those in the settings, for a process that sends nothing.
 pub(crate) fn names_of_channels(app: &App) -> Vec<Arc<dyn NotificationChannel>> {
     let named = app.config.settings.channels.iter().flatten().map(|(name, _)| name.clone());
     named.chain([CONSOLE.to_owned()]).map(|name| Arc::new(OnlyName(name)) as _).collect()
 }
 
-/// Returns the place of an entry of the settings: the file, and the table.
+/// Returns the place of an entry in the settings, for messages: the file, and the table.
 #[cfg(feature = "serve")]
 fn place(app: &App, table: &str, name: &str) -> String {
     let file = app.config.origin(table).map(|origin| format!("{origin}: ")).unwrap_or_default();
@@ -150,7 +151,7 @@ impl NotificationChannel for OnlyName {
     }
 }
 
-/// Returns the failure of a store in one of the files: [`TASKS`] or [`OUTBOX`].
+/// Converts the error of a store into a failure that names `file`, [`TASKS`] or [`OUTBOX`].
 pub(crate) fn of_store(error: TaskStoreError, file: &str) -> Failure {
     let what = error.to_string();
     let what = if file == OUTBOX { what.replacen("the tasks", "the outbox", 1) } else { what };

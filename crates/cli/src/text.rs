@@ -10,7 +10,7 @@ use archon::{
 };
 use jiff::tz::TimeZone;
 
-/// Returns a path that a person may approve; see [`visible_line`].
+/// Returns a path as [`visible_line`] shows it, so that a person can approve it.
 pub(crate) fn visible_path(path: &Path) -> String {
     visible_line(&path.display().to_string())
 }

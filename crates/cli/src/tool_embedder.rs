@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use crate::{app::App, config::EmbedderChoice, local};
 
-/// Adds the embedder, if the settings choose the local one.
+/// Adds the embedder to the tool search, if the setting `embedder` is `local`.
 pub(crate) fn add(app: &App, builder: ArchonBuilder) -> ArchonBuilder {
     match app.config.settings.embedder {
         Some(EmbedderChoice::Local) => {

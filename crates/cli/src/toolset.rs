@@ -69,7 +69,7 @@ pub(crate) async fn of_conversation(app: &App) -> Result<Picked, Failure> {
 const NOT_IN_CONVERSATIONS: &[&str] =
     &["bash_readonly", "cleanup_tool_call", "human_approval", "human_guidance"];
 
-/// Waits for the servers whose tools [`chosen`] adds by itself, at most 2 s.
+/// Waits at most 2 s for the MCP servers whose tools [`chosen`] adds although the settings do not name them.
 pub(crate) async fn settle(app: &App) {
     if !matches!(app.config.settings.tools, Some(ToolSelection::None | ToolSelection::Names(_))) {
         mcp::settle_all(app).await;

@@ -109,7 +109,7 @@ impl Traces {
         Ok(())
     }
 
-    /// Adds those of other places that are still there.
+    /// Adds the places of `other` that still exist.
     ///
     /// # Errors
     /// A file or the tasks cannot be read.

@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of tokens of the answer to the test question: few, and enough for every service.
 const TOKENS: u32 = 32;
 
-/// Asks the model a question with this key, or with the existing keys.
+/// Asks the model a short question, with this key or, without one, with the keys that are set already.
 ///
 /// # Errors
 /// [`Failure`] if the service rejects the key or the model, or cannot be reached.

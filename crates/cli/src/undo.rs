@@ -38,7 +38,8 @@ pub(crate) fn has_effects(tools: &Tools) -> bool {
     tools.iter().any(|tool| tool.spec().annotations.effect != Effect::ReadOnly)
 }
 
-/// Lets runs take snapshots of the folder that their tools work in.
+/// Lets runs take snapshots of the folder that their tools work in, so that changes can be undone. Writes a note if
+/// that is not possible.
 pub(crate) fn with_snapshots(app: &App, builder: ArchonBuilder, workspace: &Path) -> ArchonBuilder {
     match open(app, workspace) {
         Ok(undo) => builder.snapshots(Arc::new(undo)),
@@ -66,8 +67,8 @@ pub(crate) async fn of_run(app: &App, run: &RunId) -> Result<(Undo, Vec<Arc<Reco
     Ok((undo, records))
 }
 
-/// Shows the changes of `act`, asks the person, and makes the changes. `what` is the name of the command. `further` is
-/// the flag that reaches further back.
+/// Shows the changes in `preview`, asks the person, and makes them with `act`. `what` is the name of the command.
+/// `further` is the flag with which more can be undone.
 pub(crate) fn carry_out(
     app: &App,
     flags: &UndoFlags,
@@ -100,7 +101,7 @@ pub(crate) fn carry_out(
     Ok(Exit::Finished)
 }
 
-/// The text about the changes that no snapshot takes back.
+/// The note about changes that undo cannot take back.
 pub(crate) const OUT_OF_REACH: &str = "not taken back: changes over the network, by processes that still run, outside of the \
                             folder, of files that git ignores, and of .git (such as commits)";
 
@@ -117,7 +118,7 @@ fn open(app: &App, workspace: &Path) -> Result<Undo, SnapshotError> {
     Ok(Undo::open(app.data_dir.join("snapshots"), workspace)?.without(&app.data_dir))
 }
 
-/// Prints what was done or will be done.
+/// Prints the changes that were made, or that would be made if `is_done` is false.
 pub(crate) fn report(app: &App, restored: &Restored, is_done: bool) {
     if app.json {
         // A path that is not UTF-8 has no form in JSON, so paths are shown.

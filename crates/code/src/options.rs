@@ -18,8 +18,8 @@ pub struct CodeOptions {
     /// nested calls of small functions. Default 1,000. Each level reserves a piece of the thread's stack, so
     /// large numbers cost address space.
     pub recursion: usize,
-    /// Maximum number of bytes that are kept of the printed output, and of the value of the last expression.
-    /// Default 64 KiB.
+    /// Maximum number of bytes that are kept of the printed output, and the same again for the value of the
+    /// last expression. Default 64 KiB.
     pub output: usize,
     /// Maximum size of the program's code, in bytes. Default 256 KiB.
     pub code: usize,
@@ -27,7 +27,8 @@ pub struct CodeOptions {
     pub calls: usize,
     /// Maximum size of one call's arguments, in bytes of JSON. Default 1 MB.
     pub arguments: usize,
-    /// Time limit of the whole call if the program can call tools. Default 300 s.
+    /// Time limit of the whole call if the program can call tools, with all waiting. It is never below four
+    /// times `max_time` and 5 s. Default 300 s.
     pub with_tools: Duration,
 }
 

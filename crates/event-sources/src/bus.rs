@@ -9,10 +9,10 @@ use archon_types::{
 use futures_util::StreamExt as _;
 use serde_json::json;
 
-/// Publishes the messages that a bus carries, as events: `SOURCE.TYPE` has the name of the source and the type of the message,
-/// such as `office.help_request`. The data has `sender`, `receiver` and `content`.
+/// Publishes the messages of a bus as events. An event has the name of the source and the type of the message, as in
+/// `office.help_request`. Its data has `sender`, `receiver` and `content`.
 ///
-/// It works over each [`Bus`]: that of one process, and that over Redis.
+/// It works with every [`Bus`], in one process or over Redis.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,12 +37,13 @@ pub struct BusSource {
 }
 
 impl BusSource {
-    /// Creates the source of the messages for an agent, which stands for the tasks on the bus, and for everybody.
+    /// Creates a source whose events have the source `name`. It takes the messages to `agent`, the id by which agents
+    /// reach the tasks on the bus, and the messages to everybody.
     pub fn new(name: impl Into<String>, agent: impl Into<AgentId>) -> Self {
         Self { name: name.into(), agent: agent.into(), also: Vec::new(), tenant: None }
     }
 
-    /// Adds all messages of a type, whoever their receiver is.
+    /// Also takes all messages of this type, whoever their receiver is.
     #[must_use]
     pub fn also(mut self, message_type: MessageType) -> Self {
         self.also.push(message_type);

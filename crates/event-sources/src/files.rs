@@ -24,8 +24,9 @@ const MOST_FILES: usize = 10_000;
 /// Publishes the files of a folder that appear, change and go, as events with the types `file.created`, `file.changed` and
 /// `file.removed`. The data has `path`, `name` and `bytes`; a run reads the file with a tool.
 ///
-/// It looks every two seconds. A file that is still being written is published once two looks find it the same. Files that
-/// are there at the start, and what happens while the program is stopped, are not published. Folders below are left out.
+/// It looks into the folder every two seconds. A new or changed file is published once two looks in a row find the same
+/// size and time, so a file that is still being written waits. Files that are there at the start, and changes while the
+/// program is stopped, are not published. Subfolders are left out. The folder may have at most 10,000 files that match.
 ///
 /// ```
 /// use archon_event_sources::FileSource;
@@ -67,13 +68,14 @@ struct Seen {
 }
 
 impl FileSource {
-    /// Creates the source of a folder. Its events have this name as source.
+    /// Creates a source that watches `folder`. Its events have the source `name`.
     pub fn new(name: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
         let (pattern, on_problem) = (WildMatch::new("*"), OnProblem::default());
         Self { name: name.into(), folder: folder.into(), pattern, tenant: None, on_problem }
     }
 
     /// Publishes only files whose name matches a pattern, in which `*` stands for any text and `?` for one character.
+    /// Default: all files.
     #[must_use]
     pub fn matching(mut self, pattern: &str) -> Self {
         self.pattern = WildMatch::new(pattern);
@@ -87,8 +89,8 @@ impl FileSource {
         self
     }
 
-    /// Calls a function with each problem after the first look, such as that of a folder which is gone, in words for a
-    /// person. The source goes on.
+    /// Calls `note` with each problem that does not end [`serve`](Self::serve), such as a folder that is gone; the text
+    /// is for a person. Default: problems are only logged.
     #[must_use]
     pub fn on_problem(mut self, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_problem = OnProblem::new(note);

@@ -61,17 +61,17 @@ pub enum MailboxError {
     /// The settings cannot be used.
     #[error("the mailbox at {host} cannot be used: {problem}")]
     Settings {
-        /// The server.
+        /// The name of the mail server.
         host: String,
         /// The problem, and what to do.
         problem: String,
     },
     /// The server cannot be reached, or the connection broke off.
     #[error(
-        "the mail server {host} cannot be reached: {problem}; check the name, the port and the certificate"
+        "the connection to the mail server {host} failed: {problem}; check the name, the port and the certificate"
     )]
     Connection {
-        /// The server.
+        /// The name of the mail server.
         host: String,
         /// The problem.
         problem: String,
@@ -79,7 +79,7 @@ pub enum MailboxError {
     /// The server refused a command, such as the sign-in.
     #[error("the mail server {host} refused to {action}: {problem}; check the account and its rights")]
     Refused {
-        /// The server.
+        /// The name of the mail server.
         host: String,
         /// The action, as in "sign in".
         action: &'static str,
@@ -115,21 +115,22 @@ impl ImapMailbox {
         }
     }
 
-    /// Sets the port. The connection begins with TLS at each port.
+    /// Sets the port. Default 993. The connection begins with TLS at every port, unless
+    /// [`without_tls`](Self::without_tls) is set.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// Uses no TLS, for a server of this machine.
+    /// Connects without TLS. Only a server on this machine can be used in this way.
     #[must_use]
     pub fn without_tls(mut self) -> Self {
         self.is_plain = true;
         self
     }
 
-    /// Sets the folder.
+    /// Sets the mail folder on the server that is read. Default `INBOX`.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<String>) -> Self {
         self.folder = folder.into();
@@ -143,25 +144,27 @@ impl ImapMailbox {
         self
     }
 
-    /// Takes mail that a program wrote, too ([`ReceivedMail::is_automatic`]). By default [`serve`](Self::serve) leaves it out: a
-    /// run for the report that a mail of the run before could not be delivered sends one more mail, without an end.
+    /// Takes mail that a program wrote, too ([`ReceivedMail::is_automatic`]). By default [`serve`](Self::serve) leaves
+    /// such mail out. Otherwise an answer that cannot be delivered could begin an endless loop: the report about it is
+    /// mail, which starts a run, which sends one more mail.
     #[must_use]
     pub fn with_automatic_mail(mut self) -> Self {
         self.takes_automatic = true;
         self
     }
 
-    /// Calls a function with each problem after the first look, such as that of a server which is gone, in words for a
-    /// person. The source goes on.
+    /// Calls `note` with each problem that does not end [`serve`](Self::serve), such as a server that is gone; the text
+    /// is for a person. Default: problems are only logged.
     #[must_use]
     pub fn on_problem(mut self, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_problem = OnProblem::new(note);
         self
     }
 
-    /// Takes each mail of the last seven days once, also mail that came while the program was stopped, until `stop` is
-    /// cancelled. It looks every 30 seconds at up to 50 mails, and marks a mail at the server with the keyword `archon` once
-    /// `take` succeeded; if `take` fails, the mail comes again, after those behind it. A mail stays unread.
+    /// Calls `take` once with each mail of the last seven days, also with mail that came while the program was stopped,
+    /// until `stop` is cancelled. It looks every 30 seconds, at up to 50 mails. Once `take` succeeded, it marks the
+    /// mail at the server with the keyword `archon`. If `take` fails, the mail comes again, after the mails behind it.
+    /// A mail stays unread.
     ///
     /// A mail that comes again has [`ReceivedMail::is_repeat`]: it may have had its effect before the program could mark it.
     /// Mail that a program wrote is marked without `take`, unless [`with_automatic_mail`](Self::with_automatic_mail) is set.
@@ -214,7 +217,8 @@ impl ImapMailbox {
         }
     }
 
-    /// Returns the mail since a day, the oldest first, at most 50; also mail that a program wrote.
+    /// Returns the mail that arrived on the day (UTC) of `since` or later, the oldest first, at most 50; also mail that
+    /// a program wrote, and mail that was taken before.
     ///
     /// ```
     /// use archon_event_sources::{ImapMailbox, MailboxError};

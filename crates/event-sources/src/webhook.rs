@@ -20,7 +20,8 @@ const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// The fewest bytes of a secret.
 const SHORTEST: usize = 16;
 
-/// A service that sends events. Its events have its name as source, so a task takes them with a pattern such as `shop.*`.
+/// The settings of a service that sends events. The events have its name as source, so a task takes them with a pattern
+/// such as `shop.*`.
 ///
 /// A request is signed as [Standard Webhooks](https://www.standardwebhooks.com) describes: the headers `webhook-id`,
 /// `webhook-timestamp` in seconds, and `webhook-signature`, `v1,` with an HMAC-SHA256 in base64 over `ID.TIMESTAMP.BODY`. A
@@ -56,7 +57,7 @@ pub enum WebhookError {
         name: String,
     },
     /// The name cannot be part of an address and of a pattern.
-    #[error("the name {0:?} of a web hook cannot be used: use letters, digits, `-` and `_`")]
+    #[error("the name {0:?} of a web hook cannot be used: use 1 to 64 letters, digits, `-` and `_`")]
     Name(String),
 }
 
@@ -64,7 +65,7 @@ pub enum WebhookError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebhookCounts {
-    /// Published.
+    /// Taken: the event was published.
     pub taken: u64,
     /// Refused: the signature is missing or wrong.
     pub wrong_signature: u64,
@@ -95,7 +96,8 @@ impl Webhook {
         hook.also(secret)
     }
 
-    /// Adds a further secret, for the time in which a service changes from one to another.
+    /// Also accepts requests that are signed with this secret, for the time in which the service changes from one
+    /// secret to another.
     ///
     /// # Errors
     /// The secret cannot be used.
@@ -114,7 +116,8 @@ impl Webhook {
         self
     }
 
-    /// Sets the most bytes of a request. Default 64 KiB.
+    /// Sets the most bytes of the body of a request. Default 64 KiB, which is also the most bytes of the data of an
+    /// event.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;

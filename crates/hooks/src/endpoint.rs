@@ -18,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(30);
 pub(crate) fn client() -> Result<Client, String> {
     let client = Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT);
     // A proxy would see what is meant for this machine.
-    client.no_proxy().build().map_err(|e| format!("has no web client: {}", chain(&e)))
+    client.no_proxy().build().map_err(|e| format!("cannot make an HTTP client: {}", chain(&e)))
 }
 
 /// Posts the event. Returns `None` if there was no whole answer before the deadline.

@@ -94,8 +94,8 @@ impl EventHooks {
         self
     }
 
-    /// Adds hooks of the program itself, after those that were added before. The [`Hooks`](archon_types::Hooks) of this
-    /// value call them too, and what they decide counts.
+    /// Adds hooks of the program itself, after those that were added before. As [`Hooks`](archon_types::Hooks), this
+    /// value calls them at all of their events, and their decisions count.
     ///
     /// ```
     /// use std::sync::Arc;

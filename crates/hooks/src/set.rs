@@ -7,7 +7,7 @@ use crate::{
     hook::{HookDescription, HookProblem, OneHook, Trusted},
 };
 
-/// A project's file with hooks has no hash, so nobody can trust it.
+/// The hash of a project's file with hooks cannot be computed, so nobody can trust the file.
 ///
 /// ```
 /// use archon_hooks::{HookDigestError, HookSet};
@@ -29,7 +29,7 @@ pub enum HookDigestError {
     /// A command names files that a hash cannot cover.
     #[error("the hash of the file with hooks cannot be computed, because of line {line}: {problem}")]
     NamedFile {
-        /// The line of the hook in the file; 1 if it is the files of all hooks together.
+        /// The line of the hook in the file, from 1; also 1 if the problem is about the files of all hooks together.
         line: usize,
         /// The problem, with the name of the file or link.
         problem: String,

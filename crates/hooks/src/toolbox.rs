@@ -19,11 +19,11 @@ use crate::{
 /// The most characters of the arguments in a question.
 const SHOWN: usize = 200;
 
-/// A [`Toolbox`] with the tools of another, whose calls pass the hooks of [`EventHooks::toolbox`].
+/// A [`Toolbox`] with the tools of another toolbox, whose calls also pass hooks. [`EventHooks::toolbox`] makes it.
 ///
-/// The other toolbox decides first. Hooks can only make its decision stricter: what it refuses is refused without
-/// them, what it asks about is asked about at least, and only what it lets run can run. A call that hooks refuse is in
-/// the log as every other refused call.
+/// The other toolbox decides first, and hooks can only make its decision stricter. A call that it refuses is refused
+/// without asking the hooks. A call about which it asks a person can also be refused. A call that it allows can be
+/// refused, or a person is asked. A call that hooks refuse is in the log as every other refused call.
 ///
 /// Hooks see a call again when a person answered a question about it, and when it is retried, because arguments may
 /// have changed. So a hook with an effect of its own may have it more than once for a call.

@@ -123,13 +123,13 @@ impl Default for ConnectionOptions {
 
 archon_types::setters! {
 impl ConnectionOptions {
-    /// Sets the maximum number of open connections.
+    /// Sets the maximum number of open connections. Default 256.
     pub fn with_max_connections(self, connections: usize) -> Self { self.max_connections = connections }
 
-    /// Sets the maximum time for the handshake of a connection with TLS.
+    /// Sets the maximum time for the handshake of a connection with TLS. Default 10 s.
     pub fn with_handshake(self, handshake: Duration) -> Self { self.handshake = handshake }
 
-    /// Sets the maximum time for requests under way when the server ends.
+    /// Sets the maximum time for requests under way when the server ends. Default 5 s.
     pub fn with_grace(self, grace: Duration) -> Self { self.grace = grace }
 }
 }

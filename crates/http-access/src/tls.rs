@@ -88,17 +88,20 @@ impl fmt::Debug for TlsIdentity {
 pub enum TlsError {
     /// The first file has no certificate.
     #[error(
-        "the file of the certificate has no certificate: it must have lines `-----BEGIN CERTIFICATE-----`, first that of the server"
+        "the certificate file has no certificate: it must have a line \
+         `-----BEGIN CERTIFICATE-----` for each certificate, that of the server first"
     )]
     NoCertificate,
     /// The second file has no private key, or only one with a password.
     #[error(
-        "the file of the key has no private key: it must have a line `-----BEGIN PRIVATE KEY-----`, and the key must have no password"
+        "the key file has no private key: it must have a line `-----BEGIN PRIVATE KEY-----`, and the key must \
+         have no password"
     )]
     NoKey,
     /// The private key does not belong to the server's certificate.
     #[error(
-        "the private key is not that of the certificate: use the key that the certificate was made with, and put the certificate of the server first in its file"
+        "the private key does not belong to the certificate of the server: use the key that the certificate was \
+         made with, and put the certificate of the server first in its file"
     )]
     KeyMismatch,
     /// The certificate is damaged.

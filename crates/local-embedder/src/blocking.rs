@@ -1,4 +1,4 @@
-//! The thread in which both embedders work, and their errors.
+//! Runs both embedders on a thread that may block, and makes their errors.
 
 use archon_types::{BoxFuture, MemoryError};
 

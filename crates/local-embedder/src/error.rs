@@ -9,24 +9,24 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalEmbedderError {
-    /// A file of the model cannot be read.
+    /// A file of the model is missing or cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The name of the model.
+        /// The name of the model, as in `archon model pull`.
         model: &'static str,
         /// The file.
         path: PathBuf,
         /// The error of the file system.
         source: std::io::Error,
     },
-    /// The content of a file does not fit the model.
+    /// A file was read, but it is not the expected file of the model.
     #[error("{path} is not a file of {model}: {problem}")]
     Content {
-        /// The name of the model.
+        /// The name of the model, as in `archon model pull`.
         model: &'static str,
         /// The file.
         path: PathBuf,
-        /// The problem.
+        /// The reason as one line, for instance `it has no table`.
         problem: String,
     },
 }

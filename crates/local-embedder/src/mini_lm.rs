@@ -52,11 +52,11 @@ struct Model {
 archon_types::debug_fields!(MiniLm);
 
 impl MiniLm {
-    /// The number of dimensions of the vectors of the published model.
+    /// The number of dimensions of each vector: 384.
     pub const DIMENSIONS: usize = SIZES.hidden;
 
-    /// Loads the model from the folder of `archon model pull`: `all-minilm-l6-v2.safetensors` and
-    /// `all-minilm-l6-v2.tokenizer.json`. This reads 90 MB and takes about 0.1 s.
+    /// Loads the model from the folder into which `archon model pull` downloads: the files
+    /// `all-minilm-l6-v2.safetensors` and `all-minilm-l6-v2.tokenizer.json`. This reads 90 MB and takes about 0.1 s.
     ///
     /// # Errors
     /// [`LocalEmbedderError`] if a file cannot be read or does not belong to this model.
@@ -65,7 +65,7 @@ impl MiniLm {
         Self::open(&file("safetensors"), &file("tokenizer.json"))
     }
 
-    /// Loads the model from its two published files.
+    /// Loads the model from its two published files, which may have any names.
     ///
     /// # Errors
     /// As for [`in_folder`](Self::in_folder).
@@ -86,8 +86,8 @@ impl MiniLm {
         Ok(Self { model: Arc::new(Model { bert, tokenizer, hidden: sizes.hidden }) })
     }
 
-    /// Returns one vector for each text, in order. This blocks the current thread; [`Embedder::embed`] uses
-    /// another thread.
+    /// Returns one vector for each text, in the order of the texts. This blocks the current thread;
+    /// [`Embedder::embed`] works on another thread.
     ///
     /// # Errors
     /// [`MemoryError::Embedding`] if the model fails.

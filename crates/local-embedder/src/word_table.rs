@@ -14,7 +14,7 @@ use crate::{
     error::{LocalEmbedderError, first_line, read},
 };
 
-/// The name of the table, in the catalogue of models and as the first part of its [`Embedder::id`].
+/// The name of the table: `archon model pull` downloads it by this name, and its [`Embedder::id`] begins with it.
 pub const WORD_TABLE: &str = "wordllama-256";
 
 /// The id of the embedder. The number changes with the way in which vectors are made.
@@ -41,8 +41,8 @@ const COMMON: [&str; 12] = [
     "There are some things that I have to do first.",
 ];
 
-/// An embedder that needs 16 MB on disk, 33 MB of memory, and some microseconds for a sentence. It knows what words
-/// mean, but not their order. Clones share the table.
+/// An embedder that needs 18 MB on disk, 33 MB of memory, and some microseconds for a sentence. It knows the meanings
+/// of words, but ignores their order. Clones share the table.
 ///
 /// ```
 /// use archon_local_embedder::{LocalEmbedderError, WordTable};
@@ -67,18 +67,18 @@ struct Table {
 archon_types::debug_fields!(WordTable);
 
 impl WordTable {
-    /// Loads the table from the folder of `archon model pull`: `wordllama-256.safetensors` and
-    /// `wordllama-256.tokenizer.json`.
+    /// Loads the table from the folder into which `archon model pull` downloads: the files
+    /// `wordllama-256.safetensors` and `wordllama-256.tokenizer.json`.
     ///
     /// # Errors
-    /// [`LocalEmbedderError`] if a file cannot be read or has another form.
+    /// [`LocalEmbedderError`] if a file cannot be read, or is not such a table or tokenizer.
     pub fn in_folder(folder: &Path) -> Result<Self, LocalEmbedderError> {
         let file = |ending: &str| folder.join(format!("{WORD_TABLE}.{ending}"));
         Self::open(&file("safetensors"), &file("tokenizer.json"))
     }
 
-    /// Loads a table: a file with one tensor named `embedding.weight`, with a row for each piece, and the tokenizer
-    /// that makes the pieces.
+    /// Loads another table. `table` is a safetensors file with a tensor named `embedding.weight` that has one row for
+    /// each word piece; `tokenizer` is the file of the tokenizer that splits texts into these pieces.
     ///
     /// # Errors
     /// As for [`in_folder`](Self::in_folder).
@@ -109,7 +109,8 @@ impl WordTable {
         Ok(Self { table: Arc::new(table) })
     }
 
-    /// Returns one vector of length 1 for each text, in order; all numbers are 0 for a text without pieces.
+    /// Returns one vector of length 1 for each text, in the order of the texts. A text without word pieces
+    /// gets a vector of zeros.
     ///
     /// # Errors
     /// [`MemoryError::Embedding`] if the tokenizer fails.

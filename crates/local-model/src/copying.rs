@@ -1,10 +1,10 @@
 //! Helps a small model to copy names, paths and numbers from the request, by raising the logits of tokens.
 //!
 //! Most arguments of a tool call occur in the request word for word, and small models misspell them. While
-//! the value of an argument is written, tokens that continue a text of the request become slightly more
-//! likely, and so does the end of the value at the end of a word of the request. Ordinary words after the
-//! first are not raised, since the rest of a sentence is seldom an argument. The model still decides: a
-//! probability is raised by a fixed factor, and no token is excluded.
+//! the model writes the value of an argument, two kinds of tokens become slightly more likely: those that
+//! continue a text of the request, and the end of the value after a whole word of the request. Ordinary words
+//! after the first one are not raised, since the rest of a sentence is seldom an argument. The model still
+//! decides: a probability is raised by a fixed factor, and no token is excluded.
 
 use crate::vocabulary::{LONGEST_FOUND, Token, Vocabulary};
 

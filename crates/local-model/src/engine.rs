@@ -24,13 +24,13 @@ use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
 use prompt_cache::PromptCache;
 
-/// Facts about the opened engine.
+/// Facts about the opened engine, which is the library llama.cpp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineInfo {
-    /// The version of the engine.
+    /// The version of llama.cpp.
     pub version: String,
-    /// The kernel that computes, such as `haswell`.
+    /// The kernel in use: the library with the computing code for one generation of processors, such as `haswell`.
     pub kernel: String,
     /// The number of threads that compute.
     pub threads: u32,
@@ -39,7 +39,7 @@ pub struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Returns the properties on which answers depend: version, kernel and threads.
+    /// Returns the facts on which answers depend as one text: `llama.cpp VERSION, kernel KERNEL, 2 threads`.
     pub fn name(&self) -> String {
         let Self { version, kernel, threads, .. } = self;
         let plural = if *threads == 1 { "" } else { "s" };

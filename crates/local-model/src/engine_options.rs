@@ -25,16 +25,15 @@ pub struct LocalEngineOptions {
     /// The number of prompt tokens that are processed at once; a cancel takes effect between two batches.
     /// Default 128.
     pub batch: u32,
-    /// The folder into which `pull_engine` unpacked the engine. It is not used if the engine was built from
-    /// source.
+    /// The folder with the engine, which `pull_engine` returns. It is needed unless the engine was built from source.
     pub folder: PathBuf,
-    /// The kernel that computes, such as `haswell`. Default: the kernel that suits the processor best. A
-    /// process can use only one kernel, and the results of two kernels differ in the last digits: set this
-    /// if results must be repeatable.
+    /// The kernel, which is the library with the computing code for one generation of processors, such as
+    /// `haswell`. Default: the kernel that suits the processor best. A process can use only one kernel. The
+    /// results of two kernels differ in the last digits, so set this if results must be repeatable.
     pub kernel: Option<String>,
-    /// The folder of a cache for the computed state of prompts' fixed prefixes (instructions, tools,
-    /// examples), so that the next process need not process them again. It needs about 20 kB per token, for
-    /// at most eight prefixes. Default: no cache.
+    /// The folder of a cache for the beginnings of prompts that stay the same (instructions, tools,
+    /// examples), so that the next process need not compute them again. The cache needs about 20 kB per token
+    /// and keeps at most eight beginnings. Default: no cache.
     pub cache: Option<PathBuf>,
 }
 
@@ -45,31 +44,31 @@ impl Default for LocalEngineOptions {
 }
 
 impl LocalEngineOptions {
-    /// Sets the folder of the engine.
+    /// Sets the folder with the engine, which `pull_engine` returns.
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
         self
     }
 
-    /// Sets the folder of the cache for prompt prefixes.
+    /// Turns on the cache for the beginnings of prompts, in this folder. Default: no cache.
     pub fn with_cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cache = Some(folder.into());
         self
     }
 
-    /// Sets the kernel.
+    /// Sets the kernel by name, such as `haswell`. Default: the kernel that suits the processor best.
     pub fn with_kernel(mut self, kernel: impl Into<String>) -> Self {
         self.kernel = Some(kernel.into());
         self
     }
 
-    /// Sets the number of threads.
+    /// Sets the number of threads that compute. Default 1.
     pub fn with_threads(mut self, threads: u32) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets the size of the context in tokens.
+    /// Sets the size of the context in tokens. Default 8192.
     pub fn with_context(mut self, tokens: u32) -> Self {
         self.context = tokens;
         self

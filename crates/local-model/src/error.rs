@@ -8,13 +8,13 @@ use archon_types::ProviderError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalModelError {
-    /// No file exists at this path.
+    /// There is no model file at this path.
     #[error("there is no model file at {}", path.display())]
     Missing {
         /// The path.
         path: PathBuf,
     },
-    /// The file could not be read.
+    /// The model file could not be read.
     #[error("cannot read the model file {}: {source}", path.display())]
     Unreadable {
         /// The path of the file.
@@ -22,7 +22,7 @@ pub enum LocalModelError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file has another format.
+    /// The model file is not in the GGUF format.
     #[error("{} is not a GGUF file: it begins with {found:?}", path.display())]
     NotGguf {
         /// The file.
@@ -30,7 +30,7 @@ pub enum LocalModelError {
         /// The first bytes of the file, as text.
         found: String,
     },
-    /// The file is cut off or damaged, or has an architecture that the engine does not know.
+    /// The model file is cut off or damaged, or the engine does not know the model's architecture.
     #[error("the engine cannot load {}: the file is cut off or damaged, or its architecture is unknown", path.display())]
     Broken {
         /// The file.
@@ -42,7 +42,7 @@ pub enum LocalModelError {
         /// The path that was searched.
         path: PathBuf,
     },
-    /// A file of the engine is not the pinned one.
+    /// A file of the engine cannot be used, for instance because its hash is not the expected one.
     #[error("the engine at {} is not used: {why}", path.display())]
     EngineAltered {
         /// The path of the file or folder.
@@ -57,11 +57,11 @@ pub enum LocalModelError {
         why: String,
     },
     /// The engine has no kernel with this name, or the kernel does not run on this processor.
-    #[error("no kernel {kernel} for this processor; the engine has: {there}")]
+    #[error("the engine has no kernel {kernel} for this processor; its kernels are: {there}")]
     NoSuchKernel {
         /// The requested kernel.
         kernel: String,
-        /// The kernels that the engine has.
+        /// The names of the engine's kernels, separated by commas.
         there: String,
     },
     /// The prompt does not fit into the context.
@@ -72,15 +72,15 @@ pub enum LocalModelError {
         /// The size of the context in tokens, including the answer.
         context: usize,
     },
-    /// The engine failed.
+    /// The engine reported an error, or its thread has ended.
     #[error("the engine failed while {doing}: {why}")]
     Engine {
-        /// The step that failed.
+        /// The step that failed, for instance `choosing a token`.
         doing: &'static str,
         /// The error message.
         why: String,
     },
-    /// No model has this name.
+    /// No model in the catalogue has this name.
     #[error("there is no model called {name:?}")]
     Unknown {
         /// The requested name.
@@ -89,7 +89,7 @@ pub enum LocalModelError {
     /// The server could not be reached, or the connection broke.
     #[error("cannot download from {from}: {why}")]
     Network {
-        /// The server.
+        /// The host name of the server, or a description such as `the package index`.
         from: String,
         /// The cause.
         why: String,
@@ -97,7 +97,7 @@ pub enum LocalModelError {
     /// The server refused to send a file or the list of files.
     #[error("the server {host} refused the download: it answered with the HTTP status {status}")]
     Refused {
-        /// The server.
+        /// The host name of the server.
         host: String,
         /// Its HTTP status.
         status: u16,
@@ -142,10 +142,10 @@ pub enum LocalModelError {
         /// The path of the downloaded part; the next pull continues from it.
         kept: Option<PathBuf>,
     },
-    /// Another program is downloading the same model or the engine.
+    /// Another process is downloading the same model or the same engine.
     #[error("another program is downloading {what}")]
     Busy {
-        /// The model or the engine.
+        /// The name of the model or of the engine.
         what: String,
     },
     /// A file could not be read or written.

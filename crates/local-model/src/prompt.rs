@@ -13,7 +13,7 @@ use crate::worked::{Worked, before_answer, compact_schema, worked};
 /// Tasks without content. They measure the probability of each reply when nothing is asked.
 pub(crate) const SAYING_NOTHING: [&str; 3] = ["N/A", "?", "Please help me."];
 
-/// The rule for further tool calls after the result of a tool call.
+/// Decides if the model may call another tool after the result of a tool call.
 ///
 /// The default makes a small model useful but limits it: after the first tool call that succeeds, the model
 /// must answer, so it cannot do tasks that need two results one after the other. Use [`Free`](Self::Free)
@@ -21,11 +21,11 @@ pub(crate) const SAYING_NOTHING: [&str; 3] = ["N/A", "?", "Please help me."];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AfterResult {
-    /// After a success the model answers; after a failure it may call a tool again. A small model that may
-    /// decide usually repeats the tool call that it sees.
+    /// After a successful tool call the model must answer; after a failed one it may call a tool again. Small
+    /// models need this rule, because most of them only repeat the last tool call.
     #[default]
     Answer,
-    /// The model decides.
+    /// The model may answer or call a tool, after a success too.
     Free,
 }
 

@@ -47,14 +47,14 @@ pub struct LocalModelOptions {
     pub engine: LocalEngineOptions,
     /// The maximum number of answer tokens for a request that sets no limit. Default 512.
     pub max_tokens: u32,
-    /// The bounds of texts and lists whose schema has no bounds.
+    /// The maximum lengths of texts and lists whose schema sets none. Default: 4,000 characters, 64 items.
     pub limits: SchemaLimits,
-    /// The rule for further tool calls after the result of a tool call.
+    /// Decides if the model may call another tool after a successful call. Default [`AfterResult::Answer`].
     pub after_result: AfterResult,
-    /// The weight that is added to the logits of tokens that copy from the request. Default 3; 0 turns
-    /// copying off.
+    /// Makes it more likely that arguments copy words of the request: the number is added to the logits of
+    /// tokens that continue such a word. Default 3; 0 turns this off.
     pub copying: f32,
-    /// The clock. Default: the system's clock.
+    /// The clock that gives the times of messages. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -72,31 +72,32 @@ impl Default for LocalModelOptions {
 }
 
 impl LocalModelOptions {
-    /// Sets the options of the engine.
+    /// Sets the options of the engine: folder, threads, context and others.
     pub fn with_engine(mut self, engine: LocalEngineOptions) -> Self {
         self.engine = engine;
         self
     }
 
-    /// Sets the maximum number of answer tokens for a request that sets no limit.
+    /// Sets the maximum number of answer tokens for a request that sets no limit. Default 512.
     pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
         self.max_tokens = max_tokens;
         self
     }
 
-    /// Sets the rule for further tool calls after the result of a tool call.
+    /// Sets if the model may call another tool after a successful call. Default [`AfterResult::Answer`].
     pub fn with_after_result(mut self, after_result: AfterResult) -> Self {
         self.after_result = after_result;
         self
     }
 
-    /// Sets the weight of copying.
+    /// Sets how likely arguments copy words of the request; see [`copying`](Self::copying). Default 3; 0
+    /// turns this off.
     pub fn with_copying(mut self, copying: f32) -> Self {
         self.copying = copying;
         self
     }
 
-    /// Sets the clock.
+    /// Sets the clock that gives the times of messages. Default: the system's clock.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -132,8 +133,8 @@ impl LocalModel {
     /// Loads a GGUF file. This reads the whole file and may take seconds: do not call it on an async thread.
     ///
     /// # Errors
-    /// [`LocalModelError`] if the file is missing, unreadable, damaged or not a GGUF file, or if there is
-    /// not enough memory.
+    /// [`LocalModelError`] if the file is missing, unreadable, damaged or not a GGUF file, if the engine is
+    /// missing or cannot run, or if there is not enough memory.
     pub fn load(path: &Path, options: LocalModelOptions) -> Result<Self, LocalModelError> {
         let engine = Engine::load(path, &options.engine)?;
         let can_chat = engine.can_chat();
@@ -141,7 +142,7 @@ impl LocalModel {
         Ok(Self(Arc::new(Inner { engine, options, can_chat, is_small, biases: Mutex::default() })))
     }
 
-    /// Returns the model's name from its file. The name may be empty.
+    /// Returns the name in the metadata of the model file (`general.name`); empty if the file has none.
     pub fn name(&self) -> String {
         self.0.engine.name()
     }
@@ -324,7 +325,7 @@ impl Call {
                 let (reply, scores) = oneshot::channel();
                 let cancel = self.cancel.clone();
                 self.model.engine.score(Scoring { prompts, texts, cancel, reply });
-                let scores = scores.await.map_err(|e| LocalModelError::engine("weighing the tools", e))??;
+                let scores = scores.await.map_err(|e| LocalModelError::engine("scoring the tools", e))??;
                 let Some(scores) = scores else { return Ok(HashMap::new()) };
                 let mean = |at| scores.iter().map(|of: &Vec<f32>| of[at]).sum::<f32>() / scores.len() as f32;
                 let biases: Vec<_> = (0..names.len()).map(mean).collect();

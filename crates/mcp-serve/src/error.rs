@@ -18,12 +18,14 @@ pub enum ToolServerError {
     NoToken(SocketAddr),
     /// The address is reachable from other machines, which would send the token unencrypted.
     #[error(
-        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, or put a proxy with TLS before it and say so"
+        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, or put a proxy with TLS before it and set `behind_proxy`"
     )]
     NotEncrypted(SocketAddr),
     /// The address means every address of this machine, such as `0.0.0.0`, and the options have no hosts by which
     /// clients reach the server.
-    #[error("the address {0} means every address of this machine: set the hosts by which clients reach it")]
+    #[error(
+        "the address {0} means every address of this machine: set the host names by which clients reach the server"
+    )]
     NoHosts(SocketAddr),
     /// The server cannot listen at the address.
     #[error("the server cannot listen: {0}; choose another address or port")]

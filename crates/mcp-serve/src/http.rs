@@ -83,7 +83,7 @@ impl Default for HttpServerOptions {
 }
 
 impl HttpServerOptions {
-    /// Sets the token of all clients.
+    /// Sets the token that all clients must send. Default: none, and no token is checked.
     pub fn with_token(mut self, token: impl Into<Secret>) -> Self {
         self.token = Some(token.into());
         self
@@ -95,7 +95,7 @@ impl HttpServerOptions {
         self
     }
 
-    /// Sets further hosts by which clients reach the server.
+    /// Sets further hosts by which clients reach the server: `HOST:PORT`, or `HOST` for every port. Default: none.
     pub fn with_hosts<T: Into<String>>(mut self, hosts: impl IntoIterator<Item = T>) -> Self {
         self.hosts = hosts.into_iter().map(Into::into).collect();
         self

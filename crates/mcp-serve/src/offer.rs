@@ -26,7 +26,7 @@ pub struct OfferedAgent {
     pub description: String,
     /// The id of the agent in the run service.
     pub agent: AgentId,
-    /// The kind of the agent's runs.
+    /// The kind of the agent's runs. Default [`RunKind::Loop`].
     pub kind: RunKind,
 }
 
@@ -37,7 +37,7 @@ impl OfferedAgent {
         Self { name, description, agent, kind: RunKind::Loop }
     }
 
-    /// Sets the kind of the agent's runs, for instance of a plan or a team.
+    /// Sets the kind of the agent's runs, for instance a plan or a team. Default [`RunKind::Loop`].
     pub fn with_kind(mut self, kind: RunKind) -> Self {
         self.kind = kind;
         self

@@ -108,7 +108,7 @@ impl ToolServer {
         self
     }
 
-    /// Sets the person who is asked when a call needs approval.
+    /// Sets the person who is asked when a call needs approval. Default [`Questions::AtClient`].
     pub fn with_questions(mut self, questions: Questions) -> Self {
         self.questions = questions;
         self

@@ -50,7 +50,8 @@ pub enum McpProblem {
     Sandbox(String),
     /// The server ended or closed its output; the exit code, if it is known.
     ConnectionClosed(Option<i32>),
-    /// The server requires a sign-in, or rejects the one in a header, and the settings have no sign-in.
+    /// The server refuses a request without a sign-in, or refuses the `Authorization` header of the
+    /// settings. The settings have no sign-in (`McpServer::with_sign_in`).
     SignIn,
     /// A person has to log in to the server, for this reason.
     LogIn(String),
@@ -61,9 +62,9 @@ pub enum McpProblem {
     Timeout(Duration),
     /// The server answered with an error of JSON-RPC. The text is untrusted.
     JsonRpc {
-        /// The code.
+        /// The code of the error, such as -32602 for invalid parameters.
         code: i32,
-        /// The text.
+        /// The text of the error.
         message: String,
     },
     /// The server answered with something that the protocol does not allow here.
@@ -75,7 +76,7 @@ pub enum McpProblem {
         /// The failure of the last attempt.
         because: Box<McpError>,
     },
-    /// The tool is held back until a person agrees to its definition.
+    /// The tool is held back until a person agrees to its definition, for this reason.
     HeldBack(String),
     /// The tool is held back because the pins of its server cannot be read or stored, for this reason.
     UnreadablePins(String),

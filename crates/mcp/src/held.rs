@@ -17,7 +17,8 @@ use crate::{Definition, McpError, McpProblem, Phase, Pin, ServerPins, text::plai
 /// unchanged lines as changed.
 const COMPARISON: Duration = Duration::from_millis(500);
 
-/// A tool that is held back until a person agrees to its definition.
+/// A tool that is held back: no model can use it until a person agrees to its definition
+/// ([`McpServers::approve`](crate::McpServers::approve)).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Held {
@@ -33,8 +34,8 @@ pub struct Held {
     pub difference: HeldDifference,
 }
 
-/// The difference of a tool that is held back, as text for a person: lines that begin with `-`, `+` or a space. The
-/// text comes from the server and is untrusted.
+/// The difference between the pinned definition of a tool and the present one, as text for a person. As in a diff,
+/// each line begins with `-`, `+` or a space. The text comes from the server and is untrusted.
 ///
 /// The text is made when it is first read, because a server may have thousands of large definitions, and may change
 /// them every second.
@@ -86,20 +87,21 @@ impl PartialEq for HeldDifference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeldKind {
-    /// The server did not have this tool when its tools were agreed to.
+    /// The pins have no tool with this name, for instance because the server offers the tool only now.
     New,
-    /// The definition changed.
+    /// The definition differs from the pinned one.
     Changed,
-    /// The tool was agreed to under another name.
+    /// The same definition is pinned under another name, which the server no longer offers.
     Renamed {
-        /// The name under which the tool was agreed to.
+        /// The pinned name.
         from: String,
     },
-    /// The server's command or address is not the one whose tools were agreed to.
+    /// The pins are for a server with another [identity](crate::McpServer::identity), such as another command or
+    /// address.
     OtherServer {
-        /// The earlier command or address.
+        /// The identity in the pins.
         from: String,
-        /// The present command or address.
+        /// The present identity.
         to: String,
     },
     /// The pins cannot be read or stored, for this reason.

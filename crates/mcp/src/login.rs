@@ -17,8 +17,8 @@ use crate::{
 /// The name of the client, which the authorization server shows to the person.
 const CLIENT_NAME: &str = "Archon";
 
-/// A person's login to a server. It ends with tokens in the store of the options, which the server's connection
-/// uses from its next attempt on.
+/// A person's login to a server, with a browser. The login stores its tokens in [`McpOptions::tokens`]. The
+/// server's connection uses them from its next attempt on.
 ///
 /// ```no_run
 /// use archon_mcp::{Login, McpError, McpOptions, McpServer, SignIn};

@@ -28,7 +28,8 @@ pub fn model_name(server: &str, tool: &str) -> String {
     format!("{short}_{hash}")
 }
 
-/// Returns the problem with a server's configured name, if it has one.
+/// Returns the reason why a server's configured name is invalid; `None` for a valid name. A valid name has 1
+/// to 32 letters, digits, `_` and `-`. It has no `__`, and neither begins nor ends with `_`.
 pub fn server_name_problem(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),

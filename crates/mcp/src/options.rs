@@ -24,7 +24,7 @@ use crate::{FirstUse, Pins, TokenStore};
 pub struct McpOptions {
     /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// The definitions that a person agreed to.
+    /// The store of the pins: the definitions of tools that may be used.
     pub pins: Arc<dyn Pins>,
     /// The treatment of a server's tools while it has no pins. Default: they are trusted.
     pub first_use: FirstUse,
@@ -59,13 +59,14 @@ impl McpOptions {
         }
     }
 
-    /// Lets servers of revisions before 2026-07-28 ask a person while a call is open.
+    /// Lets servers of revisions before 2026-07-28 ask a person while a call is open. Use it only if the
+    /// program's approver answers at once. Default: such servers cannot ask.
     pub fn with_questions_during_calls(mut self) -> Self {
         self.questions_during_calls = true;
         self
     }
 
-    /// Sets the store of the tokens of sign-ins.
+    /// Sets the store for the tokens of people's logins. Default: none; then the sign-in of a person fails.
     pub fn with_tokens(mut self, tokens: TokenStore) -> Self {
         self.tokens = Some(tokens);
         self

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Definition;
 
-/// Stores the pins of servers.
+/// Stores the pins of servers: for each server, the definitions of its tools that may be used.
 ///
 /// ```
 /// use std::{collections::BTreeMap, sync::Mutex};
@@ -49,7 +49,7 @@ pub trait Pins: Send + Sync {
     fn write(&self, server: &str, pins: &ServerPins) -> Result<(), PinError>;
 }
 
-/// The agreed definitions of one server.
+/// The pins of one server: the definitions of its tools that may be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerPins {
@@ -62,7 +62,7 @@ pub struct ServerPins {
     pub resources: bool,
 }
 
-/// A definition of a tool that a person agreed to.
+/// The definition of a tool that may be used: a person agreed to it, or it was trusted on first use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Pin {
@@ -93,7 +93,7 @@ impl ServerPins {
 
 /// The pins of a server cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
-#[error("the pins of the MCP server '{server}' cannot be {action}: {why}")]
+#[error("the stored tool definitions (pins) of the MCP server '{server}' cannot be {action}: {why}")]
 #[non_exhaustive]
 pub struct PinError {
     /// The configured name of the server.
@@ -111,8 +111,9 @@ impl PinError {
     }
 }
 
-/// Pins in a folder of files, `SERVER.json` each. Only their owner can read them, because a command line or an
-/// address may contain a key. The folder must be outside of every workspace, so that no tool can change it.
+/// Keeps the pins of each server in a file `SERVER.json` of one folder. Only the owner of a file can read it,
+/// because a command line or an address may contain a key. The folder must be outside of every workspace, so
+/// that no tool can change it.
 #[derive(Clone, Debug)]
 pub struct FilePins {
     folder: PathBuf,
@@ -130,7 +131,7 @@ struct File {
 const FORMAT: u32 = 1;
 
 impl FilePins {
-    /// Creates the pins of a folder, which is created when the first pins are stored.
+    /// Uses `folder`, which is created when the first pins are stored.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -177,7 +178,8 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// Pins in memory. They end with the process, so each process trusts the first definitions anew.
+/// Keeps pins in memory. They end with the process, so each process treats the tools of each server as at
+/// first use.
 #[derive(Debug, Default)]
 pub struct InMemoryPins(Mutex<BTreeMap<String, ServerPins>>);
 

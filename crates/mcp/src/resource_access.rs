@@ -12,7 +12,8 @@ use crate::{
 };
 
 impl McpServers {
-    /// Lists the resources of a server. Waits for its connection.
+    /// Lists the resources of a server. Waits until the server is connected, but fails at once if the
+    /// server is down.
     ///
     /// # Errors
     /// There is no such server, it is not connected, or it failed.
@@ -31,7 +32,8 @@ impl McpServers {
         Ok(read.contents.into_iter().filter_map(|content| content_of(server, content)).collect())
     }
 
-    /// Lists the prompts of a server. Waits for its connection.
+    /// Lists the prompts of a server. Waits until the server is connected, but fails at once if the
+    /// server is down.
     ///
     /// # Errors
     /// There is no such server, it is not connected, or it failed.

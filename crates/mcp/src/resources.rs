@@ -15,7 +15,7 @@ const SHORT: usize = 1_000;
 pub struct Resource {
     /// The address, by which the resource is read.
     pub uri: String,
-    /// The name.
+    /// The name for people: the title that the server gives the resource, or else its name.
     pub name: String,
     /// The description; empty if there is none.
     pub description: String,
@@ -33,7 +33,7 @@ pub struct Resource {
 pub struct ResourceContent {
     /// The address of the part.
     pub uri: String,
-    /// The kind of the data.
+    /// The kind of the data, for instance `text/plain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The data.
@@ -60,7 +60,7 @@ pub struct Prompt {
     pub name: String,
     /// The description; empty if there is none.
     pub description: String,
-    /// The arguments.
+    /// The arguments that fill in the template.
     pub arguments: Vec<PromptArgument>,
 }
 

@@ -99,8 +99,8 @@ impl McpServer {
         }
     }
 
-    /// Sets an environment variable of a server that is started with a command, or a header of each request
-    /// to a server at a web address. The value counts as a secret.
+    /// Sets an environment variable of a server that is started with a command, or a header of each request to a
+    /// server at a web address. The value is a secret: it is removed from the server's texts.
     pub fn with_secret(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.secrets().insert(name.into(), value.into());
         self
@@ -122,9 +122,9 @@ impl McpServer {
         self
     }
 
-    /// Sets the identity in pins, for a command line or an address that contains a key: the key is then not
-    /// in the pins, and with a new key no tool is held back. Different servers must have different
-    /// identities.
+    /// Sets the text by which the pins recognise the server; see [`identity`](Self::identity) for the default. Use
+    /// it if the command line or the address contains a key: the key is then not stored in the pins, and a new key
+    /// holds no tool back. Different servers must have different identities.
     pub fn with_identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
         self
@@ -137,7 +137,7 @@ impl McpServer {
         }
     }
 
-    /// Sets the sign-in at a server at a web address. It needs the feature `sign-in`.
+    /// Sets the OAuth sign-in at a server at a web address. It needs the feature `sign-in`. Default: none.
     pub fn with_sign_in(mut self, sign_in: SignIn) -> Self {
         self.sign_in = Some(sign_in);
         self
@@ -198,13 +198,14 @@ impl McpServer {
         }
     }
 
-    /// Sets the tools that change nothing.
+    /// Sets the tools that change nothing, by their names on the server; `*` means all tools. Calls of these tools
+    /// need no approval. Default: none.
     pub fn with_read_only<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.read_only = tools.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the time limits.
+    /// Sets the time limits; see [`McpTimeouts`] for the defaults.
     pub fn with_timeouts(mut self, timeouts: McpTimeouts) -> Self {
         self.timeouts = timeouts;
         self
@@ -229,7 +230,7 @@ impl McpServer {
     }
 }
 
-/// The treatment of a server's first tools.
+/// The treatment of a server's tools while the server has no pins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FirstUse {
@@ -259,9 +260,9 @@ pub struct StdioServer {
     pub command: String,
     /// The program's arguments.
     pub args: Vec<String>,
-    /// Environment variables of the server, in addition to `PATH`, the language, the time zone, the user's
-    /// name, `HOME` and `TMPDIR`. No other variables are passed on, so keys are not. The values are removed
-    /// from results.
+    /// Secret environment variables of the server; their values are removed from results. From this process the
+    /// server also gets `PATH`, the language, the time zone, the type of the terminal, the user's name and shell,
+    /// `HOME` and `TMPDIR`, but no other variable, so no API keys.
     pub env: BTreeMap<String, Secret>,
     /// Further variables, whose values are not secret. If a variable is also in `env`, the value in `env` is
     /// used.
@@ -294,12 +295,14 @@ fn quoted(word: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpTimeouts {
-    /// The time from the start of the process to the end of the handshake. Default 30 s, because many servers are
+    /// Maximum time from the start of the process to the end of the handshake; for a server at a web address, for
+    /// the handshake. A sign-in before that has the same time again. Default 30 s, because many servers are
     /// installed when they are first started.
     pub initialize: Duration,
-    /// The time for the list of tools, all pages. Default 30 s.
+    /// Maximum time for the list of tools, with all of its pages. Default 30 s.
     pub list: Duration,
-    /// The time for a call of a tool. Default 120 s.
+    /// Maximum time for a call of a tool, or for a request of resources or prompts. The time in which a person is
+    /// asked does not count. Default 120 s.
     pub call: Duration,
     /// Time for the server's process to end by itself, and the same time again after SIGTERM; for a server at a web
     /// address, the time to tell it that its session ends. Default 2 s.

@@ -51,7 +51,7 @@ pub struct ServerStatus {
     pub tools: Vec<String>,
     /// The tools that are held back until a person agrees to them.
     pub held: Vec<Held>,
-    /// The tools that no model can use, with the reasons.
+    /// The tools that no model can use, as pairs of name and reason, for instance because a definition is too large.
     pub unusable: Vec<(String, String)>,
     /// The times that the start and the first list of tools took; `None` if the server is not connected.
     pub took: Option<Took>,
@@ -61,18 +61,19 @@ pub struct ServerStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// The server is being connected.
+    /// The first attempt to connect has not ended.
     Connecting,
     /// The server is connected.
     Ready,
-    /// The server failed, and the connection is tried again.
+    /// The last attempt failed, or the connection broke, for this reason. Another attempt follows after a pause.
     Down(McpError),
     /// The server was closed.
     Closed,
 }
 
 impl McpServers {
-    /// Starts the servers, by their names, and returns at once. Must be called within a Tokio runtime.
+    /// Starts the servers in the background, and returns at once. Each server has a name; of two servers with the
+    /// same name, the last one counts. Must be called within a Tokio runtime.
     ///
     /// # Errors
     /// A name is invalid.
@@ -131,8 +132,8 @@ impl McpServers {
         tools
     }
 
-    /// Waits until these servers are connected or have failed, at most `limit`. Names of other servers are
-    /// ignored. The future does not borrow the servers.
+    /// Waits until the servers with these names are connected or have failed, at most `limit`. Unknown names are
+    /// ignored. The future does not borrow `self`.
     pub fn settled(&self, names: &[&str], limit: Duration) -> BoxFuture<'static, ()> {
         let is_named = |server: &&Arc<Server>| names.contains(&server.name.as_str());
         let named: Vec<Arc<Server>> = self.servers.iter().filter(is_named).cloned().collect();
@@ -148,8 +149,8 @@ impl McpServers {
         self.servers.iter().map(status_of).collect()
     }
 
-    /// Agrees to the definition of a tool that is held back, in the name of a person who saw the
-    /// difference. Returns `false`, and changes nothing, if the server does not offer this definition now.
+    /// Agrees to the definition of a tool that is held back, in the name of a person who saw the difference. Returns
+    /// `false`, and changes nothing, if the server is not connected or does not offer this definition now.
     ///
     /// # Errors
     /// The pins cannot be read or stored.

@@ -27,7 +27,8 @@ pub struct SignIn {
     /// The `https` address of a client ID metadata document: a page of yours that describes the client. Its
     /// `redirect_uris` must have `http://127.0.0.1/callback`; the port differs from login to login.
     pub client_document: Option<String>,
-    /// The scopes that are asked for. Default: those that the server names.
+    /// The scopes to ask for. Default: for a person, those that the server names; for a program, none, so the
+    /// authorization server chooses.
     pub scopes: Vec<String>,
     /// The authorization server, by its issuer address. Another authorization server is refused, and only
     /// the one that is set here may be at a private address. Default: any that the MCP server names.
@@ -74,7 +75,7 @@ impl SignIn {
         self
     }
 
-    /// Sets the address of a client ID metadata document.
+    /// Sets the `https` address of a client ID metadata document: a page of yours that describes the client.
     ///
     /// ```
     /// use archon_mcp::SignIn;
@@ -85,7 +86,7 @@ impl SignIn {
         self
     }
 
-    /// Sets the scopes that are asked for.
+    /// Sets the scopes to ask for; see the field [`scopes`](Self::scopes) for the default.
     ///
     /// ```
     /// let sign_in = archon_mcp::SignIn::person().with_scopes(["tickets:read"]);
@@ -95,7 +96,8 @@ impl SignIn {
         self
     }
 
-    /// Sets the authorization server, by its issuer address.
+    /// Sets the authorization server, by its issuer address. Another authorization server is refused. Default:
+    /// any that the MCP server names.
     ///
     /// ```
     /// let sign_in = archon_mcp::SignIn::person().with_issuer("https://login.example.com");

@@ -61,9 +61,9 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Took {
-    /// Time from the start of the process to the end of the handshake.
+    /// Time from the start of the attempt, with its sign-in, to the end of the handshake.
     pub initialize: Duration,
-    /// Time until the first list of tools was complete.
+    /// Time from the end of the handshake until the first list of tools was complete.
     pub list: Duration,
 }
 

@@ -28,10 +28,10 @@ pub struct TokenStore {
 }
 
 impl TokenStore {
-    /// The service under which tokens are kept.
+    /// The name of the service under which the credential store keeps the tokens.
     pub const SERVICE: &str = "mcp";
 
-    /// Creates a store of the tokens of a tenant.
+    /// Keeps the tokens of `tenant` in `store`.
     pub fn new(store: Arc<dyn CredentialStore>, tenant: TenantId) -> Self {
         Self { store, tenant }
     }

@@ -47,13 +47,14 @@ impl<'a> From<&'a MemoryEntry> for Item<'a> {
 /// A ranked candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranked {
-    /// Index of the item.
+    /// Index of the item in the slice that was ranked, from 0.
     pub item: usize,
     /// The score that determines the order. It is mostly between 0 and 2, and comparable within one ranking
     /// only.
     pub score: f32,
-    /// The relevance of this memory to the question, from 0 to 1, comparable between questions: the greater one
-    /// of its cosine and of the share of the question's words that it has, rare words counting more.
+    /// The relevance of this memory to the question, from 0 to 1, comparable between questions. It is the greater of
+    /// two values: the cosine similarity, and the share of the question's words in the memory, where rare words count
+    /// more.
     pub relevance: f32,
 }
 
@@ -76,7 +77,7 @@ pub struct Ranker {
 }
 
 impl Ranker {
-    /// Sets the weights.
+    /// Sets the weights of the ranking formula. Default: `Weights::default`.
     pub fn with_weights(mut self, weights: Weights) -> Self {
         self.weights = weights;
         self

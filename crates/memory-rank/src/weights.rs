@@ -10,15 +10,16 @@ use archon_types::Timestamp;
 pub struct Weights {
     /// The weight of the cosine similarity of the vectors. Default 1.
     pub meaning: f32,
-    /// The weight of the score of the turns just before and just after; half of it for those one turn farther away.
-    /// Default 0.2.
+    /// The weight of the scores of the turns just before and just after. The turns one place farther away get half of
+    /// this weight. Default 0.2.
     pub neighbours: f32,
     /// The weight of the closeness to a time in the question. Default 0.5.
     pub time: f32,
     /// The amount that is added if the question contains the speaker's name, and subtracted if an assistant or a
     /// tool is the speaker. Default 0.2.
     pub speaker: f32,
-    /// The weight of recency, which is halved every 30 days, if the question has a time of asking. Default 0.02.
+    /// The weight of recency. Recency is 1 now and halves every 30 days; it counts only if the question has a time of
+    /// asking. Default 0.02.
     pub recency: f32,
 }
 

@@ -11,7 +11,8 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 use crate::accents::bare;
 
-/// Turns texts into terms. One analyzer can be used for any number of texts.
+/// Turns texts into terms: stemmed words in lower case, without stop words. One analyzer can be used for any number of
+/// texts.
 pub struct Analyzer {
     stemmer: Stemmer,
 }

@@ -41,7 +41,7 @@ use grace_period::{GracePeriod, HurriedEmbedder};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentMemory {
-    /// The memory.
+    /// The memory from which the agent recalls, and in which it stores.
     pub memory: Memory,
     /// The maximum number of tokens of memories that are added to a prompt. Default 1,000.
     pub recall_tokens: u64,

@@ -70,7 +70,7 @@ impl Compressor {
     }
 
     /// Sets the share of the context window above which turns are summarized, and the number of turns for
-    /// each summary.
+    /// each summary. Default: 0.7 and 10.
     pub fn with_trigger(mut self, share: f32, turns: usize) -> Self {
         (self.trigger, self.turns) = (share.clamp(0.0, 1.0), turns.max(1));
         self

@@ -7,7 +7,7 @@ use archon_types::{
 
 use crate::{Memory, rank::SESSION};
 
-/// The turns of one session.
+/// A handle to the turns of one session: adds turns, and returns them in order. A turn is one message.
 #[derive(Clone)]
 pub struct ConversationMemory {
     memory: Memory,
@@ -15,7 +15,7 @@ pub struct ConversationMemory {
 }
 
 impl Memory {
-    /// Returns the turns of a session.
+    /// Returns a handle to the turns of a session. Nothing is read yet.
     pub fn conversation(&self, session: impl Into<SessionId>) -> ConversationMemory {
         ConversationMemory { memory: self.clone(), session: session.into() }
     }

@@ -38,8 +38,8 @@ pub trait KnowledgeExtractor: Send + Sync {
     /// on one store need different ids.
     fn id(&self) -> &str;
 
-    /// Returns the facts in a passage, and what it says to hold no longer ([`Fact::no_longer`]). Their trust level
-    /// is at most that of the passage.
+    /// Returns the facts that a passage states, and the facts that, as the passage says, no longer hold
+    /// ([`Fact::no_longer`]). A fact with a higher trust level than the passage gets the level of the passage.
     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>>;
 }
 
@@ -77,7 +77,7 @@ impl Passage {
         Self { text: text.into(), speaker: speaker.into(), at, ..Self::default() }
     }
 
-    /// Sets the trust level.
+    /// Sets the trust level of the text. Default: untrusted.
     pub fn trusted(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self

@@ -32,8 +32,9 @@ pub struct Fact {
     pub until: Option<Timestamp>,
     /// The number of objects that the relation can have at the same time.
     pub objects: Objects,
-    /// True if the statement says that the fact no longer holds. Such a fact holds at no time; it ends the fact with
-    /// its object. Without an object it ends every fact of its subject and relation.
+    /// True if this is a statement that a fact no longer holds. The statement itself holds at no time. It ends the fact
+    /// with the same subject, relation and object; with an empty object, it ends every fact with the same subject and
+    /// relation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
     /// Topics for grouping facts.
@@ -70,13 +71,13 @@ impl Fact {
         Self { subject: subject.into(), relation: relation.into(), object: object.into(), ..Self::default() }
     }
 
-    /// Sets the time from which the fact holds.
+    /// Sets the time from which the fact holds. Default: the time at which the fact is learnt.
     pub fn since(mut self, since: Timestamp) -> Self {
         self.since = Some(since);
         self
     }
 
-    /// Sets the trust level.
+    /// Sets the trust level of the fact. Default: untrusted.
     pub fn trusted(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
@@ -108,7 +109,7 @@ impl Fact {
         self
     }
 
-    /// Sets the run.
+    /// Sets the run in which the fact was learnt. Default: none.
     pub fn of_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self

@@ -84,21 +84,21 @@ pub enum Learnt {
     Outranked,
 }
 
-/// The facts of one memory.
+/// A handle to the facts of one memory: learns facts and finds them.
 #[derive(Clone)]
 pub struct Knowledge {
     memory: Memory,
 }
 
 impl Memory {
-    /// Returns the facts.
+    /// Returns a handle to the facts of this memory. Nothing is read yet.
     pub fn knowledge(&self) -> Knowledge {
         Knowledge { memory: self.clone() }
     }
 }
 
 impl Knowledge {
-    /// Stores facts in order, either all of them or none.
+    /// Stores facts in order, either all of them or none. Returns one result for each fact, in the same order.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] for a fact without subject, relation or object; errors of the store.

@@ -19,14 +19,14 @@ use crate::{
 };
 use belief::{belief, chosen};
 
-/// Long-term memory of notes, turns, summaries and facts.
+/// A handle to the long-term memory: stores notes, and finds notes, turns, summaries and facts.
 #[derive(Clone)]
 pub struct LongTermMemory {
     pub(crate) memory: Memory,
 }
 
 impl Memory {
-    /// Returns the long-term memory.
+    /// Returns a handle to the long-term memory. Nothing is read yet.
     pub fn long_term(&self) -> LongTermMemory {
         LongTermMemory { memory: self.clone() }
     }
@@ -65,8 +65,9 @@ impl LongTermMemory {
         Ok(found)
     }
 
-    /// Runs queries in advance, for instance when a phase of work begins, so that their answers are cached.
-    /// Returns the number of successful queries. A failed query is not cached and runs again when it is used.
+    /// Runs queries in advance, for instance when a phase of work begins, and caches their answers. The cache serves
+    /// the same queries, without a `context`, until the next write or the end of the clock's minute. Returns the number
+    /// of successful queries. A failed query is not cached.
     pub async fn prefetch(&self, queries: &[MemoryQuery]) -> usize {
         let mut ready = 0;
         for query in queries {

@@ -80,12 +80,13 @@ impl Memory {
         Self { parts: Arc::new(parts) }
     }
 
-    /// Returns a handle with this embedder, which also finds memories by meaning.
+    /// Returns a handle on the same store with this embedder. The handle finds memories by meaning too, not only by
+    /// words.
     pub fn with_embedder(&self, embedder: Arc<dyn Embedder>) -> Self {
         self.with(Some(embedder), self.parts.options.clone())
     }
 
-    /// Returns a handle with other options.
+    /// Returns a handle on the same store with these options. Default: `MemoryOptions::default`.
     pub fn with_options(&self, options: MemoryOptions) -> Self {
         self.with(self.parts.embedder.clone(), options)
     }

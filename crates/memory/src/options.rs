@@ -17,19 +17,19 @@ pub struct MemoryOptions {
     /// The maximum number of memories in a prompt. Default 40; the token budget is usually used up before.
     pub recalled: usize,
     /// The relevance, from 0 to 1, that the best memory must have: otherwise a prompt gets no memories, because the
-    /// question is about something else. Five eighths of it suffice for a fact, and if there are at most 100 memories.
-    /// Default 0.36; 0 always tells memories.
+    /// question is about something else. For a fact, or with at most 100 memories, five eighths of this value are
+    /// enough. Default 0.36; with 0, any memory is relevant enough.
     pub threshold: f32,
-    /// The maximum number of characters of a memory in a prompt. Of a longer one the part is told that fits the
-    /// question best. Default 600.
+    /// The maximum number of characters of a memory in a prompt. Of a longer memory, the prompt gets only the part that
+    /// fits the question best. Default 600.
     pub part: usize,
-    /// The weights of the ranking. Default: measured weights.
+    /// The weights of the ranking. Default: weights that were chosen by measurement.
     pub weights: crate::rank::Weights,
     /// The number of turns before and after a candidate that are ranked with it and may be in the answer.
     /// Default 2.
     pub neighbours: usize,
-    /// The number of queries whose answers are cached until the next write. Default 64; 0 turns the cache
-    /// off.
+    /// The number of queries whose answers are cached. An answer is valid until the next write or the end of the
+    /// clock's minute. Default 64; 0 turns the cache off.
     pub cached: usize,
     /// The maximum number of texts in one call of the embedder. Default 64.
     pub batch: usize,

@@ -4,8 +4,8 @@
 //! budget. A recall never fails: a part that cannot be read is left out, and the run continues without it.
 //!
 //! The memories fill their share of the budget in the order of the ranking, and are shown oldest first, each with
-//! its date and who said it. If not even the best one is relevant, the question is about something else, and none
-//! is told.
+//! its date and who said it. If not even the best one is relevant, the question is about something else, and the
+//! prompt gets none.
 
 mod line;
 mod turns;
@@ -122,29 +122,31 @@ impl Recall {
         self
     }
 
-    /// Includes the values of a task.
+    /// Includes the working memory of a task: each stored value with its name, in the order in which the values were
+    /// first set.
     pub fn with_task(mut self, task: impl Into<TaskId>) -> Self {
         self.task = Some(self.memory.task(task));
         self
     }
 
-    /// Sets the budget shares.
+    /// Sets the budget shares. Default: 0.5 for the conversation, 0.3 for long-term memories, 0.2 for the working
+    /// memory.
     pub fn with_split(mut self, split: BudgetSplit) -> Self {
         self.split = split;
         self
     }
 
-    /// Recalls the memories that fit a question, within a token budget. A memory with the same words as the
-    /// question is left out, such as the same question of an earlier conversation: it adds nothing. So is what a
-    /// person only asked an assistant.
+    /// Recalls the memories that fit a question, within a token budget. Memories that add nothing are left out: one
+    /// with the same words as the question, such as the same question in an earlier conversation, and one in which a
+    /// person only asked an assistant something.
     pub async fn context(&self, query: &str, budget: u64, counter: &dyn TokenCounter) -> RecalledContext {
         let mut query = MemoryQuery::new(query);
         query.limit = self.memory.options().recalled;
         self.context_of(query, budget, counter).await
     }
 
-    /// Recalls memories with a query that has filters. The lower of the query's limit and that of the
-    /// options applies.
+    /// Recalls memories like [`context`](Self::context), with a query that can have filters. Its limit cannot exceed
+    /// [`MemoryOptions::recalled`](crate::MemoryOptions::recalled).
     pub async fn context_of(
         &self,
         mut query: MemoryQuery,

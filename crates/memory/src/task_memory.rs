@@ -11,7 +11,7 @@ use serde_json::Map;
 
 use crate::{Memory, memory::Tries};
 
-/// The values of one task.
+/// A handle to the working memory of one task: JSON values, by name.
 #[derive(Clone)]
 pub struct TaskMemory {
     memory: Memory,
@@ -26,7 +26,7 @@ pub(crate) struct TaskValue {
 }
 
 impl Memory {
-    /// Returns the values of a task.
+    /// Returns a handle to the working memory of a task. Nothing is read yet.
     pub fn task(&self, task: impl Into<TaskId>) -> TaskMemory {
         TaskMemory { memory: self.clone(), task: task.into() }
     }

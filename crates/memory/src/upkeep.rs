@@ -41,12 +41,12 @@ pub struct EvictionLimits {
 }
 
 impl EvictionLimits {
-    /// Creates limits with a maximum number of entries.
+    /// Creates limits with a maximum number of entries, and without a maximum age.
     pub fn entries(most: usize) -> Self {
         Self { entries: Some(most), age: None }
     }
 
-    /// Sets the maximum age.
+    /// Sets the maximum time since an entry was stored or last used. Default: no maximum.
     pub fn no_older_than(mut self, age: Duration) -> Self {
         self.age = Some(age);
         self
@@ -265,7 +265,8 @@ impl Memory {
         }
     }
 
-    /// Records the use of memories, for [`evict`](Self::evict). Returns the number of entries.
+    /// Records that the entries with these ids are used now: [`evict`](Self::evict) keeps entries longer that were used
+    /// later. Returns the number of these entries in the store.
     ///
     /// # Errors
     /// Errors of the store.

@@ -26,8 +26,9 @@ pub enum DeliveryError {
     },
 }
 
-/// The hours of each day in which nothing arrives, at the clock of a time zone. The end is no quiet time. If the zone's
-/// clocks skip the end, the quiet hours end as long after the change as the clocks would show.
+/// The hours of each day in which no notification arrives, at the clock of a time zone. At the end time itself,
+/// notifications arrive again. If the clocks of the zone skip the end, such as 02:30 when they go from 2:00 to 3:00,
+/// the quiet hours end that much later, at 3:30.
 ///
 /// ```
 /// use archon_notify::{DeliveryError, QuietHours};
@@ -94,23 +95,26 @@ impl DeliveryRules {
         Self::default()
     }
 
-    /// Sets the quiet hours. A notification waits for their end; a question that would expire before arrives at once.
+    /// Sets the quiet hours. A notification waits for their end, but a question that would expire before their end
+    /// arrives at once. Default: none.
     #[must_use]
     pub fn quiet(mut self, hours: QuietHours) -> Self {
         self.quiet = Some(hours);
         self
     }
 
-    /// Collects results, and sends them as one notification at these times. Questions and failures do not wait.
+    /// Collects results, and sends them as one notification at these times. Questions and failures do not wait for
+    /// these times. Default: each result arrives by itself.
     #[must_use]
     pub fn digest(mut self, times: DigestTimes) -> Self {
         self.digest = Some(times);
         self
     }
 
-    /// Sends a question to another channel too if it is still open this long after it was sent. The rules of that channel
-    /// apply there, also those for a further escalation. If this channel fails, the time counts from when it should have been sent, and after it
-    /// the question goes to the other channel alone.
+    /// Sends a question also to `channel`, another channel of the outbox, if the question is still open when the time
+    /// `after` has passed since it was sent. The rules of the other channel apply there, also its own escalation. If
+    /// this channel fails, the time counts from the moment at which the question should have been sent; after that,
+    /// only the other channel gets it.
     #[must_use]
     pub fn escalate(mut self, after: Duration, channel: impl Into<String>) -> Self {
         self.escalation = Some((after, channel.into()));
@@ -119,8 +123,8 @@ impl DeliveryRules {
 }
 
 impl QuietHours {
-    /// Creates quiet hours from and until a time, as `HH:MM`, in a time zone, such as `Europe/Berlin`. They may last over
-    /// midnight; with the same time twice there are none.
+    /// Creates quiet hours from and until a time, as `HH:MM`, in a time zone, such as `Europe/Berlin`. They may last
+    /// over midnight. If both times are the same, there are no quiet hours.
     ///
     /// # Errors
     /// A time or the zone cannot be read.
@@ -128,7 +132,7 @@ impl QuietHours {
         Ok(Self { from: read_time(from)?, until: read_time(until)?, zone: read_zone(zone)? })
     }
 
-    /// Returns the end of the quiet hours in which a time is; `None` if it is in none.
+    /// Returns the time at which the quiet hours around `now` end; `None` if `now` is not in quiet hours.
     pub fn end_after(&self, now: Timestamp) -> Option<Timestamp> {
         let now = local(now, &self.zone)?;
         let time = now.time();
@@ -154,7 +158,7 @@ impl DigestTimes {
         Ok(Self { times, zone: read_zone(zone)? })
     }
 
-    /// Returns the first of the times after a time; `None` without times.
+    /// Returns the first of the digest times after `now`; `None` if there are no digest times.
     pub fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
         let today = local(now, &self.zone)?.date();
         let days = [today, today.tomorrow().ok()?];

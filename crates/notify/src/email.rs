@@ -40,26 +40,27 @@ pub struct SmtpOptions {
 }
 
 impl SmtpOptions {
-    /// Creates the options of a server, with TLS at port 465.
+    /// Creates the options for a mail server, with TLS at port 465 and without an account.
     pub fn new(host: impl Into<String>) -> Self {
         Self { host: host.into(), port: 465, is_plain: false, account: None }
     }
 
-    /// Sets the port. At port 587 the connection begins without TLS and changes to it; at any other port it begins with TLS.
+    /// Sets the port. At port 587 the connection begins without TLS and changes to it (STARTTLS); at any other port it
+    /// begins with TLS. Default 465.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// Sets the name and the password of the account.
+    /// Signs in at the server with this name and password. Default: no sign-in.
     #[must_use]
     pub fn account(mut self, name: impl Into<String>, password: Secret<String>) -> Self {
         self.account = Some((name.into(), password));
         self
     }
 
-    /// Uses no TLS, for a server of this machine.
+    /// Connects without TLS. Only a server on this machine can be used in this way.
     #[must_use]
     pub fn without_tls(mut self) -> Self {
         self.is_plain = true;
@@ -67,7 +68,8 @@ impl SmtpOptions {
     }
 }
 
-/// Sends plain text mail, for instance for a tool with which an agent answers mail. Let such a tool ask a person before each call.
+/// Sends plain text mail, for instance for a tool with which an agent answers mail. Let such a tool ask a person before
+/// each call.
 ///
 /// ```
 /// use archon_notify::{ChannelError, MailSender, SmtpOptions};
@@ -83,7 +85,7 @@ pub struct MailSender {
 }
 
 impl MailSender {
-    /// Creates a sender with an address, such as `Anna <anna@example.com>`.
+    /// Creates a sender whose mail comes from the address `from`, such as `Anna <anna@example.com>`.
     ///
     /// # Errors
     /// As [`EmailChannel::new`].
@@ -121,7 +123,7 @@ impl MailSender {
             .body(text)
             .map_err(|error| format!("the mail cannot be written: {error}"))?;
         let sent = self.transport.send(mail).await;
-        sent.map(drop).map_err(|error| format!("the mail server did not take the mail: {error}"))
+        sent.map(drop).map_err(|error| format!("the mail cannot be sent: {error}"))
     }
 }
 
@@ -131,10 +133,11 @@ fn by_a_program() -> HeaderValue {
     HeaderValue::new(name, "auto-generated".to_owned())
 }
 
-/// Sends notifications as plain text mail to one person. Its name is `email`, unless [`with_name`](Self::with_name) sets another.
+/// Sends notifications as plain text mail to one person. Its name is `email`, unless [`with_name`](Self::with_name)
+/// sets another.
 ///
-/// The `Message-ID` of a question is `<question.ID@archon>`, so a reply names the question in `In-Reply-To`. With a
-/// [token for replies](archon_types::Notification::reply_token), that takes the place of the id.
+/// The `Message-ID` of a question is `<question.ID@archon>`, so a reply names the question in `In-Reply-To`. If the
+/// notification has a [token for replies](archon_types::Notification::reply_token), the token stands in place of `ID`.
 ///
 /// TLS comes with the feature `mail`; the feature `tls` is not needed.
 ///
@@ -158,7 +161,8 @@ pub struct EmailChannel {
 }
 
 impl EmailChannel {
-    /// Creates a channel from an address, such as `Archon <archon@example.com>`, to another one.
+    /// Creates a channel that sends from the address `from`, such as `Archon <archon@example.com>`, to the address
+    /// `to`.
     ///
     /// # Errors
     /// [`ChannelError::Mailbox`] for an address that cannot be read, and [`ChannelError::Address`] or
@@ -167,7 +171,7 @@ impl EmailChannel {
         Ok(Self { name: NAME.to_owned(), sender: MailSender::new(options, from)?, to: mailbox(to)? })
     }
 
-    /// Sets the name, for a program with several such channels.
+    /// Sets the name by which tasks refer to the channel. Default `email`.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

@@ -57,10 +57,10 @@ pub enum ChannelError {
         /// The problem.
         problem: String,
     },
-    /// The system gives no web client or no connection with TLS.
+    /// The client for HTTP or the TLS connection cannot be created.
     #[error(
-        "the channel {channel} cannot be used: there is no client: {problem}; check the certificates of this \
-         machine"
+        "the channel {channel} cannot be used: its HTTP or mail client cannot be created: {problem}; check the \
+         certificates of this machine"
     )]
     Client {
         /// The name of the channel.

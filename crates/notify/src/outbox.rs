@@ -30,18 +30,18 @@ const DIGEST: usize = 1_500;
 
 /// Keeps notifications until their time, and sends each once. A clone is the same outbox.
 ///
-/// A [`queued`](Self::queued) channel takes a notification as soon as it is stored; [`serve`](Self::serve) sends it by the rules
-/// of the channel. What was sent is stored too, so nothing is sent again after a restart, also if a task notifies again. Only
-/// if the process is killed while a channel sends, the notification is sent again. It has the same id: the header `webhook-id`
-/// of a web hook, and the `Message-ID` of a mail, by which a receiver can drop it. The console, Slack and Telegram have no
-/// id, so there it is seen twice.
+/// A [`queued`](Self::queued) channel takes a notification as soon as it is stored; [`serve`](Self::serve) sends it by
+/// the rules of the channel. The outbox also stores what was sent. So nothing is sent again after a restart, also if a
+/// task notifies again. There is one exception: if the process is killed while a channel sends, the notification is
+/// sent again. It has the same id, by which a receiver can drop it: the header `webhook-id` of a web hook, and the
+/// `Message-ID` of a mail. The console, Slack and Telegram have no id, so there it is seen twice.
 ///
 /// A question that was answered or has expired is not sent any more. A channel that fails, or does not answer within six minutes,
 /// is tried again for a day, with pauses of 30 seconds up to an hour.
 ///
-/// The store is one of its own, such as `SqliteTaskStore::open("data/outbox.db")`: it keeps notifications where that of the
-/// engine keeps tasks. One process serves it. Another process may delete entries, as `archon memory forget` does: they are
-/// neither sent nor stored any more.
+/// Give the outbox a store of its own, such as `SqliteTaskStore::open("data/outbox.db")`: it keeps notifications where
+/// the store of the engine keeps tasks. One process serves it. Another process may delete entries, as `archon memory
+/// forget` does: they are neither sent nor stored any more.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -105,17 +105,17 @@ struct Entries {
 pub struct QueuedNotification {
     /// The notification.
     pub notification: Notification,
-    /// The channel.
+    /// The name of the channel that sends the notification.
     pub channel: String,
     /// The time of the arrival in the outbox.
     pub at: Timestamp,
-    /// The time at which the channel took it; `None` if it did not yet.
+    /// The time at which the channel sent the notification; `None` if it did not yet.
     pub sent_at: Option<Timestamp>,
-    /// The problem of the channel at the last try.
+    /// The reason why the last try of the channel failed; `None` if it did not fail.
     pub problem: Option<String>,
 }
 
-/// A channel that puts notifications into an [`Outbox`]. It has the name of the channel that sends them.
+/// A channel that puts notifications into an [`Outbox`], for the channel of the outbox with the same name.
 ///
 /// ```
 /// use archon_notify::Outbox;
@@ -148,13 +148,15 @@ impl Outbox {
         self
     }
 
-    /// Returns the channel that puts notifications into this outbox; `None` if the outbox has no channel with this name.
+    /// Returns a channel that puts notifications into this outbox, for the channel with this name; `None` if the outbox
+    /// has no such channel.
     pub fn queued(&self, name: &str) -> Option<QueuedChannel> {
         let is_known = self.parts.channels.contains_key(name);
         is_known.then(|| QueuedChannel { outbox: self.clone(), name: name.to_owned() })
     }
 
-    /// Returns the notifications that wait, and those that were sent in the last seven days, in the order of their arrival.
+    /// Returns the notifications that wait, and those of the last seven days that were sent or given up, in the order
+    /// of their arrival.
     ///
     /// # Errors
     /// The storage failed.

@@ -37,7 +37,7 @@ impl SlackChannel {
         Ok(Self { poster: Poster::new(&name, webhook.expose(), clock)?, name })
     }
 
-    /// Sets the name, for a program with several such channels.
+    /// Sets the name by which tasks refer to the channel. Default `slack`.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

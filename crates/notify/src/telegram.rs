@@ -38,7 +38,7 @@ pub struct TelegramChannel {
 }
 
 impl TelegramChannel {
-    /// Creates a channel for the token of a bot and the id of a chat.
+    /// Creates a channel that sends to `chat`, the id of a chat, with the bot of this token.
     ///
     /// # Errors
     /// [`ChannelError::Address`] in a build without the feature `tls`.
@@ -50,7 +50,7 @@ impl TelegramChannel {
         Self::at(SERVICE, token, chat, clock)
     }
 
-    /// Creates a channel for another address of the service, such as that of a server of your own.
+    /// Does the same as [`new`](Self::new), with another address of the service, such as that of a server of your own.
     ///
     /// # Errors
     /// [`ChannelError::Address`] if the address cannot be used, or needs the feature `tls` in a build without it.
@@ -65,7 +65,7 @@ impl TelegramChannel {
         Ok(Self { poster: Poster::new(&name, &url, clock)?, name, chat: chat.into() })
     }
 
-    /// Sets the name, for a program with several such channels.
+    /// Sets the name by which tasks refer to the channel. Default `telegram`.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

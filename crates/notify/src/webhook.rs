@@ -29,7 +29,7 @@ pub struct WebhookOptions {
 }
 
 impl WebhookOptions {
-    /// Creates the options of an https address, or an http address of this machine.
+    /// Creates the options for requests to `url`: an https address, or an http address of this machine.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: Secret::new(url.into()), secret: None, headers: Vec::new() }
     }
@@ -41,7 +41,7 @@ impl WebhookOptions {
         self
     }
 
-    /// Adds a header, such as `authorization`. It takes the place of a header of the same name that the channel has.
+    /// Adds a header, such as `authorization`. It replaces a header of the same name that the channel would send.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret<String>) -> Self {
         self.headers.push((name.into(), value));
@@ -49,12 +49,13 @@ impl WebhookOptions {
     }
 }
 
-/// Sends notifications as POST requests. A service for SMS or push is such a channel under that name.
+/// Sends notifications as POST requests, for instance to a service for SMS or push.
 ///
-/// The body is `{"type": "archon.result", "timestamp": …, "data": {…}}`; `type` ends with the
-/// [name](archon_types::NotificationKind::as_str) of the subject, and `data` has `tenant`, `task`, `run`, `subject`, `text`, `link`, and `question` with `id` and `expires_at`. The
-/// headers are `webhook-id`, the same for a notification that is sent again, `webhook-timestamp`, and with a secret
-/// `webhook-signature`, an HMAC-SHA256 over id, time and body. The time is that of the try.
+/// The body is `{"type": "archon.result", "timestamp": …, "data": {…}}`. `type` ends with the
+/// [name](archon_types::NotificationKind::as_str) of the kind of notification. `data` has `tenant`, `task`, `run`,
+/// `subject`, `text`, `link`, and `question` with `id` and `expires_at`. The headers are `webhook-id`, the same for a
+/// notification that is sent again, `webhook-timestamp`, and with a secret `webhook-signature`, an HMAC-SHA256 over id,
+/// time and body. The times are in seconds: in the body that of the first try, in the header that of each try.
 ///
 /// An https address needs the feature `tls`.
 ///

@@ -9,7 +9,7 @@ pub enum OAuthError {
     /// An address of the service is missing or cannot be used.
     #[error("the {what} of the service {service} cannot be used: {problem}")]
     Address {
-        /// The service.
+        /// The name of the service.
         service: String,
         /// The address, such as "token address".
         what: &'static str,
@@ -17,17 +17,20 @@ pub enum OAuthError {
         problem: String,
     },
     /// The service refused.
-    #[error("the service {service} refused: {problem}; sign in again")]
+    #[error("the service {service} refused the sign-in: {problem}; sign in again")]
     Refused {
-        /// The service.
+        /// The name of the service.
         service: String,
         /// The reason of the service, such as `access_denied`.
         problem: String,
     },
     /// The service cannot be reached, or its answer cannot be read.
-    #[error("the service {service} does not answer as OAuth says: {problem}; try again")]
+    #[error(
+        "cannot get a usable OAuth answer from the service {service}: {problem}; check the network and the address, \
+         then try again"
+    )]
     Unavailable {
-        /// The service.
+        /// The name of the service.
         service: String,
         /// The problem.
         problem: String,
@@ -35,7 +38,7 @@ pub enum OAuthError {
     /// The answer belongs to another sign-in.
     #[error("the answer of the service {service} belongs to another sign-in; sign in again")]
     OtherSignIn {
-        /// The service.
+        /// The name of the service.
         service: String,
     },
     /// The credential store failed.

@@ -8,7 +8,7 @@ use oauth2::{
 
 use crate::{error::OAuthError, service::OAuth, tokens::Tokens};
 
-/// A sign-in with a device code that a person is to finish.
+/// A sign-in with a device code. A person finishes it at [`address`](Self::address), on any device.
 pub struct DeviceSignIn(StandardDeviceAuthorizationResponse);
 
 impl DeviceSignIn {
@@ -17,13 +17,13 @@ impl DeviceSignIn {
         self.0.verification_uri().as_str()
     }
 
-    /// Returns the code that the person types there.
+    /// Returns the code that the person types at [`address`](Self::address).
     pub fn code(&self) -> &str {
         self.0.user_code().secret()
     }
 }
 
-/// A sign-in that a person is to finish in a browser.
+/// A sign-in that a person has to finish in a browser.
 pub struct CodeSignIn {
     address: String,
     state: CsrfToken,
@@ -75,7 +75,8 @@ impl OAuth {
         self.store(Tokens::of(&answer, self.clock.now()), store, key).await
     }
 
-    /// Begins a sign-in with a browser, which the service sends back to `redirect` with a code and the state.
+    /// Begins a sign-in with a browser. The service sends the browser back to the address `redirect`, with a code and
+    /// the state.
     ///
     /// # Errors
     /// The service has no sign-in address, or `redirect` is no URL.
@@ -90,7 +91,8 @@ impl OAuth {
         Ok(CodeSignIn { address: address.into(), state, verifier, redirect })
     }
 
-    /// Exchanges the code that the browser brought for tokens, and stores them. `state` is that which the browser brought.
+    /// Exchanges the code that the browser brought back for tokens, and stores them. `state` is the state that came
+    /// with the code.
     ///
     /// # Errors
     /// The state is that of another sign-in, the service refuses or cannot be reached, or the store failed.

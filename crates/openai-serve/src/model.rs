@@ -31,7 +31,8 @@ impl AgentModel {
         Self { agent: agent.into(), kind: RunKind::Loop, final_answer_only: false }
     }
 
-    /// Makes the server send only the final answer, for clients that cannot use other texts.
+    /// Makes the server send only the final answer, for clients that cannot use other texts. Default: it sends all
+    /// texts.
     ///
     /// ```
     /// let writer = archon_openai_serve::AgentModel::new("writer").with_final_answer_only();
@@ -49,7 +50,7 @@ impl AgentModel {
 
 archon_types::setters! {
 impl AgentModel {
-    /// Sets the kind of the runs.
+    /// Sets the kind of the agent's runs. Default [`RunKind::Loop`].
     pub fn with_kind(self, kind: RunKind) -> Self { self.kind = kind }
 }
 }

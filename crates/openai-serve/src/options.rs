@@ -39,13 +39,13 @@ impl Default for ModelServerOptions {
 
 archon_types::setters! {
 impl ModelServerOptions {
-    /// Sets the maximum size of the body of a request in bytes.
+    /// Sets the maximum size of the body of a request in bytes. Default 32 MiB.
     pub fn with_max_body(self, bytes: usize) -> Self { self.max_body = bytes }
 
-    /// Sets the time without an event after which a stream sends a comment.
+    /// Sets the time without an event after which a stream sends a comment. Default 15 s.
     pub fn with_heartbeat(self, pause: Duration) -> Self { self.heartbeat = pause }
 
-    /// Sets the token that ends all requests that wait for a run.
+    /// Sets the token that ends all requests that wait for a run. Default: a token that is never cancelled.
     pub fn with_end(self, end: CancellationToken) -> Self { self.end = end }
 }
 }

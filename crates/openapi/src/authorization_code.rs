@@ -252,7 +252,8 @@ impl ApiTokens for AuthorizationCode {
     }
 }
 
-/// A sign-in that a person has begun. It ends with tokens in the credential store. See [`AuthorizationCode::begin`].
+/// A sign-in that was begun, and that a person finishes in a browser. Then the tokens are in the credential store. See
+/// [`AuthorizationCode::begin`].
 pub struct ApiSignIn<'t> {
     tokens: &'t AuthorizationCode,
     tenant: TenantId,
@@ -287,8 +288,9 @@ impl ApiSignIn<'_> {
         self.finish(&address.map_err(|e| self.tokens.failed(e.to_string()))?, clock).await
     }
 
-    /// Stores the tokens, with the address at which the browser ended. This is for a browser on another machine: the
-    /// browser cannot open that address and shows an error, but the person can copy the address.
+    /// Fetches the tokens with `address`, the address at which the browser ended, and stores them. This is for a
+    /// browser on another machine: the browser cannot open that address and shows an error, but the person can copy the
+    /// address.
     ///
     /// # Errors
     /// As [`wait`](Self::wait), and if the address is not the answer to this sign-in.

@@ -29,7 +29,8 @@ pub struct OpenApiConfig {
     pub base_url: Option<String>,
     /// The credentials that calls send. Default: none.
     pub auth: OpenApiAuth,
-    /// Headers of every request, by name. They replace headers of the same name. Values are printed as `****`.
+    /// Headers of every request, by name. They replace headers of the same name that the request would have. Values
+    /// are printed as `****`. Default: none.
     pub custom_headers: BTreeMap<String, Secret>,
     /// Maximum number of bytes of a response's body that a model reads; the rest is cut off. Default 65,536.
     pub max_response_bytes: usize,
@@ -37,7 +38,8 @@ pub struct OpenApiConfig {
     pub timeout_secs: u64,
     /// The prefix of each tool's name: with `shop`, a tool is called `shop__operationId`. The search for tools uses
     /// the prefix to name all tools of the document at once. At most 32 letters, digits, `_` and `-`, beginning with
-    /// a letter and without `__`. Default: none, so the name of a tool is the `operationId` alone.
+    /// a letter, without `__`, and without `_` at the end. Default: none, so the name of a tool is the `operationId`
+    /// alone.
     pub name_prefix: Option<String>,
     /// True if an operation without an `operationId` is named by its method and its path, such as `get_pets_petId`.
     /// Default false: such an operation is left out with a warning.
@@ -64,19 +66,19 @@ impl Default for OpenApiConfig {
 
 archon_types::setters! {
 impl OpenApiConfig {
-    /// Sets the address that the paths of the operations are appended to.
+    /// Sets the address that the paths of the operations are appended to. Default: the servers of the document.
     pub fn with_base_url(self, url: impl Into<String>) -> Self { self.base_url = Some(url.into()) }
 
-    /// Sets the credentials that calls send.
+    /// Sets the credentials that calls send. Default: none.
     pub fn with_auth(self, auth: OpenApiAuth) -> Self { self.auth = auth }
 
-    /// Sets the prefix of each tool's name.
+    /// Sets the prefix of each tool's name: with `shop`, a tool is called `shop__operationId`. Default: none.
     pub fn with_name_prefix(self, prefix: impl Into<String>) -> Self { self.name_prefix = Some(prefix.into()) }
 }
 }
 
 impl OpenApiConfig {
-    /// Adds a header to every request.
+    /// Adds a header to every request. It replaces a header of the same name. The value is a secret.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.custom_headers.insert(name.into(), value.into());
@@ -96,7 +98,7 @@ impl OpenApiConfig {
             true => Ok(()),
             false => Err(OpenApiError::Setting(format!(
                 "the name prefix '{prefix}' cannot be used: take at most {LONGEST_PREFIX} letters, digits, '_' and '-', \
-                 beginning with a letter and without '__'"
+                 beginning with a letter, without '__' and without '_' at the end"
             ))),
         }
     }

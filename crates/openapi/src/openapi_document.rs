@@ -52,7 +52,7 @@ impl OpenApiDocument {
         Document::read(text.into(), &one_line(origin, 300), url).map(Self)
     }
 
-    /// Reads a file.
+    /// Reads a document from a file.
     ///
     /// # Errors
     /// The file cannot be read; else as [`from_text`](Self::from_text).
@@ -90,7 +90,7 @@ impl OpenApiDocument {
         security::schemes(&self.0)
     }
 
-    /// Makes the tools.
+    /// Makes a tool of each operation that `filter` selects.
     ///
     /// # Errors
     /// A setting cannot be used, or the credentials would go to several servers.

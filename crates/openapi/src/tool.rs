@@ -51,9 +51,9 @@ impl Shared {
 
 /// An operation of an OpenAPI document, as a tool.
 ///
-/// GET and HEAD only read. A call of any other method may change something and destroy data, so a person is asked before
-/// it, unless a rule allows it. The result is `{METHOD} {URL} → {STATUS}`, a blank line, and the body. Credentials in the
-/// query are never part of the URL. A status of 400 or more is a failed call.
+/// GET and HEAD only read. A call of any other method may change something and destroy data, so a person is asked
+/// before it, unless a rule allows it. The result is `{METHOD} {URL} → {STATUS}`, a blank line, and the body. This
+/// URL never shows credentials in the query. A status of 400 or more is a failed call.
 pub struct OpenApiTool {
     spec: ToolSpec,
     operation: Operation,

@@ -36,7 +36,7 @@ pub enum TeamProblem {
         /// Name of the missing tool.
         tool: String,
     },
-    /// The reviewer's role has no member, and the team has no lead.
+    /// A role that the team needs, such as the reviewer's, has no member, and the team has no lead.
     #[error("no member has the role {role}, and the team has no lead")]
     NoMember {
         /// Name of the role without a member.

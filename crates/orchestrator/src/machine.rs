@@ -372,12 +372,12 @@ impl TeamMachine {
         self.budget.deadline()
     }
 
-    /// Returns the whole unspent budget as a lease for the planner. No member works while the planner does.
+    /// Returns the budget that the planner may use: all that is unspent, because no member works at the same time.
     pub fn remaining_budget(&self) -> archon_types::Lease {
         self.budget.lease(1)
     }
 
-    /// Returns the lease of a delegation: a share of the unspent budget.
+    /// Returns the budget that the member's run of a delegation may use: a share of the unspent budget.
     pub fn lease(&self, call: CallId) -> archon_types::Lease {
         if let Some(lease) = self.hand(call).and_then(|hand| hand.money.lease(call)) {
             return lease;

@@ -17,9 +17,9 @@ pub struct TeamOptions {
     pub name: String,
     /// Stable id of the team, and the sender of its messages on the bus. Default `team`.
     pub agent_id: AgentId,
-    /// Settings of the team's work.
+    /// Settings of the team's work, such as timeouts, heartbeats and the rules for contradictions.
     pub settings: TeamSettings,
-    /// Limits of a run, the runs of its members included.
+    /// Limits of a run of the team. The runs of the members count towards these limits.
     pub limits: ExecutionLimits,
     /// The roles that members may have. Default [`sample_roles`](crate::sample_roles).
     pub roles: Vec<TeamRole>,

@@ -59,7 +59,7 @@ impl Team {
         self.start_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }
 
-    /// Does the same as [`start`](Self::start), for a run in a session.
+    /// Does the same as [`start`](Self::start), for a run that continues a session or that a call of a run starts.
     ///
     /// # Errors
     /// The errors of [`start`](Self::start).

@@ -21,9 +21,11 @@ pub struct CheckOptions {
     /// Known tools that are not available. The key is the name; the value tells how to get the tool, and is the remedy
     /// of the problem if a plan names this tool. Default: none.
     pub missing_tools: BTreeMap<String, String>,
-    /// The settings with which the plan will be followed.
+    /// The settings with which the plan will be followed. The check uses the limit of concurrent subtasks and the names
+    /// of the resources.
     pub settings: PlanSettings,
-    /// The available budget. Without a budget, the spending is not estimated.
+    /// The available budget. If the estimated spending of the plan is higher, the check reports a problem. Default:
+    /// none, so nothing is estimated.
     pub budget: Option<PlanBudget>,
     /// Limits of the number of subtasks.
     pub size: PlanSize,

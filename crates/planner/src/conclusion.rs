@@ -130,8 +130,8 @@ impl Conclusion {
     }
 }
 
-/// The conclusion without a model: the answer consists of the results of the last subtasks, on which no
-/// other subtask depends.
+/// Makes the final answer without a model: the answer consists of the results of the last subtasks. These are the
+/// subtasks on which no other subtask depends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastResults;
 
@@ -159,9 +159,9 @@ impl Conclude for LastResults {
     }
 }
 
-/// The conclusion by a model, which writes the answer and cites subtasks by their ids in square brackets. If the plan
-/// has only one subtask, and an agent executed it, that agent's answer is used unchanged. If the model is small, the
-/// results are used unchanged, because the model would make them worse.
+/// Lets a model write the final answer, which cites subtasks by their ids in square brackets. If the plan has only one
+/// subtask, and an agent executed it, the answer of that agent is used unchanged. If the model is small, the results
+/// are used unchanged, because the model would make them worse.
 ///
 /// An answer that must fit a schema is JSON without citations, and counts as based on all results.
 /// Results are used unchanged only if they fit the schema; otherwise the model is asked. After an answer
@@ -191,20 +191,20 @@ pub struct LlmConclusion {
 
 archon_types::setters! {
 impl LlmConclusion {
-    /// Replaces the options.
+    /// Sets the options of the model request, such as the maximum number of tokens. Default: `RequestOptions::default`.
     pub fn with_options(self, options: RequestOptions) -> Self { self.options = options }
 
-    /// Sets the price of the model; by default the provider's.
+    /// Sets the price of the model's tokens. Default: the price that the provider's capabilities have.
     pub fn with_price(self, price: ModelPrice) -> Self { self.model.price = Some(price) }
 
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
-    /// price of its model.
+    /// Names the models that the provider may ask instead of this one, with their prices. An answer is charged with
+    /// the price of the model that gave it. Default: none.
     pub fn with_fallbacks(self, models: Vec<FallbackModel>) -> Self { self.model.others = models }
 }
 }
 
 impl LlmConclusion {
-    /// Creates a conclusion with this model of the provider.
+    /// Creates an `LlmConclusion` that asks this model of the provider to write the final answer.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         let model = Asked::new(provider, model);
         Self { model, options: RequestOptions::default(), is_only_for_schemas: false }

@@ -21,7 +21,8 @@ use crate::{
 /// Suffix of a lookup key that asks whether a step failed.
 pub(crate) const FAILED: &str = " failed";
 
-/// A parsed condition.
+/// A parsed condition of a subtask: comparisons of results, joined by `and`, `or` and `not`, for example
+/// `{issue} == 'billing' and not ({score} < 0.5)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition(Expression);
 
@@ -57,7 +58,8 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 impl Condition {
-    /// Parses a condition.
+    /// Parses a condition, for example `{issue} == 'billing' or {fetch} failed`. `{name}` stands for a value. The
+    /// comparisons are `==`, `!=`, `<`, `<=`, `>`, `>=` and `contains`.
     ///
     /// # Errors
     /// A description of the problem, in one line.
@@ -78,8 +80,8 @@ impl Condition {
         found
     }
 
-    /// Returns true if the condition holds. `lookup` returns the values of references; for a key `<step>
-    /// failed`, it returns whether the step failed.
+    /// Returns true if the condition holds. `lookup` returns the value of a name; for the name `<step> failed`, it
+    /// returns true if the step failed and the plan continues without the step.
     ///
     /// # Errors
     /// The first reference without a value.

@@ -20,7 +20,7 @@ struct State {
 }
 
 impl PlanControl {
-    /// Creates a control without requests.
+    /// Creates a control that has not requested a pause or a replan.
     pub fn new() -> Self {
         Self::default()
     }

@@ -33,7 +33,7 @@ pub(crate) fn edited(running: &Task, proposed: &PlanDiff, wanted: &Task) -> Plan
     diff
 }
 
-/// Returns the task after a change. Replaced subtasks lose their state and result.
+/// Returns the task that results when `diff` is applied to `running`. Replaced subtasks lose their state and result.
 pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
     let mut task = running.clone();
     task.subtasks.retain(|subtask| !diff.remove.contains(&subtask.id));

@@ -62,9 +62,11 @@ pub struct LlmPlannerOptions {
     /// Maximum number of times that an invalid answer is sent back. Default 2. A plan with a cycle is
     /// sent back once.
     pub repairs: u32,
-    /// Use of structured output. Default [`Structured::Auto`].
+    /// The rule for structured output: requests with a JSON Schema that the answer must fit. Default
+    /// [`Structured::Auto`].
     pub structured: Structured,
-    /// Roles for subtasks. If there are any, each subtask names its role. Default: none.
+    /// Roles of a team. If there are any, each subtask of the plan names the role that should do the subtask. Default:
+    /// none.
     pub roles: Vec<TeamRole>,
     /// Exact number of subtasks, for models that are too small to choose the shape of a plan; see
     /// [`plan_outline`]. Default: none.
@@ -88,7 +90,7 @@ pub enum Shape {
     StepByStep,
 }
 
-/// Use of structured output for plans.
+/// The rule for asking a service for a plan in structured output, which must fit a JSON Schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Structured {
@@ -110,14 +112,14 @@ impl Default for LlmPlannerOptions {
 
 archon_types::setters! {
 impl LlmPlanner {
-    /// Replaces the options.
+    /// Replaces all options of the planner. Default: `LlmPlannerOptions::default`.
     pub fn with_options(self, options: LlmPlannerOptions) -> Self { self.options = options }
 
-    /// Sets the price of the model; by default the provider's.
+    /// Sets the price of the model's tokens. Default: the price that the provider's capabilities have.
     pub fn with_price(self, price: ModelPrice) -> Self { self.model.price = Some(price) }
 
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
-    /// price of its model.
+    /// Names the models that the provider may ask instead of this one, with their prices. An answer is charged with
+    /// the price of the model that gave it. Default: none.
     pub fn with_fallbacks(self, models: Vec<FallbackModel>) -> Self { self.model.others = models }
 }
 }

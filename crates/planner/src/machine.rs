@@ -529,8 +529,8 @@ impl PlanMachine {
     }
 }
 
-/// Returns the machine of a plan's log, which has the state of every subtask; `None` for a log of another
-/// kind of run.
+/// Computes the state of a plan's run, with the state of every subtask, from the records of the run. Returns `None` for
+/// the records of another kind of run.
 pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
     archon_run::fold(records, PlanMachine::new)
 }

@@ -14,18 +14,21 @@ pub struct PlanningAgentOptions {
     pub name: String,
     /// Id of the agent. The logs of its runs contain this id, so it must never change. Default `planner`.
     pub agent_id: AgentId,
-    /// Configuration of the agent that executes subtasks. The run records it, so that a process that
-    /// resumes the run can build the same agent. Limits and tools come from the run itself.
+    /// Configuration of the agent that executes subtasks. The run records this configuration, so that a process that
+    /// resumes the run can build the same agent. Its limits are replaced by `limits`, and its tools by those of the
+    /// toolbox, if one is set.
     pub config: RunConfig,
-    /// Settings with which plans are followed.
+    /// Settings with which plans are followed, such as the maximum number of concurrent subtasks and the rules of
+    /// replans.
     pub settings: PlanSettings,
-    /// The amount of context in the prompts of subtasks.
+    /// The amount of context in the prompts of subtasks. Default [`Briefing::Full`].
     pub briefing: Briefing,
     /// Limits of a run, its subtasks included.
     pub limits: ExecutionLimits,
-    /// Limits of the number of subtasks of a plan.
+    /// Limits of the number of subtasks of a plan. Default: a warning above 20, an error above 200.
     pub size: PlanSize,
-    /// Initial values of every run.
+    /// Initial values of every run, by name. References such as `{name}` in a plan stand for these values. Default:
+    /// none.
     pub values: serde_json::Map<String, Json>,
     /// A fixed plan. The run records the plan, asks no planner, and makes no replan when a subtask fails.
     /// Default: none.

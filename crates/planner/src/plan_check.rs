@@ -80,7 +80,7 @@ impl<P: Planner, C: PlanCheck> Planner for CheckedPlanner<P, C> {
     }
 }
 
-/// A check by a model. If the model fails or gives no verdict, the plan is accepted.
+/// Asks a model if a plan lacks a part of its goal. If the model fails or gives no verdict, the plan is accepted.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,14 +102,14 @@ pub struct LlmPlanCheck {
 
 archon_types::setters! {
 impl LlmPlanCheck {
-    /// Replaces the options.
+    /// Sets the options of the model request. They replace the default, which is temperature 0.
     pub fn with_options(self, options: RequestOptions) -> Self { self.options = options }
 
-    /// Sets the price of the model; by default the provider's.
+    /// Sets the price of the model's tokens. Default: the price that the provider's capabilities have.
     pub fn with_price(self, price: ModelPrice) -> Self { self.model.price = Some(price) }
 
-    /// Sets the fallback models of the provider with their prices, so that each answer is charged with the
-    /// price of its model.
+    /// Names the models that the provider may ask instead of this one, with their prices. An answer is charged with
+    /// the price of the model that gave it. Default: none.
     pub fn with_fallbacks(self, models: Vec<FallbackModel>) -> Self { self.model.others = models }
 }
 }

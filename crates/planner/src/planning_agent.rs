@@ -88,7 +88,7 @@ impl PlanningAgent {
         self.with(|parts| parts.toolbox = Some(toolbox))
     }
 
-    /// Sets the object that chooses the agent for each subtask.
+    /// Sets the object that chooses the agent for each subtask. Default: the `worker` of [`new`](Self::new).
     ///
     /// ```
     /// # use archon_planner::{PlanningAgent, Workers};
@@ -105,7 +105,7 @@ impl PlanningAgent {
         self.with(|parts| parts.conclude = conclude)
     }
 
-    /// Sets a memory, which is queried before planning and stores the answer.
+    /// Sets a memory. The agent recalls memories for the goal before it plans, and stores the answer. Default: none.
     pub fn with_memory(self, memory: Arc<dyn LongTerm>) -> Self {
         self.with(|parts| parts.memory = Some(memory))
     }
@@ -156,7 +156,7 @@ impl PlanningAgent {
         self
     }
 
-    /// Sets the limits of runs.
+    /// Sets the limits of each run, its subtasks included. Default: `ExecutionLimits::default`.
     pub fn with_limits(self, limits: ExecutionLimits) -> Self {
         self.with(|parts| parts.options.limits = limits)
     }
@@ -169,8 +169,8 @@ impl PlanningAgent {
     /// Asks the planner for a plan and checks the plan. Nothing is executed or recorded.
     ///
     /// # Errors
-    /// The goal is empty, or the planner gave no plan: [`PlanRunError::NoDraft`] has the reason and the
-    /// spending.
+    /// [`PlanRunError::Problems`] if the goal is empty. [`PlanRunError::NoDraft`], with the reason and the spending, if
+    /// the planner gave no plan.
     pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
         self.draft_in(SessionPlace::new(Origin::Prompt), goal, context).await
     }

@@ -13,9 +13,9 @@ use crate::{
 /// The text that may surround a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// No text: the whole text is the plan.
+    /// No other text is allowed: the whole text must be the plan.
     Strict,
-    /// A code fence, text before the plan, and text after it, as models write them.
+    /// A code fence, and text before and after the plan, are allowed, because models write them.
     Lenient,
 }
 

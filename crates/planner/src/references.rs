@@ -216,7 +216,8 @@ fn value_of(reference: &Reference, lookup: &dyn Fn(&str) -> Option<Json>) -> Res
     }
 }
 
-/// Returns the value of a result for references: the JSON in the result's text, or the text.
+/// Returns the value that a reference to this result stands for: the parsed JSON if the text of the result is JSON,
+/// otherwise the text. A number that would change when it is parsed, such as `1.10`, stays text.
 pub fn value_of_result(result: &ToolResult) -> Json {
     let text = result.text();
     let trimmed = text.trim();

@@ -29,7 +29,7 @@ impl ScriptedPlanner {
         Self::with_answers([Ok(plan)])
     }
 
-    /// Creates a planner with these answers, in order.
+    /// Creates a planner that gives these answers in order. An answer is a plan or an error.
     pub fn with_answers(answers: impl IntoIterator<Item = Result<Vec<SubTask>, PlanError>>) -> Self {
         Self { plans: Mutex::new(answers.into_iter().collect()) }
     }

@@ -83,7 +83,7 @@ pub struct TemplateStep {
     pub id: Option<String>,
     /// Description of the step.
     pub description: Option<String>,
-    /// Tool of the step.
+    /// Name of the tool that the step calls.
     pub tool: Option<String>,
     /// Arguments of the tool.
     pub args: Option<Json>,
@@ -113,7 +113,8 @@ pub struct TemplateStep {
     pub on_error: Option<OnError>,
     /// Question to a person before the step starts.
     pub approve: Option<String>,
-    /// Maximum number of attempts before the step counts as failed.
+    /// Maximum number of attempts before the step counts as failed. Default: the number in the settings of the plan
+    /// (`ReplanPolicy::same_subtask`).
     pub attempts: Option<u32>,
 }
 
@@ -169,7 +170,7 @@ pub enum TemplateProblem {
     #[error("steps are nested more than {max} levels deep")]
     TooDeep { max: usize },
     #[error(
-        "subtask {subtask} names the template {template}, whose steps cannot follow the rule {rule}: {instead}"
+        "subtask {subtask} sets `{rule}`, which does not work for the template {template} that it runs: {instead}"
     )]
     NotForTemplate { subtask: SubTaskId, template: String, rule: &'static str, instead: String },
     #[error("the template {template} would have more than {max} subtasks")]

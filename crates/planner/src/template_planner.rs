@@ -86,7 +86,7 @@ impl TemplatePlanner {
         Self { registry, otherwise: None }
     }
 
-    /// Sets the planner for goals that match no template.
+    /// Sets the planner for goals that match no template, and for replans. Default: none, so these requests fail.
     pub fn or(mut self, planner: impl Planner + 'static) -> Self {
         self.otherwise = Some(Arc::new(planner));
         self

@@ -26,7 +26,8 @@ struct State {
 }
 
 impl CallProcesses {
-    /// Creates an empty list of the groups of a call; `table` is shared with the other calls of the engine.
+    /// Creates an empty list of the groups of a call. Pass a clone of one `table` to all calls, so that calls that end
+    /// together read the processes of the system only once.
     pub fn new(call: CallId, run: &Context, table: Table) -> Self {
         let registered = Registered { call, log: run.processes.clone(), state: Mutex::default() };
         Self { registered: Arc::new(registered), table }

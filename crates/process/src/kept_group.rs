@@ -39,9 +39,9 @@ impl KeptGroup {
         &self.0
     }
 
-    /// Returns the environment variable, with its value, that names this process as the keeper of a group. If
-    /// processes of the group have the variable, the next process that keeps a group can find those that outlived
-    /// this process. `None` if this process has no unique name, as on systems other than Linux.
+    /// Returns the name and value of an environment variable that names this process as the keeper of a group. Set this
+    /// variable for the processes of the group: then the next process that keeps a group finds and ends those that
+    /// outlived this process. `None` if this process has no unique name, as on systems other than Linux.
     pub fn variable() -> Option<(&'static str, String)> {
         #[cfg(target_os = "linux")]
         return Some((super::KEEPER_VARIABLE, super::orphans::keeper()?));

@@ -105,7 +105,7 @@ const LOOK: Duration = Duration::from_millis(5);
 ///
 /// Program, arguments, folder and added variables are taken from `command`. Of our environment the command
 /// gets only `PATH`, the language, the time zone, the terminal's kind, the user's name and shell, `HOME`
-/// and `TMPDIR`: keys are not passed on, unless `command` adds them. The command's standard input is empty,
+/// and `TMPDIR`: API keys are not passed on, unless `command` adds them. The command's standard input is empty,
 /// its two outputs are pipes. A program that does not exist exits with code 127, as in a shell.
 ///
 /// # Errors

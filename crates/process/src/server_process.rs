@@ -94,7 +94,8 @@ impl ServerProcess {
         (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Waits for the end of the process itself, and returns its exit code as a shell reports it.
+    /// Waits for the end of the process itself, and returns its exit code. If a signal ended the process, the code is
+    /// 128 plus the number of the signal, as in a shell. `None` if the system reports no code.
     pub async fn exited(&mut self) -> Option<i32> {
         let status = self.child.wait().await.ok()?;
         status.code().or_else(|| status.signal().map(|signal| 128 + signal))

@@ -15,8 +15,8 @@ pub(super) use system::boot;
 #[cfg(target_os = "linux")]
 pub use system::{members, start_ticks};
 
-/// Snapshots of all processes. Calls that end together share one snapshot, because a snapshot reads a file
-/// for each process.
+/// Takes snapshots of all processes of the system, and keeps only the newest one. Calls that end together share this
+/// snapshot, because a snapshot reads a file for each process. Clones share the snapshot.
 #[derive(Clone, Default)]
 pub struct Table(Arc<Mutex<Arc<Look>>>);
 

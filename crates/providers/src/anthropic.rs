@@ -1,4 +1,4 @@
-//! Anthropic's Messages API, streamed: `POST {base}/v1/messages`.
+//! A provider for Anthropic's Messages API, streamed: `POST {base}/v1/messages`.
 //!
 //! Source of the format: <https://platform.claude.com/docs/en/api/messages> and the pages that it links to.
 
@@ -27,7 +27,7 @@ use crate::{
 use decode::MessagesDecoder;
 use encode::Encoder;
 
-/// The address of Anthropic's own service.
+/// The base URL of Anthropic's own service, for [`Anthropic::new`].
 pub const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 
 /// The header that turns on beta features of the protocol.
@@ -51,25 +51,25 @@ const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 pub struct AnthropicOptions {
     /// The connection to the service; its key is sent as `x-api-key`. Headers may include `anthropic-beta`.
     pub connect: ConnectOptions,
-    /// A bearer token, for access without a key. It can be combined with headers that turn on a beta.
+    /// A bearer token, for services that accept a token instead of a key. Default: none.
     pub bearer_token: Option<Secret>,
     /// The value of `anthropic-version`. Default `2023-06-01`.
     pub version: String,
     /// The maximum number of output tokens for a request that sets no limit; the protocol requires one.
     /// Default 8,192.
     pub max_tokens: u32,
-    /// The thinking budget in tokens for each thinking level. Used only for models whose thinking is limited by a
-    /// budget.
+    /// The thinking budget in tokens for each thinking level, for models whose thinking is limited by a budget
+    /// ([`ThinkingForm::Budget`](crate::ThinkingForm::Budget)).
     pub thinking_budgets: ThinkingBudgets,
     /// The abilities of all models. `None`, the default, derives the abilities of each model from its name.
     pub traits: Option<AnthropicTraits>,
-    /// The treatment of earlier thinking blocks after an earlier message was changed. Default
+    /// Decides what happens to earlier thinking blocks if the conversation before them was changed. Default
     /// [`ChangedHistory::DropThinking`].
     pub changed_history: ChangedHistory,
 }
 
-/// The thinking budget in tokens for each level. A budget below 1,024, which the service refuses, is raised
-/// to 1,024.
+/// The thinking budget in tokens for each thinking level. A budget below 1,024, which the service refuses, is
+/// raised to 1,024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the levels of thinking")]
 pub struct ThinkingBudgets {
@@ -85,16 +85,16 @@ impl Default for ThinkingBudgets {
     }
 }
 
-/// The treatment of earlier thinking blocks after an earlier message was changed, for instance by
-/// compaction. The newest models bind a thinking block to the messages before it.
+/// Decides what happens to earlier thinking blocks if the conversation before them was changed, for instance because
+/// old messages were summarized. The newest models accept a thinking block only after the same messages as before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangedHistory {
-    /// The service drops the thinking blocks. For this, a request with thinking has a beta header if the model binds
-    /// thinking blocks.
+    /// The service leaves out the thinking blocks that no longer fit. To request this, the provider adds a beta header
+    /// if the model is one of the newest and the request asks for thinking.
     #[default]
     DropThinking,
-    /// The service refuses the request.
+    /// The service refuses the request with an error.
     Refuse,
 }
 
@@ -115,13 +115,13 @@ impl Default for AnthropicOptions {
 connect_choices!(AnthropicOptions with a key);
 
 impl AnthropicOptions {
-    /// Sets the bearer token.
+    /// Sets a bearer token, for services that accept a token instead of a key.
     pub fn with_bearer_token(mut self, token: impl Into<Secret>) -> Self {
         self.bearer_token = Some(token.into());
         self
     }
 
-    /// Sets the abilities of all models, whatever their names.
+    /// Sets the abilities of all models. Without this, the abilities of each model are derived from its name.
     pub fn with_traits(mut self, traits: AnthropicTraits) -> Self {
         self.traits = Some(traits);
         self

@@ -22,8 +22,8 @@ use crate::{
     token_source::with_token,
 };
 
-/// Options of [`AzureOpenAi`]. Price and abilities of a deployment are known if it is named like its model,
-/// for instance `gpt-5-mini`.
+/// Options of [`AzureOpenAi`]. Name a deployment like its model, for instance `gpt-5-mini`: then the price
+/// and the abilities of the model are found in the catalogue.
 ///
 /// ```
 /// use archon_providers::{AzureApi, AzureAuth, AzureOptions, Compat, ResponsesCompat};
@@ -47,14 +47,16 @@ pub struct AzureOptions {
     pub address: AzureAddress,
     /// The authorisation of requests. Default: the key, in the header `api-key`.
     pub auth: AzureAuth,
-    /// The differences of the deployment's chat completions from OpenAI's protocol.
+    /// The differences of the deployment's chat completions from OpenAI's protocol. Used only with
+    /// [`AzureApi::ChatCompletions`].
     pub chat: Compat,
-    /// The differences of the deployment's Responses API from OpenAI's protocol. If the deployment's name
-    /// does not show whether its model reasons, set `reasoning_models`.
+    /// The differences of the deployment's Responses API from OpenAI's protocol. Used only with
+    /// [`AzureApi::Responses`]. If the deployment's name does not show whether its model reasons, set
+    /// `reasoning_models`.
     pub responses: ResponsesCompat,
 }
 
-/// One of OpenAI's protocols.
+/// The protocol that requests use: one of OpenAI's two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AzureApi {
@@ -65,7 +67,7 @@ pub enum AzureApi {
     ChatCompletions,
 }
 
-/// The form of Azure's addresses. In all of them the request's model is the name of a deployment.
+/// The form of Azure's addresses. In each form, the model of a request is the name of a deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AzureAddress {
@@ -96,31 +98,31 @@ impl Default for AzureOptions {
 connect_choices!(AzureOptions with a key);
 
 impl AzureOptions {
-    /// Sets the protocol.
+    /// Sets the protocol. Default [`AzureApi::Responses`].
     pub fn with_api(mut self, api: AzureApi) -> Self {
         self.api = api;
         self
     }
 
-    /// Uses addresses with this dated API version.
+    /// Uses addresses with `?api-version=` and this version, as [`AzureAddress::Dated`] describes.
     pub fn with_api_version(mut self, api_version: impl Into<String>) -> Self {
         self.address = AzureAddress::Dated { api_version: api_version.into() };
         self
     }
 
-    /// Sets the authorisation.
+    /// Sets the authorisation of requests. Default: the key, in the header `api-key`.
     pub fn with_auth(mut self, auth: AzureAuth) -> Self {
         self.auth = auth;
         self
     }
 
-    /// Sets the differences of chat completions from OpenAI's protocol.
+    /// Sets the differences of the deployment's chat completions from OpenAI's protocol.
     pub fn with_chat(mut self, compat: Compat) -> Self {
         self.chat = compat;
         self
     }
 
-    /// Sets the differences of the Responses API from OpenAI's protocol.
+    /// Sets the differences of the deployment's Responses API from OpenAI's protocol.
     pub fn with_responses(mut self, compat: ResponsesCompat) -> Self {
         self.responses = compat;
         self

@@ -56,20 +56,20 @@ pub struct BedrockOptions {
     pub auth: BedrockAuth,
     /// The region for which requests are signed. Default `us-east-1`.
     pub region: String,
-    /// The family of the models. Default: derived from the model's name; set it if the name does not show
-    /// the family, as with some inference profiles.
+    /// The vendor of the models, which decides about parameters. Default: derived from the model's name. Set
+    /// it if the name does not show the vendor, as with some inference profiles.
     pub family: ModelFamily,
-    /// The way to request structured output. Default [`StructuredOutput::Tool`].
+    /// The way in which a request asks for an answer that fits a JSON Schema. Default [`StructuredOutput::Tool`].
     pub structured: StructuredOutput,
-    /// The thinking budget in tokens for each thinking level. Used only for Anthropic's models whose thinking is
-    /// limited by a budget.
+    /// The thinking budget in tokens for each thinking level. Used only for Claude models whose thinking is limited by
+    /// a budget.
     pub thinking_budgets: ThinkingBudgets,
     /// Additional fields for `additionalModelRequestFields` in requests: parameters that only one vendor's models
     /// know. Must be a JSON object; any other value is ignored.
     pub additional_fields: Option<Json>,
 }
 
-/// The way to request structured output.
+/// The way in which a request asks for structured output: an answer that fits a JSON Schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StructuredOutput {
@@ -99,31 +99,31 @@ impl Default for BedrockOptions {
 connect_choices!(BedrockOptions with a key);
 
 impl BedrockOptions {
-    /// Sets the authorisation.
+    /// Sets the authorisation of requests. Default: the key, sent as a bearer token.
     pub fn with_auth(mut self, auth: BedrockAuth) -> Self {
         self.auth = auth;
         self
     }
 
-    /// Sets the region.
+    /// Sets the region for which requests are signed. Default `us-east-1`.
     pub fn with_region(mut self, region: impl Into<String>) -> Self {
         self.region = region.into();
         self
     }
 
-    /// Sets the family of all models, whatever their names.
+    /// Sets the vendor of all models. Without this, it is derived from each model's name.
     pub fn with_family(mut self, family: ModelFamily) -> Self {
         self.family = family;
         self
     }
 
-    /// Sets the way to request structured output.
+    /// Sets the way in which a request asks for structured output. Default [`StructuredOutput::Tool`].
     pub fn with_structured(mut self, structured: StructuredOutput) -> Self {
         self.structured = structured;
         self
     }
 
-    /// Sets additional request fields for the models of one vendor.
+    /// Sets additional fields of requests: parameters that only one vendor's models know. Must be a JSON object.
     pub fn with_additional_fields(mut self, fields: Json) -> Self {
         self.additional_fields = Some(fields);
         self
@@ -171,7 +171,8 @@ impl Bedrock {
         Ok(Self(Arc::new(Inner { service, options })))
     }
 
-    /// Creates a provider for Amazon's own service in a region, for instance `eu-central-1`.
+    /// Creates a provider for Amazon's own service in a region, for instance `eu-central-1`, and signs
+    /// requests for this region.
     ///
     /// # Errors
     /// [`SetupError`] if the region is no valid name, or as [`Bedrock::new`] does.

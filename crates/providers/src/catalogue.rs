@@ -20,30 +20,31 @@ const MODELS: &str = include_str!("../models.jsonl");
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelInfo {
-    /// The name with the provider: `openai:gpt-5-mini`.
+    /// The provider's id and the model's name: `openai:gpt-5-mini`.
     pub name: String,
-    /// The context window in tokens; it excludes output tokens if the service limits them separately.
+    /// The context window in tokens. If the service limits output tokens separately, they are not part of it.
     pub context_window: Option<u64>,
     /// The maximum number of output tokens.
     pub max_output: Option<u64>,
-    /// The list price in millionths of a US dollar per million tokens, without discounts for batches.
+    /// The list price in millionths of a US dollar per million tokens, without discounts for batches. `None`
+    /// if the catalogue does not know the price of both input and output tokens.
     pub price: Option<ModelPrice>,
-    /// True if the model thinks before it answers.
+    /// True if the model can think before it answers; false also if the catalogue does not know.
     pub thinking: bool,
-    /// True if the model accepts images.
+    /// True if the model accepts images; false also if the catalogue does not know.
     pub vision: bool,
-    /// True if the model accepts PDF files.
+    /// True if the model accepts PDF files; false also if the catalogue does not know.
     pub pdf: bool,
     /// True if the model accepts tool specs and answers with tool calls; `None` if the catalogue does not
     /// know.
     pub tools: Option<bool>,
-    /// True if the model needs short instructions; `None` if the catalogue does not know.
+    /// True if the model is small and needs short instructions; `None` if the catalogue does not know.
     pub is_small: Option<bool>,
-    /// The source of these facts, for people.
+    /// The source and date of these facts, as text for people.
     pub source: String,
 }
 
-/// The source and date of the catalogue.
+/// The source and date of the built-in catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct CatalogueSource {
@@ -135,9 +136,11 @@ fn micros(dollars: f64) -> u64 {
     (dollars * 1e6).round() as u64
 }
 
-/// Returns the facts about a provider's model; `provider` is its [id](archon_types::Provider::id).
+/// Returns the facts of the built-in catalogue about a model; `None` if it is not listed. `provider` is the
+/// [id](archon_types::Provider::id) of the provider.
 ///
-/// The lookup uses only the id, not the address: a gateway with other models or prices needs an id of its own.
+/// The address of the provider does not count, only its id. So a gateway with other models or prices needs an id of its
+/// own.
 pub fn model_info(provider: &str, model: &str) -> Option<ModelInfo> {
     let line = line_of(&format!("{}:{model}", listed(provider)))?;
     serde_json::from_slice::<Line>(line).ok().map(ModelInfo::from)
@@ -177,12 +180,12 @@ pub(crate) fn capabilities(provider: &str, model: &str) -> Capabilities {
     capabilities
 }
 
-/// Returns every model of the catalogue, sorted by name.
+/// Returns every model of the built-in catalogue, sorted by name.
 pub fn known_models() -> impl Iterator<Item = ModelInfo> {
     MODELS.lines().skip(1).filter_map(|line| serde_json::from_str::<Line>(line).ok()).map(ModelInfo::from)
 }
 
-/// Returns the names of the provider's models most similar to `model`, most similar first, at most three.
+/// Returns the names of at most three models of this provider that are most similar to `model`, the most similar first.
 pub fn nearest_models(provider: &str, model: &str) -> Vec<String> {
     Catalogue::default().nearest(provider, model)
 }
@@ -203,7 +206,7 @@ pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) ->
     }
 }
 
-/// Returns the source and the date of the catalogue.
+/// Returns the source and the date of the built-in catalogue.
 pub fn catalogue_source() -> CatalogueSource {
     source_of(MODELS).unwrap_or_else(|| CatalogueSource { source: String::new(), date: String::new() })
 }

@@ -33,43 +33,44 @@ pub struct ConnectOptions {
     /// The provider's id in messages and records. Default: the name of the profile if [`resolve`](crate::resolve)
     /// found one, else an id for the protocol, such as `google`.
     pub id: Option<String>,
-    /// The key, sent as the protocol requires; local servers need none. With [`resolve`](crate::resolve)
-    /// the default is the key in the service's environment variable.
+    /// The key of the service, sent in the header that the protocol requires. Local servers need none.
+    /// Default: none, or with [`resolve`](crate::resolve) the key in the service's environment variable.
     pub api_key: Option<Secret>,
     /// Additional headers for every request. Values are treated as secrets.
     pub headers: Vec<(String, Secret)>,
-    /// The HTTP options. Providers that get clones of one value share one pool of connections.
+    /// The timeouts, proxy, certificates and other HTTP options. Providers that get clones of one value share
+    /// one pool of connections.
     pub http: HttpOptions,
-    /// The clock. Default: the system's clock.
+    /// The clock that gives the times of messages. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
 impl ConnectOptions {
-    /// Sets the provider's id in messages and records.
+    /// Sets the provider's id in messages and records. Default: an id for the service or protocol, such as `google`.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Sets the key of the service.
+    /// Sets the key, which is sent in the header that the protocol requires.
     pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// Adds a header to every request.
+    /// Adds a header to every request. Its value is treated as a secret.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Sets the HTTP options.
+    /// Sets the HTTP options: timeouts, limits of answers, proxy, certificates.
     pub fn with_http(mut self, http: HttpOptions) -> Self {
         self.http = http;
         self
     }
 
-    /// Sets the clock of the provider.
+    /// Sets the clock that gives the times of messages. Default: the system's clock.
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -143,7 +144,7 @@ archon_types::debug_fields!(Service: id, transport);
 macro_rules! connect_choices {
     ($options:ident with a key) => {
         impl $options {
-            /// Sets the key of the service.
+            /// Sets the key, which is sent in the header that the protocol requires.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -158,7 +159,7 @@ macro_rules! connect_choices {
     };
     ($options:ident) => {
         impl $options {
-            /// Sets all connection options.
+            /// Sets all connection options at once: id, key, headers, HTTP options and clock.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -169,7 +170,8 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// Sets the provider's id in messages and records.
+            /// Sets the provider's id in messages and records. Default: an id for the service or protocol,
+            /// such as `google`.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -180,7 +182,7 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// Adds a header to every request.
+            /// Adds a header to every request. Its value is treated as a secret.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -195,7 +197,7 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// Sets the HTTP options.
+            /// Sets the HTTP options: timeouts, limits of answers, proxy, certificates.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]
@@ -206,7 +208,7 @@ macro_rules! connect_choices {
                 self
             }
 
-            /// Sets the clock of the provider.
+            /// Sets the clock that gives the times of messages. Default: the system's clock.
             ///
             /// ```
             #[doc = concat!("let options = archon_providers::", stringify!($options), "::default()")]

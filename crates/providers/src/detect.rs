@@ -15,18 +15,18 @@ use crate::{
     profile::Profile,
 };
 
-/// The profile and address of a server on this machine.
+/// A server on this machine that may run models: its profile and its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocalServer {
-    /// The name of the profile.
+    /// The name of the server's [`Profile`](crate::Profile), for instance `ollama`.
     pub profile: &'static str,
-    /// The address, without `/models`.
+    /// The address without `/models`, for instance `http://127.0.0.1:11434/v1`.
     pub base_url: String,
 }
 
 impl LocalServer {
-    /// Describes a server with this profile and address. Nothing is started or contacted.
+    /// Creates the description of a server from its profile and its address. Nothing is started or contacted.
     pub fn new(profile: &'static str, base_url: impl Into<String>) -> Self {
         Self { profile, base_url: base_url.into() }
     }
@@ -53,8 +53,8 @@ pub enum ServerAnswer {
     Absent,
 }
 
-/// Asks all servers at the same time for their models, with this `timeout` for each request. The
-/// answers are in the order of the servers.
+/// Asks all servers at the same time for the names of their models, with this `timeout` for each request.
+/// Returns each server with its answer, in the given order.
 ///
 /// A port without a server refuses the connection at once, so only a slow server takes the full time. A
 /// caller that cannot wait long can use a short timeout and ask the servers with [`ServerAnswer::Late`]

@@ -30,10 +30,10 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbedderOptions {
-    /// The connection to the service. The provider's id is the first part of the embedder's id.
+    /// The connection to the service. Its id is the first part of the embedder's id, which is `ID:MODEL:DIMENSIONS`.
     pub connect: ConnectOptions,
-    /// True if requests set the number of dimensions, for models whose vectors can be shortened. Default
-    /// false.
+    /// True if requests ask the service for vectors with this number of dimensions; only for models whose
+    /// vectors can be shortened. Default false.
     pub ask_for_dimensions: bool,
     /// The maximum number of texts in one request; more texts are sent in several requests. Default 100.
     pub batch: usize,
@@ -48,7 +48,8 @@ impl Default for EmbedderOptions {
 connect_choices!(EmbedderOptions with a key);
 
 impl EmbedderOptions {
-    /// Makes requests set the number of dimensions, for a model whose vectors can be shortened.
+    /// Makes requests ask the service for vectors with the embedder's number of dimensions; only for models
+    /// whose vectors can be shortened.
     pub fn asking_for_dimensions(mut self) -> Self {
         self.ask_for_dimensions = true;
         self

@@ -1,4 +1,4 @@
-//! Errors of the configuration of a provider, before any request.
+//! Errors of creating a provider, before any request is sent.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ pub enum SetupError {
     BaseUrl {
         /// The URL without password and query.
         url: String,
-        /// The problem.
+        /// The problem, as text for people.
         reason: String,
     },
     /// The model is not written as `PROVIDER:MODEL` or `PROVIDER@URL:MODEL`.
@@ -27,21 +27,21 @@ pub enum SetupError {
     Model {
         /// The text as it was given.
         model: String,
-        /// The problem.
+        /// The problem, as text for people.
         reason: String,
     },
-    /// No profile has this name.
+    /// No profile and no protocol has this name.
     #[error("no provider is called {name:?}; {}", did_you_mean(.nearest))]
     UnknownProfile {
         /// The name as it was given.
         name: String,
-        /// The most similar names, best first.
+        /// The most similar names of profiles and protocols, the most similar first.
         nearest: Vec<&'static str>,
     },
     /// The service needs a key and none was found.
     #[error("{profile} needs a key: set {variable}")]
     MissingKey {
-        /// The name of the profile.
+        /// The name of the profile or of the protocol.
         profile: &'static str,
         /// The environment variable for the key.
         variable: &'static str,
@@ -51,12 +51,12 @@ pub enum SetupError {
     MissingVariable {
         /// The name of the protocol.
         protocol: &'static str,
-        /// The missing setting.
+        /// A description of the missing setting.
         what: &'static str,
         /// The environment variable for the setting.
         variable: &'static str,
     },
-    /// The protocol is not in this build.
+    /// The protocol's cargo feature is off, so the protocol is not in this build.
     #[error("{protocol} is not in this build: turn on the cargo feature `{feature}`")]
     MissingFeature {
         /// The name of the protocol.
@@ -70,21 +70,21 @@ pub enum SetupError {
     Setting {
         /// The name of the setting.
         what: String,
-        /// The problem.
+        /// The problem, as text for people.
         reason: String,
     },
-    /// A catalogue of models cannot be read.
+    /// A line or a file of a catalogue of models is not valid.
     #[error("the catalogue of models cannot be read: {reason}")]
     Catalogue {
         /// The problem; for an invalid line, with its line number.
         reason: String,
     },
-    /// A cassette cannot be written or read.
+    /// A cassette (a file with recorded calls) cannot be written or read.
     #[error("cassette {}: {reason}", path.display())]
     Cassette {
         /// The path of the file.
         path: PathBuf,
-        /// The problem.
+        /// The problem, as text for people.
         reason: String,
     },
 }

@@ -14,11 +14,10 @@ use crate::{
 
 /// A provider with models to fall back to.
 ///
-/// The first provider gets the model that the request names, each other provider its own model. After a
-/// failure the next provider is asked, except after a cancel, a content filter or a context overflow:
-/// these would most likely stop the next provider too. A provider whose model cannot read the media of the user
-/// messages is skipped. A failure after the beginning of an answer goes to
-/// the caller. The message names the provider that answered.
+/// The first provider gets the model that the request names, each other provider its own model. After a failure the
+/// next provider is asked, except after a cancel, a content filter or a context overflow: these would most likely stop
+/// the next provider too. A provider is skipped if its model cannot read the images or PDF files of the user messages.
+/// If an answer fails after it has begun, the caller gets the error. The message names the provider that answered.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,7 +36,8 @@ pub struct FallbackProvider {
 }
 
 impl FallbackProvider {
-    /// Creates a provider that asks `first` and then `others` in order, each with its model.
+    /// Creates a provider that asks `first` and then `others` in order. Each entry of `others` is a provider
+    /// and the name of its model.
     pub fn new(first: Arc<dyn Provider>, others: Vec<(Arc<dyn Provider>, String)>) -> Self {
         Self { first, others: others.into() }
     }

@@ -23,7 +23,7 @@ use decode::ChunkDecoder;
 use encode::CallIds;
 use traits::Traits;
 
-/// The address of Google's own service.
+/// The base URL of Google's own service, for [`Gemini::new`].
 pub const GEMINI_URL: &str = "https://generativelanguage.googleapis.com";
 
 /// The header in which a key is sent; the address never contains the key.
@@ -43,11 +43,11 @@ pub(crate) const GEMINI_KEY: SentAs = SentAs::Header("x-goog-api-key");
 pub struct GeminiOptions {
     /// The connection to the service; its key is sent as `x-goog-api-key`, never in the address.
     pub connect: ConnectOptions,
-    /// The safety settings that replace the service's defaults.
+    /// The safety settings that replace the service's defaults, one for each harm category. Default: none.
     pub safety: Vec<SafetySetting>,
 }
 
-/// The threshold from which the service blocks content of one category of harm.
+/// Tells the service which content of one harm category it must block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafetySetting {
     /// The category, for instance `HARM_CATEGORY_HARASSMENT`.
@@ -59,7 +59,7 @@ pub struct SafetySetting {
 connect_choices!(GeminiOptions with a key);
 
 impl GeminiOptions {
-    /// Adds a safety setting.
+    /// Adds a safety setting: a harm category and the threshold from which the service blocks content.
     pub fn with_safety(mut self, category: impl Into<String>, threshold: impl Into<String>) -> Self {
         self.safety.push(SafetySetting { category: category.into(), threshold: threshold.into() });
         self

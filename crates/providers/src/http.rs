@@ -44,9 +44,9 @@ use crate::{answer_limits::AnswerLimits, error::SetupError};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// The timeouts.
+    /// The timeouts of each request.
     pub timeouts: Timeouts,
-    /// The limits of one answer.
+    /// The maximum size of one answer of a model.
     pub limits: AnswerLimits,
     /// Allows keys, tokens and headers to be sent over `http://` to other machines, for a private network;
     /// anyone on the network path can read them. If false, they are sent over `http://` only to this
@@ -56,38 +56,40 @@ pub struct HttpOptions {
     /// `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` are used; a server on this machine is then always reached
     /// without a proxy.
     pub proxy: Option<Secret>,
-    /// Additional certificates in PEM form that are trusted, for instance a company's.
+    /// Certificates in PEM form that are trusted in addition to the system's, for instance a company's.
     pub ca_certificates: Option<Arc<[u8]>>,
     /// The pool of clients, which clones share.
     pub(crate) clients: ClientPool,
 }
 
 impl HttpOptions {
-    /// Sets the timeouts.
+    /// Sets the timeouts of each request.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Sets the limits of one answer.
+    /// Sets the maximum size of one answer of a model.
     pub fn with_limits(mut self, limits: AnswerLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Allows keys to be sent over `http://` to other machines.
+    /// Allows keys, tokens and headers to be sent over `http://` to other machines, where anyone on the
+    /// network path can read them.
     pub fn with_plain_http(mut self) -> Self {
         self.allow_plain_http = true;
         self
     }
 
-    /// Sets the proxy.
+    /// Sets a proxy for all requests, for instance `http://user:password@proxy:3128`. Default: the proxy in
+    /// `HTTPS_PROXY` or `HTTP_PROXY`.
     pub fn with_proxy(mut self, proxy: impl Into<Secret>) -> Self {
         self.proxy = Some(proxy.into());
         self
     }
 
-    /// Sets additional trusted certificates, in PEM form.
+    /// Sets certificates in PEM form that are trusted in addition to the system's.
     pub fn with_ca_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.ca_certificates = Some(pem.as_ref().into());
         self
@@ -381,7 +383,7 @@ pub(crate) fn without_secrets(address: &str) -> String {
     format!("{}{visible}", &address[..host])
 }
 
-/// Returns true if the text is a URL of this machine.
+/// Returns true if the text is a URL whose host is `localhost` or a loopback address such as `127.0.0.1`.
 pub fn is_local_address(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| is_this_machine(&url))
 }

@@ -19,8 +19,9 @@ use crate::{
 
 /// A provider for one service with several keys.
 ///
-/// When a key is refused, has no credit or meets a rate limit, the next key is used, also for later calls;
-/// after the last key comes the first one. A call tries each key once. Clones share the current key.
+/// When the service refuses a key, or the key has no credit or has reached a rate limit, the call and later
+/// calls use the next key. After the last key comes the first one. A call tries each key once at most. Clones
+/// share the current key.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,7 +43,8 @@ pub struct KeyRotationProvider {
 }
 
 impl KeyRotationProvider {
-    /// Creates a provider from the service with its first key, and the same service with each further key.
+    /// Creates a provider. `first` is the service with the first key; each entry of `further` is the same
+    /// service with another key.
     pub fn new(first: Arc<dyn Provider>, further: Vec<Arc<dyn Provider>>) -> Self {
         let keys = std::iter::once(first).chain(further).collect();
         Self { keys, current: Arc::default() }

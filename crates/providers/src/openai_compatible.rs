@@ -47,7 +47,7 @@ pub struct OpenAiOptions {
 connect_choices!(OpenAiOptions with a key);
 
 impl OpenAiOptions {
-    /// Returns the options of a known service.
+    /// Returns options with the differences of a known service; all other options have their defaults.
     pub fn of(profile: &Profile) -> Self {
         Self::default().with_id(profile.name).with_compat(profile.compat)
     }

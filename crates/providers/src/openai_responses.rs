@@ -1,10 +1,10 @@
 //! OpenAI's Responses API, streamed: `POST {base}/responses`.
 //!
-//! The service is asked to store nothing. The model's reasoning comes back encrypted, and is kept as the
-//! [`signature`](archon_types::Content::Thinking) of a thinking block. The next request to the provider with the
-//! same id sends the reasoning back, so that the model continues its thinking after a tool call. Only the same
-//! organisation or resource may send it back. Therefore providers of different organisations or resources need
-//! different ids.
+//! Requests ask the service to store nothing. The model's reasoning comes back encrypted, and is kept as the
+//! [`signature`](archon_types::Content::Thinking) of a thinking block. The next request to a provider with the same id
+//! sends the reasoning back, so that the model continues its thinking after a tool call. OpenAI and Azure accept the
+//! reasoning only from the organisation or resource that got it. Therefore give providers of different organisations or
+//! resources different ids.
 
 mod decode;
 mod encode;
@@ -28,21 +28,22 @@ pub(crate) use {decode::ResponsesDecoder, encode::body};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResponsesCompat {
-    /// The models that reason. Their requests ask for encrypted reasoning, set an effort, and set no
-    /// temperature.
+    /// The models that reason (think before they answer). Their requests ask for encrypted reasoning, set an
+    /// effort, and set no temperature. Default [`ReasoningModels::ByName`].
     pub reasoning_models: ReasoningModels,
-    /// The summary of the reasoning that is requested if the thinking level is not off.
+    /// The summary of its reasoning that the model is asked for, unless the thinking level is off. Default
+    /// [`ReasoningSummary::Auto`].
     pub reasoning_summary: ReasoningSummary,
-    /// A key that makes cache hits more likely: requests with the same beginning and the same key share the
-    /// prompt cache. Use one key for each agent or user; with `None` the service chooses.
+    /// A key that makes hits of the service's prompt cache more likely: requests with the same beginning and
+    /// the same key share the cache. Use one key for each agent or user; with `None` the service chooses.
     pub prompt_cache_key: Option<String>,
 }
 
-/// The models that reason.
+/// The models that reason: those that think before they answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningModels {
-    /// Decides by the name: every model reasons, except the known models of OpenAI that do not.
+    /// Every model, except those of OpenAI that are known by name not to reason.
     #[default]
     ByName,
     /// All models.
@@ -51,8 +52,8 @@ pub enum ReasoningModels {
     None,
 }
 
-/// The summary of the reasoning that is requested. For some models OpenAI gives summaries only to verified
-/// organisations and refuses the requests of others, which must set [`Off`](Self::Off).
+/// The summary of its reasoning that a model is asked for. For some models OpenAI gives summaries only to verified
+/// organisations. Other organisations must set [`Off`](Self::Off), because OpenAI refuses their requests otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningSummary {

@@ -6,45 +6,45 @@
 //! request was sent to a service to check them. A comment explains only what the name of a field does not
 //! show.
 
-/// The differences of a service from OpenAI's chat completions. The defaults suit most servers.
+/// The differences of a service from OpenAI's chat completions. The defaults ([`DEFAULT`](Self::DEFAULT))
+/// suit most servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compat {
-    /// The name of the field that limits the answer's tokens.
+    /// The name of the field that limits the answer's tokens. Default `max_tokens`.
     pub max_tokens_field: MaxTokensField,
-    /// The role of the message with the instructions.
+    /// The role of the message with the instructions. Default `system`.
     pub system_role: SystemRole,
-    /// The parameter for the level of thinking.
+    /// The parameter that sets how much a model thinks. Default: none.
     pub thinking: ThinkingParameter,
-    /// The models that get the parameter of `thinking`; other models refuse this parameter, or always think.
+    /// The models that get the parameter in `thinking`; other models refuse it, or always think. Default: all.
     pub thinking_models: Models,
-    /// The field of an assistant message in which the service requires the model's earlier reasoning.
+    /// The field in which requests send back the earlier reasoning of an assistant message. Default: not sent.
     pub reasoning_in_history: ReasoningField,
-    /// The placeholder for missing reasoning in an assistant message while the model thinks: some services
-    /// refuse a message without reasoning, for instance another model's. Default none.
+    /// The text that is sent for an assistant message without reasoning, if the model thinks: some services
+    /// refuse such a message, for instance one from another model. Default none.
     pub missing_reasoning: Option<&'static str>,
-    /// The models that think even if the request does not ask for it.
+    /// The models that think even if the request does not ask for it. Default: none.
     pub thinks_unasked: Models,
-    /// True if the service accepts `stream_options.include_usage`; some servers refuse unknown fields.
+    /// True (the default) if the service accepts `stream_options.include_usage`; some servers refuse unknown fields.
     pub usage_in_stream: bool,
-    /// True if the service accepts `seed`.
+    /// True (the default) if the service accepts `seed`.
     pub seed: bool,
-    /// Models that refuse a temperature, by the beginnings of their names; their requests contain none.
+    /// The beginnings of the names of models that refuse a temperature; their requests contain none.
     pub without_temperature: &'static [&'static str],
-    /// Models that refuse `stop`, by the beginnings of their names; their requests contain no stop
-    /// sequences.
+    /// The beginnings of the names of models that refuse `stop`; their requests contain no stop sequences.
     pub without_stop: &'static [&'static str],
-    /// The tool choices that the service accepts.
+    /// The values of `tool_choice` that the service accepts. Default: all.
     pub tool_choice: ToolChoiceSupport,
-    /// The form of tool-call ids that the service accepts.
+    /// The form of tool-call ids that the service accepts. Default: any.
     pub tool_call_ids: ToolCallIds,
-    /// The way to request structured output.
+    /// The way in which a request asks for structured output. Default `json_schema`.
     pub response_format: ResponseFormatSupport,
-    /// The form of a PDF file in a user's message.
+    /// The form in which a user's message contains a PDF file. Default: a note in place of the file.
     pub documents: DocumentPart,
-    /// The place of images and PDF files that a tool returned.
+    /// The place of images and PDF files that a tool returned. Default: a note in place of the file.
     pub result_media: ResultMedia,
-    /// True if models write their thinking into the text, between tags such as `<think>`.
+    /// True (the default) if thinking in the text between tags such as `<think>` is split off.
     pub think_tags: bool,
 }
 
@@ -97,8 +97,8 @@ pub enum SystemRole {
     Developer,
 }
 
-/// The parameter for the level of thinking. For the level `Off` nothing is sent, so each service's default
-/// applies.
+/// The parameter that sets how much a model thinks. For the level `Off` nothing is sent, so each service's
+/// default applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingParameter {
@@ -138,7 +138,7 @@ impl Models {
     }
 }
 
-/// The field of an assistant message in which earlier reasoning is sent.
+/// The field in which requests send back the earlier reasoning of an assistant message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReasoningField {
@@ -152,11 +152,12 @@ pub enum ReasoningField {
     ReasoningDetails,
 }
 
-/// The tool choices that a service accepts. Another choice is left out of the request, so the model decides.
+/// The values of `tool_choice` that a service accepts. Any other value is left out of the request, so the
+/// model decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoiceSupport {
-    /// All choices.
+    /// All values.
     Any,
     /// `none`, `auto` and `required`. For a named tool, `required` is sent.
     Words,
@@ -176,7 +177,7 @@ pub enum ToolCallIds {
     NineLetters,
 }
 
-/// The way to request structured output.
+/// The way in which a request asks for structured output: an answer that fits a JSON Schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResponseFormatSupport {
@@ -190,12 +191,12 @@ pub enum ResponseFormatSupport {
     Unsupported,
 }
 
-/// The form of a PDF file in a user's message.
+/// The form in which a user's message contains a PDF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DocumentPart {
-    /// A note with the name and the type of the file: the service accepts no PDF files. For a model that is known
-    /// to read them, as [`Reads`](archon_types::Reads) says, [`File`](Self::File).
+    /// The service accepts no PDF files: the message has a note with the name and the type of the file. If
+    /// [`Reads`](archon_types::Reads) says that the model reads PDF files, the form is [`File`](Self::File).
     Unsupported,
     /// `{"type": "file", "file": {"filename": …, "file_data": "data:application/pdf;base64,…"}}`.
     File,
@@ -203,23 +204,23 @@ pub enum DocumentPart {
     DocumentUrl,
 }
 
-/// The place of images and PDF files that a tool returned: in chat completions the result itself has only text.
+/// The place of images and PDF files that a tool returned. A tool result itself can contain only text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultMedia {
-    /// The result has a note with their names and types, and the model does not see them.
+    /// The result has a note with the names and types of the files; the model does not see the files.
     Note,
-    /// They are in a user's message after all results of the turn, each after the name of its tool.
+    /// A user's message after all results of the turn has the files, each after the name of the tool that returned it.
     UserMessage,
 }
 
-/// A service or server that is known by name.
+/// A service or server with chat completions that a model string can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
     /// The name before a model: `openai` in `openai:gpt-5-mini`.
     pub name: &'static str,
-    /// The address, unless a model string contains another.
+    /// The base URL, which is used unless the model string contains another.
     pub base_url: &'static str,
     /// The environment variable of the key; `None` for a server that needs no key.
     pub key_variable: Option<&'static str>,
@@ -351,7 +352,7 @@ const ZAI: Compat = Compat {
     ..Compat::DEFAULT
 };
 
-/// All profiles. A new service needs one more line here.
+/// The profiles of all known services and servers.
 pub const PROFILES: &[Profile] = &[
     service("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", OPENAI),
     server("ollama", "http://127.0.0.1:11434/v1", OLLAMA),
@@ -373,7 +374,7 @@ pub const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
-    /// Returns the profile of this name.
+    /// Returns the profile with this name, for instance `openai`.
     pub fn named(name: &str) -> Option<&'static Self> {
         PROFILES.iter().find(|p| p.name == name)
     }

@@ -7,17 +7,17 @@ use archon_types::{Provider, Secret};
 
 use crate::{connect::ConnectOptions, error::SetupError, profile::Profile};
 
-/// A wire protocol with the name that comes before a model.
+/// A protocol for requests to a model service, with the name that comes before a model.
 #[non_exhaustive]
 pub struct Protocol {
     /// The name: `anthropic` in `anthropic:claude-sonnet-4-5`.
     pub name: &'static str,
-    /// Another name of the protocol: the id of its provider in records.
+    /// A second name that means the same protocol: `google` for `gemini`. `None` if there is no second name.
     pub alias: Option<&'static str>,
     /// The cargo feature of this crate for the protocol.
     pub feature: &'static str,
-    /// The environment variables for the key; the first one that is set is used. For a service that has a
-    /// profile, the profile has the variable.
+    /// The environment variables for the key; the first one that is set is used. For a service with a
+    /// [`Profile`], the variable in the profile is used instead.
     pub key_variables: &'static [&'static str],
     connect: Option<Connect>,
 }
@@ -73,12 +73,12 @@ pub const PROTOCOLS: &[Protocol] = &[
 ];
 
 impl Protocol {
-    /// Returns the protocol of this name.
+    /// Returns the protocol with this name or alias.
     pub fn named(name: &str) -> Option<&'static Self> {
         PROTOCOLS.iter().find(|protocol| protocol.name == name || protocol.alias == Some(name))
     }
 
-    /// Returns true if the protocol is in this build.
+    /// Returns true if the protocol's cargo feature is on, so that the protocol can be used.
     pub fn is_built(&self) -> bool {
         self.connect.is_some()
     }

@@ -10,8 +10,8 @@ use crate::{
     attempts::{Attempt, Attempts},
 };
 
-/// A token bucket; each call takes one token. Clones share the bucket, so that several providers can keep
-/// the rate limit of one account together.
+/// A rate limit as a token bucket: each call takes one token, and the bucket refills evenly. Clones share the
+/// bucket, so that several providers can keep the rate limit of one account together.
 ///
 /// When the bucket is empty, calls wait in their order of arrival. A call that is cancelled or dropped while
 /// it waits takes no token.
@@ -25,8 +25,8 @@ struct Bucket {
 }
 
 impl RateLimiter {
-    /// Creates a limiter that lets `calls` calls begin without a wait, and then, on average, `calls` calls
-    /// in each `period`. 0 calls count as 1.
+    /// Creates a limiter. Up to `calls` calls can begin at once; after that, `calls` further calls can begin
+    /// in each `period`, evenly spread. 0 calls count as 1.
     pub fn new(calls: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
         let tokens = Mutex::new(TokenBucket::new(calls, period, clock.now()));
         Self(Arc::new(Bucket { clock, tokens }))

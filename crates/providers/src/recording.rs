@@ -1,4 +1,5 @@
-//! Records every call of a model in a [cassette](crate::ReplayProvider), without secrets.
+//! Records every call of a model in a cassette: a file for a [`ReplayProvider`](crate::ReplayProvider),
+//! without secrets.
 
 use std::{
     fs,
@@ -19,7 +20,8 @@ use crate::{
     tap::{Heard, Tap},
 };
 
-/// A provider whose calls are recorded in a file.
+/// A provider that records all its calls in a file, a cassette. A [`ReplayProvider`](crate::ReplayProvider)
+/// answers from this file without the model.
 ///
 /// The calls are kept in `FILE.new` until [`finish`](Self::finish) puts them in the place of `FILE`. So a
 /// recording that failed, or was not finished, leaves an earlier cassette as it was.
@@ -85,7 +87,7 @@ impl RecordingProvider {
         Ok(())
     }
 
-    /// Replaces this secret by `****` wherever it occurs.
+    /// Replaces this secret by `****` in everything that is written to the cassette.
     ///
     /// ```
     /// use archon_providers::RecordingProvider;
@@ -99,12 +101,12 @@ impl RecordingProvider {
         self
     }
 
-    /// Creates a provider that records the calls of another model, `inner`, in the same cassette.
+    /// Creates a second provider, which records the calls of `inner` in the same cassette.
     pub fn also_record(&self, inner: Arc<dyn Provider>) -> Self {
         Self { inner, ..self.clone() }
     }
 
-    /// Returns the path of the cassette, which has the recorded calls after [`finish`](Self::finish).
+    /// Returns the path of the cassette. The file has the recorded calls only after [`finish`](Self::finish).
     pub fn path(&self) -> &Path {
         &self.path
     }

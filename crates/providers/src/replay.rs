@@ -19,12 +19,12 @@ use crate::{
     tap::played,
 };
 
-/// A model that gives the recorded answers of a cassette.
+/// A provider that answers with the recorded answers of a cassette, without the model.
 ///
-/// Each call of the cassette is replayed once, for the first equal request, so concurrent calls may come in
-/// any order. A request that was not recorded fails with a [`ProviderError::Other`]; the error shows the
-/// difference from the next call of the cassette, or that no call is left, and how to record again. Clones
-/// share the cassette.
+/// Each recorded call answers one request: the first request that is equal to the recorded one. So concurrent
+/// requests may come in any order. A request that was not recorded fails with a [`ProviderError::Other`]. The
+/// error shows how the request differs from the next unused call, or that no call is left, and how to record
+/// again. Clones share the cassette.
 ///
 /// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each call;
 /// for a model with abilities other than the default, also `"can":{…}`. Requests are compared in their
@@ -77,25 +77,26 @@ impl ReplayProvider {
         })
     }
 
-    /// Sets the id of the provider, for instance to that of the recorded provider.
+    /// Sets the id of the provider, for instance to that of the recorded provider. Default `replay`.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// Sets the abilities of all models, in place of the recorded ones.
+    /// Sets the abilities of all models. Default: the recorded ones.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// Replaces this secret by `****` in requests, as the recording did.
+    /// Replaces this secret by `****` in requests before they are compared. Use it for each secret that was
+    /// hidden in the recording.
     pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
         self.scrubber.add(secret.into());
         self
     }
 
-    /// Returns the recorded models, in the order of their first calls.
+    /// Returns the names of the recorded models, in the order of their first calls.
     pub fn models(&self) -> impl Iterator<Item = &str> {
         self.models.iter().map(|(model, _)| model.as_str())
     }
@@ -105,8 +106,8 @@ impl ReplayProvider {
         &self.path
     }
 
-    /// Returns the number of calls that were not replayed yet. A test that expects all calls checks that the
-    /// number is 0.
+    /// Returns the number of recorded calls that were not used yet. A test that expects all calls checks that
+    /// the number is 0.
     pub fn unused_calls(&self) -> usize {
         self.lock().iter().flatten().count()
     }

@@ -16,27 +16,27 @@ use crate::{
     protocols::{OPENAI_COMPATIBLE, PROTOCOLS, Protocol, Wanted},
 };
 
-/// The parts of a model string.
+/// The parts of a model string such as `openai:gpt-5-mini`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelRef {
-    /// The protocol.
+    /// The protocol that requests use.
     pub protocol: &'static Protocol,
     /// The profile of a known service with chat completions; `None` for any other service.
     pub profile: Option<&'static Profile>,
-    /// The address; `None` if the string has none.
+    /// The base URL after `@`; `None` if the string has none.
     pub base_url: Option<String>,
-    /// The model's name at the service.
+    /// The name by which the service knows the model.
     pub model: String,
 }
 
-/// A provider and the name of its model.
+/// The provider and the model that a model string names.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Resolved {
-    /// The provider.
+    /// The provider that connects to the service.
     pub provider: Arc<dyn Provider>,
-    /// The model's name at the provider.
+    /// The name by which the service knows the model, for `Request::model`.
     pub model: String,
 }
 

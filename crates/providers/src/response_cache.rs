@@ -20,9 +20,9 @@ const CAPACITY: usize = 256;
 
 /// A provider that caches answers in memory.
 ///
-/// Two requests are equal if both send the same to the model; times and ids of messages are ignored. Only
-/// complete answers are cached. A cached answer reports no tokens, because none were paid for. When the
-/// cache is full, the least recently used answer is dropped. Clones share the cache.
+/// A repeated request gets the cached answer. Two requests are equal if both send the same to the model; times and ids
+/// of messages are ignored. Only complete answers are cached. A cached answer reports no tokens, because nothing was
+/// paid for it. When the cache is full, the least recently used answer is removed. Clones share the cache.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -59,7 +59,7 @@ impl CachingProvider {
         Self { inner, capacity: CAPACITY, kept: Arc::default() }
     }
 
-    /// Sets the maximum number of cached answers.
+    /// Sets the maximum number of cached answers. Default 256; 0 caches nothing.
     pub fn with_capacity(mut self, answers: usize) -> Self {
         self.capacity = answers;
         self

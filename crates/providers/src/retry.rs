@@ -1,4 +1,4 @@
-//! Retries after a failure that may pass, for callers without a loop.
+//! Sends a request again after a failure that may pass, for callers without an agent loop.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::{
 /// longer.
 const MOST_TIMEOUTS: u32 = 1;
 
-/// A provider that retries.
+/// A provider that sends a request again after a failure that may pass.
 ///
-/// The provider retries rate limits, overload, broken connections and one timeout with the delays of a
-/// [`RetryConfig`], unless the model has begun to answer. A wait that the service asks for takes precedence
-/// over the configured delay. Inside a run the loop retries and records each attempt; the
-/// [capabilities](Capabilities::retries) of this provider tell the loop, and another wrapper of this kind,
-/// not to retry as well.
+/// The provider retries after rate limits, overload, broken connections and one timeout, but not after the
+/// model has begun to answer. [`RetryConfig`] sets the delays. If the service asks for a wait, that wait is
+/// used instead. Within a run the loop retries and records each attempt. The
+/// [capabilities](Capabilities::retries) of this provider tell the loop, and an outer `RetryProvider`, not to
+/// retry as well.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -43,8 +43,8 @@ pub struct RetryProvider {
 }
 
 impl RetryProvider {
-    /// Creates a provider that retries with [`RetryConfig::default`] and waits on this clock. Without
-    /// [`with_jitter`](Self::with_jitter) delays are exact.
+    /// Creates a provider that retries `inner` with [`RetryConfig::default`] and waits on this clock. Unless
+    /// [`with_jitter`](Self::with_jitter) is called, delays have no random part.
     pub fn new(inner: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
         Self { inner, clock, config: RetryConfig::default(), jitter: Arc::new(|| 0.0) }
     }
@@ -64,8 +64,8 @@ impl RetryProvider {
         self
     }
 
-    /// Adds a random part to the delays, so that clients that failed together do not retry together. `draw`
-    /// returns a random number from -1.0 to 1.0 for each delay.
+    /// Makes each delay up to 20 % longer or shorter, so that clients that failed together do not retry
+    /// together. `draw` returns a random number from -1.0 (20 % shorter) to 1.0 (20 % longer) for each delay.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -87,25 +87,25 @@ impl Step {
         Self::of(Kind::Events(events))
     }
 
-    /// Creates an answer that a closure computes from the request. The reported tokens are those of the step
-    /// that the closure returns.
+    /// Creates an answer that a closure computes from the request. The step that the closure returns also
+    /// sets the token usage.
     pub fn reply(reply: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self::of(Kind::Reply(Arc::new(reply)))
     }
 
-    /// Sets a delay before the answer, on the provider's clock.
+    /// Sets a delay before the answer. The provider needs a clock for it: [`ScriptedProvider::with_clock`].
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Sets the token usage that the answer reports.
+    /// Sets the token usage that the answer reports. Default: no tokens.
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Sets the stop reason.
+    /// Sets the stop reason of the answer. Default: the reason that fits the content.
     pub fn with_stop_reason(mut self, reason: StopReason) -> Self {
         self.stop_reason = Some(reason);
         self
@@ -122,19 +122,19 @@ impl Step {
 pub struct HistoryEntry {
     /// The text of the last message, cut to 200 characters and `...` if it is longer.
     pub prompt: String,
-    /// The index of the call, from 0.
+    /// The number of the call; the first call has 0.
     pub call_number: usize,
 }
 
 /// A provider that answers the first request with the first step, and so on. Clones share the script and the
 /// history.
 ///
-/// A new provider begins with the first step, also in a process that resumes a run. For a program that
-/// resumes runs, [`Step::reply`] computes answers from the conversation.
+/// A new provider begins with the first step, even if it continues a run that another process began. For such
+/// runs use [`Step::reply`], which can compute the answer from the conversation.
 ///
-/// A step reports no tokens unless [`Step::with_usage`] sets them. In a run with a price, a call without
-/// reported tokens costs the amount that was reserved for it, as with any service that reports none; a test
-/// of costs sets the tokens of each step:
+/// A step reports no tokens unless [`Step::with_usage`] sets them. If a run knows the model's price, a call
+/// without reported tokens costs the amount that was reserved for it. So a test of costs sets the tokens of
+/// each step:
 ///
 /// ```
 /// use archon_providers::{ScriptedProvider, Step};
@@ -181,7 +181,8 @@ impl ScriptedProvider {
         self
     }
 
-    /// Sets the clock, which steps with a delay need and which gives the times of messages.
+    /// Sets the clock, which gives the times of messages and is needed for steps with a delay. Default: none;
+    /// all times are 0.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -196,7 +197,7 @@ impl ScriptedProvider {
         self
     }
 
-    /// Sets the abilities of the model.
+    /// Sets the abilities that the provider reports. Default [`Capabilities::default`].
     ///
     /// ```
     /// use archon_providers::ScriptedProvider;
@@ -216,7 +217,7 @@ impl ScriptedProvider {
         self.lock().len()
     }
 
-    /// Returns the calls so far.
+    /// Returns the calls so far, the first one first.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.lock().clone()
     }
@@ -390,9 +391,9 @@ fn prompt(request: &Request) -> String {
     archon_types::shorten(&text, 200, "...")
 }
 
-/// Formats each step as an answer of a model in text mode: JSON with `thought`, `action` and `action_input`. For the
-/// action `final`, it has `answer` in place of `action_input`. A step may name its input `args`; a plain string is
-/// not changed.
+/// Formats each step as the answer of a model in text mode, in which a model without native tool calls writes them as
+/// JSON. A step is a JSON object with `thought`, `action` (a tool's name) and `action_input` or `args`. The action
+/// `final` has `answer` instead. A string is not changed.
 pub fn response_chain<S: Into<Json>>(steps: impl IntoIterator<Item = S>) -> Vec<String> {
     steps.into_iter().map(|step| spell(&step.into())).collect()
 }

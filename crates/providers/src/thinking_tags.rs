@@ -17,8 +17,8 @@ use crate::{
     think_tags::{Piece, ThinkSplitter},
 };
 
-/// A provider that separates thinking between `<think>` or `<thinking>` tags from the text of another
-/// provider.
+/// A provider that moves thinking between `<think>` or `<thinking>` tags out of the text of another
+/// provider's answers, into thinking blocks.
 ///
 /// [`OpenAiCompatible`](crate::OpenAiCompatible) does this itself if the service's [`Compat`](crate::Compat)
 /// sets `think_tags`; this wrapper does it for other providers. If the provider reports thinking itself,
@@ -38,7 +38,7 @@ pub struct ThinkingTagsProvider {
 }
 
 impl ThinkingTagsProvider {
-    /// Creates a provider that passes requests to `inner`.
+    /// Creates a provider that passes requests to `inner` and splits its answers.
     pub fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner }
     }

@@ -15,18 +15,18 @@ use crate::{
     token_source::{TokenSource, with_token},
 };
 
-/// The project and the location of the models.
+/// The Google Cloud project and the region whose models are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VertexPlace {
-    /// The id of the project.
+    /// The id of the Google Cloud project.
     pub project: String,
     /// The region, for instance `europe-west4`, or `global`.
     pub location: String,
 }
 
 impl VertexPlace {
-    /// Creates the place from a project and a location.
+    /// Creates the place from the id of a project and a region such as `europe-west4`, or `global`.
     pub fn new(project: impl Into<String>, location: impl Into<String>) -> Self {
         Self { project: project.into(), location: location.into() }
     }
@@ -67,18 +67,18 @@ impl VertexPlace {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VertexOptions {
-    /// The connection to the service. Requests contain access tokens, so the key is not used.
+    /// The connection to the service. Its key is not used, because requests contain access tokens.
     pub connect: ConnectOptions,
-    /// The address without `/v1`. Default: the service's address in the location.
+    /// The address without `/v1`. Default: the address of Google's service in the location of the [`VertexPlace`].
     pub base_url: Option<String>,
-    /// The safety settings that replace the service's defaults.
+    /// The safety settings that replace the service's defaults, one for each harm category. Default: none.
     pub safety: Vec<SafetySetting>,
 }
 
 connect_choices!(VertexOptions);
 
 impl VertexOptions {
-    /// Sets the address, without `/v1`.
+    /// Sets another address than that of Google's service, without `/v1`, for instance of a gateway.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -101,8 +101,8 @@ pub struct Vertex {
 }
 
 impl Vertex {
-    /// Creates a provider for the models at this place, with tokens from this source. Nothing is sent before
-    /// the first request.
+    /// Creates a provider for the models of this project and region. `token` is called for an access token
+    /// before each request. Nothing is sent before the first request.
     ///
     /// # Errors
     /// [`SetupError`] if the place, the address, a header or the proxy cannot be used.

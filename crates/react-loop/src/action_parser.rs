@@ -1,8 +1,8 @@
 //! Parses the answers of models without tool calling: actions, or a final answer.
 //!
 //! Models are careless about the format, so the parser accepts any case, one line or many, fenced code,
-//! almost valid JSON, several spellings of the keys, and the call formats of other systems. The parser
-//! never invents a name or an argument, and refuses calls that were cut off.
+//! almost valid JSON, several spellings of the keys, and other call formats that models are trained on, such as
+//! `<tool_call>`. The parser never invents a name or an argument, and refuses calls that were cut off.
 
 use archon_types::{
     Json, StopReason,
@@ -12,7 +12,7 @@ use serde_json::Map;
 
 use crate::written_call::WrittenCall;
 
-/// The parsed content of an answer in text mode.
+/// The parsed content of an answer in text mode, in which the model writes its tool calls as text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     /// Tool calls to run, in this order; at least one.
@@ -36,7 +36,7 @@ pub enum ParseFailure {
     /// `Action:` is not followed by a JSON object.
     #[error("\"Action:\" is not followed by a JSON object")]
     NoObject,
-    /// The JSON object of the action has no end.
+    /// The JSON object of the action has no closing brace; the answer may have been cut off.
     #[error("the action has no end: it may have been cut off, so it was not run; write it again, whole")]
     Torn,
     /// The object of the action is not JSON, even when parsed leniently.

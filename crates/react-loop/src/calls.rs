@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 pub struct CallState {
     /// Id of the call in the run.
     pub id: CallId,
-    /// The call as the model meant it: for a call of [`CALL_TOOL`](archon_types::CALL_TOOL) in a run with
-    /// deferred tools, the call of the deferred tool.
+    /// The call to carry out. If the model called a deferred tool with [`CALL_TOOL`](archon_types::CALL_TOOL), this
+    /// is the call of the deferred tool.
     pub call: Arc<ToolCall>,
-    /// True if the model wrote a call of [`CALL_TOOL`](archon_types::CALL_TOOL).
+    /// True if the model called the tool with [`CALL_TOOL`](archon_types::CALL_TOOL), not directly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_by_name: bool,
     /// Stage of the call.
@@ -49,8 +49,8 @@ fn is_zero(count: &u32) -> bool {
 /// A person's consent to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// [`ApprovalRequest::binding`] of the question. It binds the consent to the tool and the arguments
-    /// at the time of the question.
+    /// [`ApprovalRequest::binding`] of the question. The consent holds only for the tool and the arguments that this
+    /// value identifies.
     pub binding: String,
     /// Arguments that the person put in place of the model's. The consent holds for these arguments, with
     /// the tool of the question.

@@ -34,7 +34,8 @@ pub enum Breaker {
         /// Time at which the block ends.
         until: Timestamp,
     },
-    /// The next call tests whether the tool works again.
+    /// The block has ended, and the next call tests whether the tool works again. If that call fails, the tool is
+    /// blocked again.
     HalfOpen,
 }
 

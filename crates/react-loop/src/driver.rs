@@ -31,14 +31,14 @@ pub struct Driver {
     pub hooks: Option<Arc<dyn DynHooks>>,
     /// Source of the project's instructions, which are read before each request.
     pub instructions: Option<Arc<dyn Instructions>>,
-    /// The memory: stores messages that leave the window, and the conversation when the run ends.
+    /// The memory: stores messages that leave the context window, and the conversation when the run ends.
     pub memory: Option<Arc<dyn RunMemory>>,
-    /// Source of the snapshots of the workspace before and after the effects of a turn.
+    /// Takes snapshots of the workspace before and after calls that may change files. `None` takes none.
     pub snapshots: Option<Arc<dyn WorkspaceSnapshots>>,
-    /// Journal of child runs. Without a journal, no agents are called.
+    /// The journal that stores the logs of child runs. `None` if no call may start a child run.
     pub journal: Option<Arc<dyn Journal>>,
-    /// The approver, which is asked about calls that need an approval. Without an approver, such calls
-    /// are refused, unless a run above can ask a person.
+    /// The approver, which decides about calls that need an approval. Without an approver, such calls
+    /// are refused, unless a run that called this run can ask a person.
     pub approver: Option<Arc<dyn DynApprover>>,
 }
 

@@ -46,7 +46,7 @@ const LONGEST: usize = 100_000;
 pub struct EarlierRuns {
     /// The conversation before the run.
     pub history: History,
-    /// Number of earlier runs.
+    /// Number of earlier runs in this conversation, including runs whose messages come from a snapshot.
     pub runs: usize,
     /// Number of earlier runs that were folded from their records.
     pub(crate) folded: usize,
@@ -72,15 +72,16 @@ struct Part {
     bytes: u64,
 }
 
-/// Folds the earlier runs that a run continues, back to a run with a snapshot.
+/// Computes the conversation before a run with this `origin` from the logs of the earlier runs. Reads back to the
+/// latest run with a snapshot, or else to the first run.
 ///
 /// # Errors
-/// A run of the chain cannot be read.
+/// One of these logs cannot be read.
 pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<EarlierRuns, LoopError> {
     walk(journal, origin, true).await
 }
 
-/// Folds the earlier runs like [`fold_chain`], but from the logs of all runs, without snapshots.
+/// Computes the same as [`fold_chain`], but reads the logs of all earlier runs and no snapshot.
 ///
 /// # Errors
 /// See [`fold_chain`].

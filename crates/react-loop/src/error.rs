@@ -17,7 +17,7 @@ pub enum LoopError {
     /// The run has no prompt, or only empty ones.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// The log does not start with the first record of a run.
+    /// The first record of the log is not `RunStarted`.
     #[error("the log of run {run} does not start with a `run_started` record")]
     NotARun {
         /// Id of the run.
@@ -29,7 +29,7 @@ pub enum LoopError {
         /// Id of the run.
         run: RunId,
     },
-    /// The run has no such place for a fork.
+    /// The run has no turn or record with the number at which it should be forked.
     #[error("run {run} has {turns} turns and {records} records, so it cannot be forked {place}")]
     NoForkPlace {
         /// Id of the run.
@@ -95,12 +95,12 @@ pub enum LoopError {
         /// The problem with the schema.
         problem: String,
     },
-    /// The prompt has a medium that neither the model nor a tool of the run can read.
+    /// The prompt has a picture, a PDF or another file that neither the model nor a tool of the run can read.
     #[error("the model {model} cannot read {kind}, and the message has one: {name}")]
     UnreadableMedia {
         /// Name of the model.
         model: String,
-        /// Kind of the medium.
+        /// Kind of the file.
         kind: MediaKind,
         /// Name of the file, or its media type.
         name: String,
@@ -108,7 +108,7 @@ pub enum LoopError {
     /// Agents that call agents are nested too deeply.
     #[error("a run at depth {depth} cannot start: the maximum depth is {max}")]
     TooDeep {
-        /// Depth of the run that was to start.
+        /// Depth of the refused run: 0 for a run that no other run called, 1 for its child runs, and so on.
         depth: u32,
         /// [`ExecutionLimits::max_depth`].
         max: u32,
@@ -134,7 +134,7 @@ pub enum LoopError {
         run: RunId,
         /// Number of branches in the run's log; 0 if the log has no branches.
         found: usize,
-        /// Number of branches in the resume.
+        /// Number of branches of the loop that should resume the run.
         given: usize,
     },
     /// Processes of the run that outlived a crash cannot be ended.

@@ -21,8 +21,8 @@ use crate::{
     EarlierRuns, History, LoopError, Machine, RunLog, fold_before, fold_with, going_back::beginning,
 };
 
-/// Returns the maximum number of turns that a fork of the run keeps: the number of all turns, or of those before
-/// the damage of the log.
+/// Returns the maximum number of turns that a fork of the run can keep: all turns or, if the log is damaged, the
+/// turns before the damage.
 ///
 /// # Errors
 /// No record of the run can be read.

@@ -26,11 +26,11 @@ pub struct PlacedMessage {
     pub before: Option<Origin>,
 }
 
-/// Returns the messages of people in a log, in their order. `log` is a log of a run of a conversation, or the
-/// first part of one.
+/// Returns the messages of people in a log, oldest first. `log` has all records of `run`, or its first records.
 ///
 /// # Errors
-/// The log does not start with the first record of such a run, or a run that it continues cannot be read.
+/// The log does not start with the first record of a run of a conversation, or a run that `run` continues cannot be
+/// read.
 pub async fn messages_of_people(
     journal: &dyn Journal,
     run: &RunId,

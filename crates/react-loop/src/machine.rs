@@ -182,7 +182,7 @@ impl ReactMachine {
         Self::with_parts(started, at, history, ContextParts::default())
     }
 
-    /// Creates a machine like [`new`](Self::new), with the program's own parts of the context window.
+    /// Does the same as [`new`](Self::new), with the program's own token counter and compaction strategy.
     pub fn with_parts(started: &RunStarted, at: Timestamp, history: History, parts: ContextParts) -> Self {
         let mut meter = Meter::default();
         meter.start(at);
@@ -388,7 +388,7 @@ impl ReactMachine {
         self.window.messages()
     }
 
-    /// Returns the context window, with the messages that the model sees and the usage.
+    /// Returns the context window: the messages that the model sees, and the tokens that they take.
     pub fn window(&self) -> &ContextManager {
         &self.window
     }
@@ -440,9 +440,9 @@ impl ReactMachine {
         &self.config
     }
 
-    /// Returns the deadline of the current work. With
-    /// [`OnLimit::ForceSummary`](archon_types::OnLimit::ForceSummary), the deadline leaves time for the final
-    /// summary. Once a limit is reached, the deadline is the end of the run's whole time.
+    /// Returns the time at which the current work must stop, by the time limit of the run. With
+    /// [`OnLimit::ForceSummary`](archon_types::OnLimit::ForceSummary), this time is earlier, so that the final summary
+    /// can still be made. Once a limit is reached, it is the end of the run's whole time.
     pub fn deadline(&self) -> Timestamp {
         match self.limit {
             // At a limit only the final summary may still take time.
@@ -499,7 +499,7 @@ impl ReactMachine {
         self.meter.usage
     }
 
-    /// Returns the spending of the run including its child runs. Open calls and leases count with the
+    /// Returns the spending of the run including its child runs. Model calls and child runs under way count with the
     /// amount reserved for them.
     pub fn spending(&self) -> Spending {
         self.meter.spending()

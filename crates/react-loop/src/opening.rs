@@ -21,10 +21,10 @@ pub struct Opening {
     pub steers: Vec<AgentMessage>,
     /// Follow-ups that arrived before the run started.
     pub follow_ups: Vec<AgentMessage>,
-    /// The mode of the session from this run on; `None` for the mode that it has.
+    /// The new mode of the session; `None` keeps the present mode.
     pub mode: Option<SessionMode>,
-    /// The instructions of a person for the summary of a compaction, which happens before the first request; may be
-    /// empty. A run without another input ends after the compaction. `None` for no compaction.
+    /// `Some` compacts the conversation before the first request. The text has a person's instructions for the summary,
+    /// and may be empty. A run without another input ends after the compaction.
     pub compaction: Option<String>,
 }
 
@@ -40,7 +40,8 @@ impl Opening {
         Self { compaction: Some(instructions.unwrap_or_default()), ..Self::default() }
     }
 
-    /// Returns true if the input has no new message, and is no compaction.
+    /// Returns true if the input has no new message and requests no compaction: the run then answers the last message
+    /// of the conversation.
     pub fn is_continuation(&self) -> bool {
         !self.has_messages() && self.compaction.is_none()
     }

@@ -8,8 +8,8 @@ use crate::{LoopError, agent::check_media, resume::is_finished};
 ///
 /// # Errors
 /// The run is unknown or has ended; its kind does not accept the entry (a parallel loop accepts only a
-/// cancel, a plan or a team only a cancel and answers); neither its model nor one of its tools reads a medium of the
-/// message; or its journal has no inbox.
+/// cancel, a plan or a team only a cancel and answers); the message has a file that neither the model nor a tool of
+/// the run can read; or the journal has no inbox.
 pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Result<(), LoopError> {
     let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "deliver messages to runs" })?;
     let records = journal.read(run).await?;

@@ -18,7 +18,8 @@ use crate::{
 #[serde(tag = "replay", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Replay {
-    /// The machine computes every derived record of the log again, with the same content.
+    /// Every derived record of the log (a record that follows from earlier records) was computed again with the same
+    /// content.
     Identical {
         /// Number of records in the log.
         records: u64,
@@ -51,7 +52,7 @@ pub async fn replay(journal: &dyn Journal, run: &RunId) -> Result<Replay, LoopEr
     replay_with(journal, run, ContextParts::default()).await
 }
 
-/// Replays like [`replay`], with the parts of the context window that the run had.
+/// Does the same as [`replay`], with the token counter and the compaction strategy that the run had.
 ///
 /// # Errors
 /// See [`replay`].

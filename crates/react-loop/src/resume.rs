@@ -9,7 +9,7 @@ use archon_types::{
 
 use crate::{ContextParts, History, LoopError, Machine, ReactMachine, window::unique_calls};
 
-/// Folds the records of a run that continues `history`.
+/// Computes the state of a run from its records, one after the other. `history` is the conversation before the run.
 ///
 /// # Errors
 /// [`LoopError::NotARun`] if the log does not start with the first record of a run;
@@ -18,7 +18,7 @@ pub fn fold(run: &RunId, records: &[Arc<Record>], history: History) -> Result<Re
     fold_with(run, records, history, ContextParts::default())
 }
 
-/// Folds records like [`fold`], with the program's own parts of the context window.
+/// Does the same as [`fold`], with the program's own token counter and compaction strategy.
 ///
 /// # Errors
 /// See [`fold`].

@@ -15,8 +15,8 @@ use serde_json::json;
 /// its answer. The child run ends when the caller is cancelled, it never spends more than the caller has
 /// left, and the caller's watchers see its events.
 ///
-/// The model writes the task into `task`. The arguments of other systems, `prompt` with `description` and
-/// `subagent_type`, are accepted too.
+/// The model writes the task into the argument `task`. Some models know a similar tool and write the task into
+/// `prompt`, which is accepted too.
 ///
 /// ```
 /// use std::time::Duration;

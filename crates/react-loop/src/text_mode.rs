@@ -16,8 +16,8 @@ use crate::{
     action_parser::{Written, parse_answer},
 };
 
-/// Adds the calls in a text-mode answer as blocks, so that readers of the record see them like native
-/// calls. In native mode the answer keeps its blocks.
+/// Parses the tool calls in a text-mode answer, and adds each as a content block, so that readers of the record see
+/// them like native calls. In native mode no block is added.
 ///
 /// If the token limit cut the answer off, an incomplete call does not run, and neither does a native call at
 /// the very end, even if it looks complete.

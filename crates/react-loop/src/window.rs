@@ -50,7 +50,7 @@ pub use tiers::{Summarize, Tiered, Trim};
 pub(crate) use truncate::char_end;
 pub use usage::{ContextUsage, QueueNotice, ToolGate, Urgency};
 
-/// The messages of a conversation, shared between the window and the requests made from it.
+/// The messages of a conversation, oldest first. Cloning is cheap, because clones share the messages.
 pub type Messages = Arc<Transcript>;
 
 /// Writes the unique ids of the calls into the answer, because a model may repeat an id or leave it out.

@@ -169,7 +169,7 @@ impl RedisBus {
         Ok(found.into_iter().filter_map(read).collect())
     }
 
-    /// Returns the number of messages that wait for an agent.
+    /// Returns the number of messages that wait for an agent, including those that are being read.
     ///
     /// # Errors
     /// [`BusError::Transport`] if the server fails.

@@ -14,7 +14,7 @@ pub struct Budget {
     limits: ExecutionLimits,
     last: Timestamp,
     active_ms: u64,
-    /// The spending of the run, and the leases of its calls.
+    /// The spending of the run, and the amounts that are reserved for its calls.
     #[serde(flatten)]
     pub ledger: Ledger,
 }
@@ -30,7 +30,7 @@ impl Budget {
         self.limits.raise(more);
     }
 
-    /// Advances the time to `at`. The time since the last call counts as used, unless the run was waiting for people.
+    /// Sets the present time to `at`. The time since the last `see` counts as used, unless `is_waiting` is true.
     pub fn see(&mut self, at: Timestamp, is_waiting: bool) {
         if !is_waiting {
             self.active_ms = self.active_ms.saturating_add(at.millis_since(self.last));
@@ -43,7 +43,7 @@ impl Budget {
         self.last + Duration::from_millis(self.remaining_ms())
     }
 
-    /// Returns one of `shares` equal parts of the remaining budget as a lease.
+    /// Returns one of `shares` equal parts of the remaining budget, as a lease for one call.
     pub fn lease(&self, shares: u64) -> Lease {
         self.ledger.share(shares, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
@@ -54,8 +54,8 @@ impl Budget {
         Ledger::default().share(1, &self.limits, self.ledger.spent(), self.remaining_ms())
     }
 
-    /// Returns the limit (tokens or cost) that leaves nothing for a further lease; `None` if a lease is
-    /// possible.
+    /// Returns the limit (tokens or cost) under which nothing is left for a further call; `None` if something is
+    /// left.
     pub fn dry(&self) -> Option<LimitReached> {
         let Lease { tokens, cost_micros: cost, .. } = self.lease(1);
         match (tokens, cost, self.limits.max_cost_micros) {

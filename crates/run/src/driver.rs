@@ -7,10 +7,10 @@ use futures_util::{FutureExt, stream::FuturesUnordered};
 
 use crate::{InterruptWatch, Machine, Reporter, RunLog, reports::Reports};
 
-/// The result of a step of a run. Only the journal can fail; a step without its record has no effect.
+/// The result of a step that appends records. An error means that the journal could not store the records.
 pub type Recorded = Result<(), JournalError>;
 
-/// A run that is being driven: its machine, its log, its inbox and its tasks in flight.
+/// A run that is being driven: its machine, its log, its inbox and its tasks in flight (started and not ended).
 pub struct RunDriver<M, D> {
     /// The state of the run.
     pub machine: M,
@@ -48,12 +48,12 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         !self.tasks.is_empty()
     }
 
-    /// Returns the reporter through which calls report the processes and child runs that they start.
+    /// Returns the reporter: running calls use it to record the processes and child runs that they start.
     pub fn reporter(&self) -> Arc<Reporter> {
         self.reports.reporter()
     }
 
-    /// Returns the number of tasks in flight, which tools see in
+    /// Returns the shared counter of tasks in flight. Tools see the counter in
     /// [`Context::under_way`](archon_types::Context::under_way).
     pub fn under_way(&self) -> CallsUnderWay {
         self.under_way.clone()
@@ -72,8 +72,8 @@ impl<M: Machine, D: Send + 'static> RunDriver<M, D> {
         self.log.close();
     }
 
-    /// Starts a task. Its result goes to [`Executor::done`](crate::Executor::done). If the task panics,
-    /// `panicked` gives the result.
+    /// Starts a task. The result of the task goes to [`Executor::done`](crate::Executor::done). If the task panics,
+    /// the value of `panicked` is its result.
     pub fn spawn(
         &mut self,
         work: impl Future<Output = D> + Send + 'static,

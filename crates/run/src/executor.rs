@@ -14,10 +14,10 @@ use crate::{InboxEffect, Machine, Recorded, RunDriver};
 /// Each method has access to the run's driver, and through it to the machine and the log. The page of the
 /// [crate] has an example.
 pub trait Executor<M: Machine>: Send + Sized {
-    /// The result of a task in flight.
+    /// The result of a task that [`RunDriver::spawn`] started (a task in flight).
     type Done: Send + 'static;
 
-    /// The grace period in which tasks in flight may end when the run stops; after it they are dropped.
+    /// The grace period in which tasks in flight may end when the run stops. Then the driver drops these tasks.
     /// `None`: the driver waits until they end.
     const GRACE: Option<Duration>;
 
@@ -46,13 +46,13 @@ pub trait Executor<M: Machine>: Send + Sized {
         run.receive(self)
     }
 
-    /// Called before each step. Appends records of outside events, such as the expiry of a question.
+    /// Called before each step, to append records of outside events such as the expiry of a question. Default: none.
     fn before_step(&mut self, run: &mut RunDriver<M, Self::Done>) -> impl Future<Output = Recorded> + Send {
         let _ = run;
         std::future::ready(Ok(()))
     }
 
-    /// Appends a record that the machine derived.
+    /// Appends a record that the machine derived ([`Next::Append`](crate::Next::Append)).
     fn append(
         &mut self,
         body: RecordBody,
@@ -61,8 +61,8 @@ pub trait Executor<M: Machine>: Send + Sized {
         run.record(vec![body])
     }
 
-    /// Called before the run waits, after the inbox was read. Returns true if the run may wait; after false,
-    /// the machine decides again.
+    /// Called before the run waits, after the inbox was read. Returns true (the default) if the run may wait. After
+    /// false, the machine decides again.
     fn may_wait(
         &mut self,
         run: &mut RunDriver<M, Self::Done>,
@@ -109,20 +109,20 @@ pub trait Executor<M: Machine>: Send + Sized {
         Some(RecordBody::CancelRequested { reason: "cancelled by the caller".to_owned() })
     }
 
-    /// Polls for other events while the run waits. Ready with the result of a task, or with `None` if the
-    /// machine must decide again.
+    /// Polls for the executor's own events while the run waits. Ready with the result of a task, or with `None` if the
+    /// machine must decide again. Default: there are no such events.
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<Option<Self::Done>> {
         let _ = task;
         Poll::Pending
     }
 
-    /// Returns the number of events that [`poll`](Self::poll) waits for and that must not be interrupted.
-    /// `RunDriver::under_way` counts them like tasks in flight.
+    /// Returns the number of events that [`poll`](Self::poll) waits for and that must not be interrupted. Default 0.
+    /// `RunDriver::under_way` counts these events like tasks in flight.
     fn polled(&self) -> usize {
         0
     }
 
-    /// Called when the run stops. From then on the driver only waits for tasks in flight.
+    /// Called when the run begins to stop. From then on the driver only waits for tasks in flight. Default: nothing.
     fn stopped(&mut self) {}
 
     /// Called when the run has ended or is suspended.

@@ -12,7 +12,7 @@ pub struct Ledger {
     held: Spending,
 }
 
-/// The lease of one call, and the spending of its child run.
+/// The lease of one call (the part of the budget reserved for the call), and the spending of its child run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GrantedLease {
     granted: Option<(CallId, Lease)>,
@@ -23,12 +23,12 @@ pub struct GrantedLease {
 }
 
 impl GrantedLease {
-    /// Returns the lease of this call; `None` if there is none.
+    /// Returns the lease of `call`; `None` if this value has no lease, or the lease of another call.
     pub fn lease(&self, call: CallId) -> Option<Lease> {
         self.granted.filter(|(of, _)| *of == call).map(|(_, lease)| lease)
     }
 
-    /// Returns the spending of the child run; `None` if it is unknown.
+    /// Returns the spending of the child run; `None` before [`Ledger::settle`] recorded it.
     pub fn settled(&self) -> Option<Spending> {
         self.settled
     }
@@ -43,7 +43,7 @@ impl GrantedLease {
         }
     }
 
-    /// Returns true if there is no lease.
+    /// Returns true if no lease was granted.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

@@ -10,7 +10,7 @@ pub trait Machine: Send + Sync {
     /// The kind of the runs of this machine.
     const KIND: RunKind;
 
-    /// A task that only machines of this kind have.
+    /// The work that an executor does for a run of this kind, such as a model call.
     type Task: Send;
 
     /// Applies a record to the state. An answer to a command or a question that is not open changes nothing.
@@ -19,18 +19,18 @@ pub trait Machine: Send + Sync {
     /// Returns the next step. Without a new record the same step is returned again.
     fn next(&self) -> Next<Self::Task>;
 
-    /// Returns true if the run must end: nothing new starts, and tasks in flight are stopped.
+    /// Returns true if the run must end: nothing new starts, and tasks in flight are stopped. Default: false.
     fn is_stopping(&self) -> bool {
         false
     }
 
-    /// Returns true if the log already has the record that a call reports.
+    /// Returns true if the log already has `report`, a record that a running call sent. Default: false.
     fn knows(&self, report: &RecordBody) -> bool {
         let _ = report;
         false
     }
 
-    /// Returns the outcome of a suspended run.
+    /// Returns the outcome of the run `run` if it is suspended. Default: only the status.
     fn outcome_of_suspension(&self, run: RunId) -> Outcome {
         Outcome::new(run, OutcomeStatus::Suspended)
     }
@@ -41,12 +41,12 @@ pub trait Machine: Send + Sync {
 #[allow(clippy::large_enum_variant, reason = "it is made and carried out at once, never kept")]
 #[non_exhaustive]
 pub enum Next<T> {
-    /// Append this derived record.
+    /// Append this record, which the machine derived from earlier records.
     Append(RecordBody),
-    /// Do this task.
+    /// Let the executor do this task.
     Do(T),
-    /// Wait for tasks in flight, at most until this time; `None`: without a time limit. When the time has come,
-    /// `ClockRead` is appended.
+    /// Wait for an event (the result of a task, a message, a cancel), at most until this time; `None`: without a time
+    /// limit. At this time, [`Executor::tick`](crate::Executor::tick) is called.
     Wait(Option<Timestamp>),
     /// Suspend the run: it cannot go on until a person or a timer answers.
     Suspend,

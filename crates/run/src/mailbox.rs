@@ -47,9 +47,9 @@ struct State {
 }
 
 impl Mailbox {
-    /// Creates the mailbox of the run of `context`, whose log has `records`. Messages that the log already
-    /// has are not received again. A cancel cancels the token of `context`, so this token must belong to the
-    /// run alone. Returns `None` without an inbox.
+    /// Creates the mailbox of the run that `context` names. `records` is the log of this run; messages in it are
+    /// not received again. A cancel cancels the token of `context`, so this token must belong to this run
+    /// alone. Returns `None` without an inbox.
     pub fn of(
         inbox: Option<Arc<dyn Inbox>>,
         context: &Context,
@@ -87,8 +87,8 @@ impl Mailbox {
         }
     }
 
-    /// Takes the oldest message that has an effect and returns the records to append; `None` if there is no
-    /// such message. `meaning` returns the effect of each message.
+    /// Takes messages, oldest first, until `meaning` returns a record for one, and returns the records to append.
+    /// `None` if there is no such message.
     pub fn take(&self, mut meaning: impl FnMut(InboxEntry) -> InboxEffect) -> Option<Vec<RecordBody>> {
         loop {
             let entry = self.state().arrived.pop_front()?;
@@ -148,7 +148,7 @@ impl Mailbox {
     }
 }
 
-/// Returns the context with a cancellation token of its own: a cancel from the inbox ends only this run.
+/// Returns a copy of `context` with a child of its cancellation token: a cancel from the inbox ends only this run.
 pub fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
     own.cancel = context.cancel.child_token();

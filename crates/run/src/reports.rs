@@ -20,7 +20,7 @@ use futures_util::task::AtomicWaker;
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Arc<Reporter>);
 
-/// The side of the queue that calls use.
+/// Sends records of running calls to the driver, which alone writes the log.
 #[derive(Default)]
 pub struct Reporter {
     state: Mutex<State>,
@@ -74,7 +74,7 @@ impl Drop for Reports {
 }
 
 impl Reporter {
-    /// Waits until the driver has appended the record. Returns false if the record was not appended.
+    /// Sends a record to the driver, and waits until it is in the log. Returns false if it was not appended.
     pub async fn report(&self, record: RecordBody) -> bool {
         let answer = Arc::new(Answer::default());
         {

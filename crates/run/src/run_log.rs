@@ -34,8 +34,8 @@ impl RunLog {
         Self { unannounced: None, ..Self::new(Box::new(Unstored { closed: None }), 0, context) }
     }
 
-    /// Creates the log of the run of `context`. All first records are appended in one write, so that a crash leaves
-    /// no run without a prompt. The run gets a cancellation token of its own. Returns the log and these records.
+    /// Creates the log of the run that `context` names. Writes `started` and `rest` together, so that a crash leaves
+    /// no run without a prompt. The run gets a cancellation token of its own. Returns the log and its records.
     ///
     /// # Errors
     /// The run exists already, or the journal could not write the first records.
@@ -52,14 +52,14 @@ impl RunLog {
         Ok((log, records))
     }
 
-    /// Opens a log at its end. The cancellation token of `context` must belong to the run alone.
+    /// Continues a log after its last record. The cancellation token of `context` must belong to the run alone.
     pub fn resume(journal: &dyn Journal, open: OpenRun, context: Context) -> Self {
         let mailbox = Mailbox::of(journal.inbox(), &context, &open.records);
         Self { mailbox, ..Self::new(open.writer, open.records.len() as u64, context) }
     }
 
-    /// Appends records together, with at most one sync. When this function returns, the records are as
-    /// durable as their types require.
+    /// Appends records in one write, with at most one sync to the disk. When this function returns, the records
+    /// are as durable as their types require.
     ///
     /// # Errors
     /// The journal could not write the records; nothing that depends on them may happen.

@@ -38,7 +38,7 @@ enum Fired {
 }
 
 impl InterruptWatch {
-    /// Creates a watch for the run of `context`. Without a deadline it watches only for a cancel.
+    /// Creates a watch for the run that `context` names. Without a deadline it watches only for a cancel.
     pub fn new(context: &Context, deadline: Option<Timestamp>) -> Self {
         let (clock, cancel) = (context.clock.clone(), context.cancel.clone());
         let mut watch = Self { clock, cancel, ends: FuturesUnordered::new(), fired: None };

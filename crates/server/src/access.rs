@@ -77,7 +77,7 @@ impl Scope {
         self
     }
 
-    /// Returns the service with the runs.
+    /// Returns the run service whose runs the token reaches.
     pub fn runs(&self) -> &Arc<dyn RunService> {
         &self.runs
     }
@@ -127,13 +127,14 @@ impl Default for TokenLimits {
 
 archon_types::setters! {
 impl TokenLimits {
-    /// Sets the maximum number of requests in a minute.
+    /// Sets the maximum number of requests in a minute. Default 600.
     pub fn with_requests_per_minute(self, requests: u32) -> Self { self.requests_per_minute = requests }
 
-    /// Sets the maximum number of requests in an hour to start or fork a run.
+    /// Sets the maximum number of requests in an hour to start or fork a run. Default 600.
     pub fn with_starts_per_hour(self, starts: u32) -> Self { self.starts_per_hour = starts }
 
-    /// Sets the maximum number of streams of events and requests to mounted routers that are open at a time.
+    /// Sets the maximum number of streams of events and requests to mounted routers that are open at a time. Default
+    /// 64.
     pub fn with_watchers(self, watchers: usize) -> Self { self.watchers = watchers }
 }
 }
@@ -193,7 +194,7 @@ impl AccessToken {
         &self.secret
     }
 
-    /// Sets the limits of the token.
+    /// Sets the limits of the token; see [`TokenLimits`] for the defaults.
     pub fn with_limits(mut self, limits: TokenLimits) -> Self {
         self.limits = limits;
         self

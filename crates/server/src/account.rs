@@ -50,7 +50,7 @@ pub(crate) fn link(state: &State, token: &Arc<Token>) -> Reply {
 /// [`ServerOptions::home`](crate::ServerOptions::home).
 pub(crate) fn sign_in(state: &State, parts: &Parts) -> Reply {
     let refused = || {
-        Problem::new(Rule::OneTimeLink, "the link was used before, its time is over, or it never was one")
+        Problem::new(Rule::OneTimeLink, "the link was used before, has expired, or was never valid")
             .advise("open a new one-time link")
     };
     // Who only looks at the link does not use it up.

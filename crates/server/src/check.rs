@@ -112,7 +112,7 @@ fn token_of(state: &State, headers: &HeaderMap) -> Result<Arc<Token>, Problem> {
         cookies.find_map(|value| state.tokens.iter().find(|token| cookie::is_valid(value, &token.hash, now)))
     };
     found.cloned().ok_or_else(|| {
-        Problem::new(Rule::WrongToken, "the token is not known, or its time is over")
+        Problem::new(Rule::WrongToken, "the token is unknown or has expired")
             .advise("check the token, or open a new one-time link")
     })
 }

@@ -89,7 +89,7 @@ async fn write(route: &'static Route, mut call: Call) -> Reply {
         reply
     });
     task.await.unwrap_or_else(|error| {
-        Err(Problem::new(Rule::Internal, format!("the write broke off: {error}"))
+        Err(Problem::new(Rule::Internal, format!("the work of the request was interrupted: {error}"))
             .advise("look at the state of the run before you send the request again"))
     })
 }

@@ -77,7 +77,8 @@ impl LiveChannel {
         Self { name: "websocket".to_owned(), clock, listeners: Arc::default() }
     }
 
-    /// Sets the name, by which tasks refer to the channel. The listeners stay those of the other clones.
+    /// Sets the name by which tasks refer to the channel. Default `websocket`. The channel still shares its
+    /// listeners with the clones that have another name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

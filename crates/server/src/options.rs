@@ -49,8 +49,8 @@ pub struct ServerOptions {
     /// True if browsers reach the server by `https`: then cookies have the attribute `Secure`. Default false.
     /// If the server itself uses TLS, cookies always have this attribute.
     pub secure_cookie: bool,
-    /// The file to which each write is appended, for an audit. Default: none; then writes are only in the log
-    /// of the program (`tracing`).
+    /// The file with a line for each request that changes something, for an audit. Default: none; then these
+    /// requests are only in the log of the program (`tracing`).
     pub request_log: Option<Arc<RequestLog>>,
     /// The cancellation token that ends all streams of events. Default: a new token.
     pub end: CancellationToken,
@@ -76,16 +76,16 @@ impl Default for ServerOptions {
 
 archon_types::setters! {
 impl ServerOptions {
-    /// Sets the maximum size of the body of a request in bytes.
+    /// Sets the maximum size of the body of a request in bytes. Default 32 MiB.
     pub fn with_max_body(self, bytes: usize) -> Self { self.max_body = bytes }
 
-    /// Sets the time without an event after which a stream of events sends a comment.
+    /// Sets the time without an event after which a stream of events sends a comment. Default 15 s.
     pub fn with_heartbeat(self, pause: Duration) -> Self { self.heartbeat = pause }
 
-    /// Sets the address of the page to which a one-time link leads.
+    /// Sets the address of the page to which a one-time link leads, relative to the link. Default `../`.
     pub fn with_home(self, address: impl Into<String>) -> Self { self.home = address.into() }
 
-    /// Sets the cancellation token that ends all streams of events.
+    /// Sets the cancellation token that ends all streams of events. Default: a new token.
     pub fn with_end(self, end: CancellationToken) -> Self { self.end = end }
 }
 }
@@ -99,13 +99,15 @@ impl ServerOptions {
         self
     }
 
-    /// Gives the cookie the attribute `Secure`, for a server that browsers reach by `https`.
+    /// Gives the cookie the attribute `Secure`, for a server that browsers reach by `https`. Default: only if
+    /// the server itself uses TLS.
     pub fn with_secure_cookie(mut self) -> Self {
         self.secure_cookie = true;
         self
     }
 
-    /// Appends each write to a file, for an audit.
+    /// Appends a line for each request that changes something to the file of `log`, for an audit. Default: no
+    /// file.
     pub fn with_request_log(mut self, log: RequestLog) -> Self {
         self.request_log = Some(Arc::new(log));
         self

@@ -128,7 +128,7 @@ async fn collect(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk
-            .map_err(|error| Problem::new(Rule::MalformedBody, format!("the body broke off: {error}")))?;
+            .map_err(|error| Problem::new(Rule::MalformedBody, format!("the body ended early: {error}")))?;
         if chunk.len() > most - bytes.len() {
             return Err(Problem::new(Rule::BodySize, format!("the body has more than {most} bytes"))
                 .advise("send a smaller body"));

@@ -21,7 +21,7 @@ impl Role {
     /// All roles.
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Operator, Self::Admin, Self::Auditor];
 
-    /// Returns the name of the role, as in JSON.
+    /// Returns the name of the role, as in JSON, such as `viewer`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -64,7 +64,7 @@ pub enum Right {
     ReadLogs,
     /// To start, steer, cancel, resume and fork runs, and to answer their questions.
     Operate,
-    /// To delete.
+    /// To delete runs and tasks.
     Administer,
 }
 
@@ -72,7 +72,7 @@ impl Right {
     /// All rights.
     pub const ALL: [Self; 4] = [Self::Monitor, Self::ReadLogs, Self::Operate, Self::Administer];
 
-    /// Returns the name of the right, as in JSON.
+    /// Returns the name of the right, as in JSON, such as `read_logs`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Monitor => "monitor",

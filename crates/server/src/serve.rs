@@ -24,7 +24,7 @@ use crate::cookie::Channel;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// The limits of the connections.
+    /// The limits of the connections; see [`ConnectionOptions`] for the defaults.
     pub connections: ConnectionOptions,
     /// True if other machines reach the server only through a proxy with TLS. Then the server may listen at an
     /// address that other machines reach. Default false.
@@ -36,7 +36,7 @@ pub struct ServeOptions {
 }
 
 impl ServeOptions {
-    /// Sets the limits of the connections.
+    /// Sets the limits of the connections; see [`ConnectionOptions`] for the defaults.
     pub fn with_connections(mut self, connections: ConnectionOptions) -> Self {
         self.connections = connections;
         self
@@ -84,7 +84,7 @@ impl ServeOptions {
 pub enum ServeError {
     /// The address is reachable from other machines, which would send their tokens unencrypted.
     #[error(
-        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, give the server a certificate (`ServeOptions::with_tls`), or put a proxy with TLS before it and say so"
+        "the address {0} is reachable from other machines, and the connection is not encrypted: use 127.0.0.1, give the server a certificate (`ServeOptions::with_tls`), or put a proxy with TLS before it and set `ServeOptions::behind_proxy`"
     )]
     BeyondLoopback(SocketAddr),
     /// A token has no secret, so that everybody would have its role.
@@ -94,10 +94,10 @@ pub enum ServeError {
     #[error("the server has no token with the name {0:?}; use the name of one of its tokens")]
     UnknownToken(String),
     /// The operating system has no random numbers.
-    #[error("the operating system gave no random numbers: {0}")]
+    #[error("cannot get random numbers from the operating system: {0}")]
     Random(getrandom::Error),
     /// The operating system does not tell the address of the listener.
-    #[error("the address of the server is not known: {0}")]
+    #[error("cannot read the address of the listener: {0}; pass a listener that is open")]
     Address(#[from] io::Error),
 }
 

@@ -103,19 +103,19 @@ impl SkillActivationRequest {
     /// Sets the id of the conversation, for logs.
     pub fn with_conversation_id(self, id: impl Into<String>) -> Self { self.conversation_id = id.into() }
 
-    /// Sets the run in which the skill is active.
+    /// Sets the run in which the skill is active. Default: the empty id, for a loop without runs.
     pub fn with_run(self, run: impl Into<RunId>) -> Self { self.run = run.into() }
 
     /// Sets the person's request that the skill is activated for.
     pub fn with_user_request(self, request: impl Into<String>) -> Self { self.user_request = request.into() }
 
-    /// Sets the parts of the skill to load.
+    /// Sets the parts of the skill to load. Default: level 2, the instructions.
     pub fn with_load_level(self, level: SkillLevel) -> Self { self.load_level = level }
 
-    /// Sets the greatest allowed depth.
+    /// Sets the greatest allowed depth of a chain of skills. Default: 3.
     pub fn with_max_depth(self, depth: u32) -> Self { self.max_depth = depth }
 
-    /// Sets the party that requests the skill.
+    /// Sets the party that requests the skill. Default: the model.
     pub fn with_activator(self, activator: SkillActivator) -> Self { self.activator = activator }
 
     /// Sets the time of the request.
@@ -181,7 +181,7 @@ impl SkillActivationResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillMessage {
-    /// The part of the skill that the message has.
+    /// The part of the skill that the message contains.
     pub kind: SkillMessageKind,
     /// The text.
     pub content: String,
@@ -199,7 +199,7 @@ impl SkillMessage {
     }
 }
 
-/// The part of a skill that a message has.
+/// The part of a skill that a message contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkillMessageKind {

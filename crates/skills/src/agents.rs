@@ -55,7 +55,8 @@ impl AgentFiles {
         Self::load_with(dirs, &[])
     }
 
-    /// Does the same as [`load`](Self::load), and keeps the fields in `own` as [`AgentFile::more`].
+    /// Does the same as [`load`](Self::load), and also keeps the further fields whose names are in `own`: they are
+    /// in [`AgentFile::more`].
     pub fn load_with<P: AsRef<Path>>(dirs: impl IntoIterator<Item = P>, own: &[&str]) -> Self {
         let mut files = Self::new();
         dirs.into_iter().for_each(|dir| files.load_dir(dir.as_ref(), own));

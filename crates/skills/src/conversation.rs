@@ -61,7 +61,7 @@ struct State {
 /// instructions.
 type Turn = (RunId, Option<CommandId>);
 
-/// Counts of activations.
+/// The counts of skill activations in one conversation or in several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillMetrics {

@@ -53,7 +53,7 @@ impl SkillPlaces {
     pub fn with_project(self, root: impl Into<PathBuf>) -> Self { self.project = Some(root.into()) }
 
     /// Sets the folders that are searched in the home folder and in the project, as relative paths. Later folders
-    /// override earlier ones.
+    /// override earlier ones. Default: `.claude/skills`, `.agents/skills`, `.archon/skills`.
     pub fn with_folders(self, folders: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.folders = folders.into_iter().map(Into::into).collect()
     }

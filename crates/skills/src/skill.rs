@@ -40,7 +40,7 @@ pub struct Skill {
     pub name: String,
     /// The purpose of the skill and when to use it, for the model.
     pub description: String,
-    /// The license.
+    /// The license, as the author wrote it: a name, or a file in the folder.
     pub license: Option<String>,
     /// The requirements of the skill, such as programs or a network.
     pub compatibility: Option<String>,

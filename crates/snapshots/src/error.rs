@@ -49,7 +49,7 @@ pub enum SnapshotError {
         workspace: PathBuf,
     },
     /// The store does not have the snapshot, or only parts of it.
-    #[error("the snapshot {id} is no longer kept, so this work cannot be undone.")]
+    #[error("the snapshot {id}, or a part of it, is no longer kept: undo and redo cannot use it.")]
     Missing {
         /// The id of the snapshot, or of a folder in it.
         id: SnapshotId,

@@ -30,7 +30,7 @@ impl Undone {
 }
 
 impl Snapshots {
-    /// Returns the steps that the session has not undone, in the same order.
+    /// Returns those of `steps` that the session has not undone, in the same order.
     ///
     /// # Errors
     /// The store cannot be read, or the file that lists the undos is damaged.

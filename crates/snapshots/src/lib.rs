@@ -48,7 +48,7 @@
 //! session that can be redone.
 //!
 //! Files are written under another name and renamed, so a process that is killed leaves no broken snapshot; a lock
-//! lets one process at a time work on a workspace. Contents are not synced to the medium: after a power cut, a
+//! lets one process at a time work on a workspace. Contents are not synced to the disk: after a power cut, a
 //! damaged content is noticed by its hash and not restored, and the next snapshot stores it again if a file still has
 //! it.
 

@@ -23,8 +23,8 @@ pub struct SnapshotLimits {
     /// Maximum size of all files together in bytes, without ignored ones. Default 2 GB. The store has at most twice
     /// this size: older snapshots are removed.
     pub bytes: u64,
-    /// Maximum number of snapshots that remain after the store is pruned. It is pruned once it has 50 more. Default
-    /// 200.
+    /// Maximum number of snapshots that remain after the store is pruned. The store is pruned once it has 50 more than
+    /// this. Default 200.
     pub kept: usize,
     /// Maximum time to wait for another process that works on the snapshots of the workspace. Default 5 s.
     pub lock_wait: Duration,
@@ -37,28 +37,28 @@ impl Default for SnapshotLimits {
 }
 
 impl SnapshotLimits {
-    /// Sets [`entries`](Self::entries).
+    /// Sets the maximum number of files, links and folders, without ignored ones. Default 50,000.
     #[must_use]
     pub fn with_entries(mut self, entries: usize) -> Self {
         self.entries = entries;
         self
     }
 
-    /// Sets [`bytes`](Self::bytes).
+    /// Sets the maximum size of all files together in bytes, without ignored ones. Default 2 GB.
     #[must_use]
     pub fn with_bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// Sets [`kept`](Self::kept).
+    /// Sets the maximum number of snapshots that remain after the store is pruned. Default 200.
     #[must_use]
     pub fn with_kept(mut self, kept: usize) -> Self {
         self.kept = kept;
         self
     }
 
-    /// Sets [`lock_wait`](Self::lock_wait).
+    /// Sets the maximum time to wait for another process that works on the snapshots of the workspace. Default 5 s.
     #[must_use]
     pub fn with_lock_wait(mut self, lock_wait: Duration) -> Self {
         self.lock_wait = lock_wait;

@@ -22,8 +22,8 @@ pub struct UndoStep {
     /// The snapshot after the work. `None` if the work was cut off before this snapshot: then the snapshot before the
     /// next step is used, or the current state if there is no next step.
     pub after: Option<SnapshotId>,
-    /// The end of the work; used only if [`after`](Self::after) is `None`. A file that was changed later is left as
-    /// it is. `None`: every change counts as a change by the work.
+    /// The time at which the work ended; used only if [`after`](Self::after) is `None`. A file that was changed after
+    /// this time is left as it is. If this is `None` too, every change counts as a change by the work.
     pub ended: Option<SystemTime>,
 }
 
@@ -33,7 +33,7 @@ impl UndoStep {
         Self { name: name.into(), before, after, ended: None }
     }
 
-    /// Sets [`ended`](Self::ended).
+    /// Sets the time at which the work ended, for work that was cut off before its last snapshot. Default: none.
     ///
     /// ```
     /// use std::time::SystemTime;

@@ -188,7 +188,7 @@ impl Snapshots {
     /// does this when the store has become too large.
     ///
     /// # Errors
-    /// The store cannot be read or written.
+    /// The store cannot be read or written, or another process uses the snapshots of the workspace for too long.
     pub fn prune(&self) -> Result<(), SnapshotError> {
         let _lock = self.lock()?;
         self.prune_locked()

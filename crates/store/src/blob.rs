@@ -7,8 +7,8 @@
 //! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log can be listed and
 //! searched quickly. The blob is the JSON of the record's body; it is synced before the line is written.
 //!
-//! A medium in a record has its SHA-256. Its data is a blob as it is, so that a picture in a folder of blobs can be
-//! looked at. A record with media is thus mostly short.
+//! An image or another file in a record (a medium) is replaced by its SHA-256. Its data is stored unchanged as a
+//! blob, so that a picture in a folder of blobs can be looked at. So a record with media is mostly short.
 //!
 //! The first record is always inline, since its format version must be read before anything else is trusted.
 //! A reference has no top-level `type`, and every record has one, so the two cannot be confused.

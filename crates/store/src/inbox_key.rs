@@ -42,13 +42,15 @@ impl InboxKey {
     }
 
     /// Uses the key in this file, which is read on first use. If the file does not exist, it is created, for
-    /// its owner only, when the first message is sent.
+    /// its owner only, when the first message is sent or the first secret is derived
+    /// ([`secret_for`](Self::secret_for)).
     pub fn in_file(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Source { file: Some(path.into()), key: Mutex::default() }))
     }
 
-    /// Returns a secret for another purpose, in hexadecimal digits, from which nobody can find the key. The same key and
-    /// purpose have the same secret. If the key file does not exist, it is created.
+    /// Derives a secret for another purpose from the key: 64 hexadecimal digits, from which nobody can compute
+    /// the key. The same key and the same `purpose` always give the same secret. If the key file does not
+    /// exist, it is created.
     ///
     /// ```
     /// use archon_store::InboxKey;

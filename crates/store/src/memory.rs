@@ -21,7 +21,8 @@ type Runs = Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>;
 
 /// A journal that keeps logs in memory. Clones share the same logs.
 ///
-/// Both levels of durability are the same in this journal: nothing survives the process.
+/// The [`Durability`](archon_types::Durability) of an append makes no difference: nothing survives the
+/// process.
 ///
 /// ```
 /// use std::sync::Arc;

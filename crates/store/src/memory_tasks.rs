@@ -7,8 +7,8 @@ use std::{
 
 use archon_types::{BoxFuture, Json, StoredTask, StoredTasks, TaskChange, TaskId, TaskStore, TaskStoreError};
 
-/// A store that keeps tasks in memory. Clones share the tasks. It is for one engine, which does not see the changes of
-/// another.
+/// A store that keeps tasks in memory. Clones share the tasks. Use it for one engine only: an engine does not notice
+/// the changes that another engine makes in this store.
 ///
 /// ```
 /// use archon_store::InMemoryTaskStore;

@@ -51,8 +51,8 @@ pub struct SqliteMemory {
 }
 
 impl SqliteMemory {
-    /// Opens the database at `path` at the root collection. The database and its directory are created if
-    /// they do not exist, for their owner only. Blocks while it waits for the disk.
+    /// Opens the database at `path`, with access to the memories of all collections. The database and its
+    /// directory are created if they do not exist, for their owner only. Blocks while it waits for the disk.
     ///
     /// # Errors
     /// [`MemoryError::Storage`], also for a database of another program; [`MemoryError::FutureStore`] for a

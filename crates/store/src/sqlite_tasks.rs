@@ -36,8 +36,8 @@ const TABLES: [&str; VERSION as usize] = [
     ) STRICT;",
 ];
 
-/// A store of tasks in one SQLite database. Clones share it. Several processes may use it; the one that serves the tasks
-/// holds the lock of the file with the extension `lock` beside it.
+/// A store of tasks in one SQLite database. Clones share it. Several processes may use it. The one that starts the
+/// tasks' runs locks a file beside the database, with the extension `lock`.
 ///
 /// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
 ///

@@ -57,7 +57,7 @@ impl<W: Write> Alternate<W> {
         self.shown = None;
     }
 
-    /// Returns the output.
+    /// Returns the writer that was passed to [`new`](Self::new).
     pub fn out(&self) -> &W {
         &self.out
     }

@@ -12,7 +12,7 @@ const BEFORE_PATH: &str = " path=\"";
 const BEHIND_PATH: &str = "\">\n";
 const BEFORE_END: &str = "\n</";
 
-/// A file in a message. The model reads it with its path; the screen shows only the path.
+/// A file in a message. The model reads the path and the text; the screen shows only the path.
 ///
 /// ```
 /// use archon_terminal::AttachedFile;
@@ -25,7 +25,8 @@ const BEFORE_END: &str = "\n</";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AttachedFile<'a> {
-    /// The path, as the message names it. A path with a quotation mark or a line end cannot be attached.
+    /// The path, as the message names it. It must have no quotation mark and no line end, because the block has the
+    /// path in quotation marks; nothing checks this.
     pub path: &'a str,
     /// The whole text of the file.
     pub text: &'a str,

@@ -36,20 +36,20 @@ use kept_outputs::KeptOutputs;
 pub use run::CellId;
 use run::RunState;
 
-/// One thing of a conversation on the screen, such as a message or a call. A closed cell never changes again, with one
-/// exception: the whole output of an old call, which only an unfolded page shows, may be dropped.
+/// One thing that a conversation shows on the screen, such as a message or a call. A closed cell never changes again,
+/// with one exception: the whole output of an old call, which only an unfolded [`Page`] shows, may be dropped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Cell {
-    /// The id of the cell.
+    /// The id of the cell, which never changes.
     pub id: CellId,
     /// True if the cell never changes again.
     pub is_closed: bool,
-    /// The content.
+    /// The content, such as a message or a call.
     pub kind: CellKind,
 }
 
-/// The content of a cell.
+/// The content of a cell: one variant for each kind of thing that the screen shows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CellKind {
@@ -59,11 +59,11 @@ pub enum CellKind {
     Answer(AnswerCell),
     /// A tool call.
     Call(Box<CallCell>),
-    /// The step list of a call that changed the list.
+    /// The step list of an agent, as a call of `update_plan` set it.
     Plan(PlanCell),
     /// A question to a person.
     Asked(Box<AskedCell>),
-    /// A note: a line of the program, or a line about a record.
+    /// A note of the program, such as a warning, or a note about a record.
     Note(Note),
     /// The end of a run.
     End(EndCell),
@@ -116,7 +116,8 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// Applies a record of a run. A record that was applied already changes nothing.
+    /// Updates the cells with a record of a run. A record that was applied before changes nothing, except
+    /// [`RecordBody::LogUnavailable`], which adds a note each time.
     pub fn apply(&mut self, run: &RunId, record: &Record) {
         if let RecordBody::LogUnavailable { reason } = &record.body {
             // No log has this record, so its number says nothing.
@@ -141,8 +142,8 @@ impl Cells {
         self.apply_run(run, record);
     }
 
-    /// Applies a delta to the open cell of its answer or call. A delta for a closed cell, or of an earlier attempt,
-    /// changes nothing.
+    /// Applies a streamed piece (a delta) to the open cell of the answer or the call that the delta names. A delta for
+    /// a closed cell, or of an earlier attempt of the model call, changes nothing.
     pub fn stream(&mut self, delta: &Delta) {
         let Some(run) = self.runs.get(&delta.run) else { return };
         match &delta.kind {
@@ -184,7 +185,7 @@ impl Cells {
         self.add(CellKind::Note(note));
     }
 
-    /// Adds a text in Markdown, such as a plan that a person decides about.
+    /// Adds a closed answer cell with a text in Markdown, such as a plan that a person decides about.
     pub fn markdown(&mut self, text: &str) {
         let id = self.open(CellKind::Answer(AnswerCell::of(text)));
         self.order.push(id);
@@ -196,7 +197,8 @@ impl Cells {
         &self.cells
     }
 
-    /// Returns the present work of the newest run, without regard to the draft; [`Work::with_draft`] adds the draft.
+    /// Returns the present work of the newest run. The result says nothing about the draft; [`Work::with_draft`] adds
+    /// that.
     pub fn work(&self) -> Work {
         let newest = self.newest.as_ref().and_then(|run| self.runs.get(run));
         match newest.map_or(Work::Idle, |run| run.work) {
@@ -211,13 +213,13 @@ impl Cells {
         }
     }
 
-    /// Returns the tokens, the money and the fill level of the context window.
+    /// Returns the usage of the conversation: the tokens, the money, and the filled share of the context window.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// Returns the open questions in the order in which they were asked, without paused ones. A question of a child
-    /// run counts as a question of the run that called it.
+    /// Returns the open questions in the order in which they were asked. A paused question is left out: it is shown to
+    /// nobody. A question of a child run counts as a question of the run that called the child run.
     pub fn questions(&self) -> impl Iterator<Item = &ApprovalRequest> {
         self.open_cells().filter_map(|cell| match &cell.kind {
             CellKind::Asked(asked) if asked.request.paused_at.is_none() => Some(&asked.request),

@@ -53,12 +53,13 @@ pub enum Action {
     /// Sends this draft to the run at work, whose model reads it in its next request; otherwise like
     /// [`Send`](Self::Send).
     SendNow(Draft),
-    /// Goes to the next mode of the session.
+    /// Switches the session to its next mode: ask, accept edits, plan.
     NextMode,
     /// The key that stops a run was pressed, but no run works. With two such presses, a person asks to go back to an
     /// earlier message.
     Escape,
-    /// Stops the run or ends the program. For [`InterruptAction::ClearDraft`] the draft is cleared already.
+    /// Stops the run or ends the program, as the value says. For [`InterruptAction::ClearDraft`], the composer has
+    /// cleared the draft already.
     Interrupt(InterruptAction),
     /// Suspends the program, as Ctrl+Z does in a shell.
     Suspend,
@@ -119,13 +120,13 @@ impl Default for View {
 }
 
 impl Composer {
-    /// Creates an empty composer.
+    /// Creates an empty composer whose keys do what `keymap` says, without vi keys.
     pub fn new(keymap: Keymap) -> Self {
         Self { keymap, ..Self::default() }
     }
 
     /// Adds vi keys. A draft begins in insert mode, and Esc goes to normal mode, in which characters are commands. All
-    /// other keys stay as in the keymap, except Ctrl+R in normal mode.
+    /// other keys stay as in the keymap, except that Ctrl+R in normal mode redoes a change.
     ///
     /// ```
     /// use archon_terminal::{Composer, Draft, Input, Key, KeyCode, Keymap, ViMode, Work};
@@ -142,7 +143,8 @@ impl Composer {
         Self { vi: Some(Vi::default()), ..self }
     }
 
-    /// Applies an input. `at` is the time at which it was read, and `work` is the present work of the conversation.
+    /// Applies an input, and returns the action that the program must perform. `at` is the time at which the input was
+    /// read, and `work` is the present work of the conversation.
     pub fn apply(&mut self, input: Input, at: Timestamp, work: Work) -> Action {
         let action = self.apply_input(input, at, work);
         self.rest_caret();
@@ -187,7 +189,7 @@ impl Composer {
         }
     }
 
-    /// Does the same as Ctrl+C, for an interrupt that comes as a signal, and returns its meaning. While a search is
+    /// Handles an interrupt signal as if Ctrl+C was pressed, and returns what the program must do. While a search is
     /// open, [`InterruptAction::ClearDraft`] closes the search and keeps the draft.
     pub fn interrupt(&mut self, at: Timestamp, work: Work) -> InterruptAction {
         let is_search = self.search.is_some();
@@ -237,8 +239,8 @@ impl Composer {
         self.buffer.text().is_empty()
     }
 
-    /// Returns the place of the caret in the draft's text, as a byte offset. It stands at the boundary of a grapheme, or
-    /// beside a long paste that is shown by its size.
+    /// Returns the place of the caret in the draft's text, as a byte offset. The caret never stands within a grapheme
+    /// (a character as a person sees it), nor within a long paste that is shown by its size.
     pub fn caret(&self) -> usize {
         let caret = self.buffer.caret();
         let before = self.buffer.long_pastes().take_while(|(at, _)| *at < caret);
@@ -247,7 +249,7 @@ impl Composer {
 
     /// Returns the rows of the draft for a page, at least one and at most `most`, and the place of the caret in these
     /// rows. If the draft has more rows, those around the caret are returned. During a search, the result is the row
-    /// with the search text. Up and Down move the caret in the rows of the last call.
+    /// with the search text. Up and Down move the caret between the rows that the last call returned.
     pub fn rows(&mut self, page: &Page, most: usize) -> (Vec<Row>, Place) {
         if let Some(shown) = self.search_row(page) {
             return shown;

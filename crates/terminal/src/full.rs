@@ -39,7 +39,7 @@ pub enum FullAction {
     Leave,
 }
 
-/// The full view of a conversation: rows of all cells, in a window that scrolls with the cursor's row.
+/// Shows a whole conversation: the rows of all cells, in a window that scrolls with the cursor's row.
 ///
 /// | key | effect |
 /// |---|---|

@@ -18,7 +18,7 @@ use crate::{
     theme::Style,
 };
 
-/// Writes frames into the terminal's own scrollback.
+/// Writes frames: new rows into the terminal's own scrollback, and a live area that is drawn again below them.
 ///
 /// ```
 /// use archon_terminal::{Frame, Inline, Row, Screen, Size, Style, Support};
@@ -63,14 +63,14 @@ impl<W: Write> Inline<W> {
         self.shown = None;
     }
 
-    /// Returns the output.
+    /// Returns the writer that was passed to [`new`](Self::new).
     pub fn out(&self) -> &W {
         &self.out
     }
 
-    /// Returns the output, so that the program can write to it. Write other text only after [`leave`](Screen::leave),
-    /// and end it with a line end. Between two frames, write only [`BELL`](crate::BELL) or a
-    /// [`desktop_notice`](crate::desktop_notice).
+    /// Returns the writer that was passed to [`new`](Self::new), so that the program can write to it. Write other text
+    /// only after [`leave`](Screen::leave), and end it with a line end. Between two frames, write only
+    /// [`BELL`](crate::BELL) or a [`desktop_notice`](crate::desktop_notice).
     pub fn out_mut(&mut self) -> &mut W {
         &mut self.out
     }

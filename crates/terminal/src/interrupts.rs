@@ -1,4 +1,4 @@
-//! The meaning of Ctrl+C.
+//! The effects of Ctrl+C: it stops the run, clears the draft or ends the program.
 
 use archon_types::Timestamp;
 
@@ -9,7 +9,7 @@ const QUICK_MS: u64 = 500;
 /// This number of quick presses ends the program at once.
 const FORCE: u32 = 3;
 
-/// The meaning of a press of Ctrl+C.
+/// The effect of a press of Ctrl+C, which the program must bring about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InterruptAction {
     /// The run is cancelled; the conversation goes on.
@@ -22,7 +22,7 @@ pub enum InterruptAction {
     LeaveAtOnce,
 }
 
-/// Counts the presses of Ctrl+C.
+/// Counts the presses of Ctrl+C, and decides what each press does.
 ///
 /// ```
 /// use archon_terminal::{InterruptAction, Interrupts, Work};
@@ -42,9 +42,9 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Returns the meaning of a press at this time. A run that works is cancelled; without a run, a draft is cleared;
-    /// without both, the program ends. The third of three presses, each less than half a second after the press
-    /// before, ends the program at once.
+    /// Returns the effect of a press at this time. A run that works is cancelled; without a run, a draft is cleared;
+    /// without both, the program ends. The third of three presses, each less than half a second after the press before,
+    /// ends the program at once.
     ///
     /// A quick press after a cancel is a cancel again, also if the run has ended in between: the person
     /// pressed twice to stop the run, not to leave.

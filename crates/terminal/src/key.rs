@@ -134,7 +134,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The key itself.
+/// A key without its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyCode {
@@ -144,7 +144,7 @@ pub enum KeyCode {
     Enter,
     /// Tab.
     Tab,
-    /// Shift and Tab.
+    /// Shift+Tab, which terminals report as one key.
     BackTab,
     /// Backspace.
     Backspace,
@@ -168,7 +168,7 @@ pub enum KeyCode {
     PageDown,
     /// Escape.
     Escape,
-    /// Any other key, which has no function.
+    /// Any other key, which cannot be bound.
     Other,
 }
 

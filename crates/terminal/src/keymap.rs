@@ -4,7 +4,7 @@ use std::{collections::HashMap, error::Error, fmt};
 
 use crate::key::{Key, KeyCode};
 
-/// The action of a key.
+/// An action that a key can be bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Binding {
@@ -14,13 +14,13 @@ pub enum Binding {
     SendNow,
     /// Begins a new line in the draft.
     NewLine,
-    /// Moves the caret, or goes through the history.
+    /// Moves the caret. From the first or the last row, Up and Down go to the drafts that were sent.
     Move(Motion),
     /// Erases the text from the caret to where the motion ends.
     Erase(Motion),
     /// Erases text like [`Erase`](Self::Erase), and keeps it for [`Yank`](Self::Yank).
     Kill(Motion),
-    /// Inserts the text of the last kill.
+    /// Inserts the text that [`Kill`](Self::Kill) erased last.
     Yank,
     /// Takes back the last change of the draft.
     Undo,
@@ -38,9 +38,9 @@ pub enum Binding {
     Interrupt,
     /// Ends the program if the draft is empty, else erases the next character.
     Leave,
-    /// Suspends the program.
+    /// Suspends the program, as Ctrl+Z does in a shell.
     Suspend,
-    /// Draws the live area again.
+    /// Draws the live area again, because something else wrote on the screen.
     Repaint,
 }
 
@@ -70,7 +70,8 @@ pub enum Motion {
     Down,
 }
 
-/// The keys of the composer. The default has the keys that shells have.
+/// The key bindings of the [`Composer`](crate::Composer), the field in which a person writes the next message. By
+/// default the keys move and edit as in shells (Ctrl+A, Ctrl+K, Ctrl+R), and Enter sends the message.
 ///
 /// ```
 /// use archon_terminal::{Binding, Key, KeyCode, Keymap};
@@ -142,9 +143,9 @@ const NAMES: &[(&str, Binding)] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BoundTwice {
-    /// The key.
+    /// The key that would have two bindings.
     pub key: Key,
-    /// The two bindings.
+    /// The two bindings of the key.
     pub bindings: [Binding; 2],
 }
 

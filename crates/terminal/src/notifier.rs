@@ -52,7 +52,7 @@ impl Notifier {
         Self { key_at: at, work_since: None, question: None, is_unseen: false }
     }
 
-    /// Notes a key that was pressed at this time.
+    /// Records that the person pressed a key at this time.
     pub fn note_key(&mut self, at: Timestamp) {
         self.key_at = at;
         self.is_unseen = false;

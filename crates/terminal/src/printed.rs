@@ -105,8 +105,8 @@ impl Printed {
         rows
     }
 
-    /// Treats all cells except the newest `most` as printed, so that they are left out, and returns the number of
-    /// cells that are left out by this call. Call it before a long conversation is shown again.
+    /// Marks all cells except the newest `most` as printed, so that they are never returned, and returns the number of
+    /// cells that this call left out. Call it before a long conversation is shown again.
     pub fn leave_out(&mut self, cells: &Cells, most: usize) -> usize {
         let skipped = cells.order_len().saturating_sub(most).saturating_sub(self.cells);
         self.cells += skipped;

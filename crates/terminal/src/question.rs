@@ -148,7 +148,7 @@ impl Question {
         Self { request, ways, stage: Stage::Keys, keymap: Keymap::default(), quiet_since: None }
     }
 
-    /// Returns the request that the question was made of.
+    /// Returns the request that was passed to [`new`](Self::new).
     pub fn request(&self) -> &ApprovalRequest {
         &self.request
     }
@@ -187,10 +187,11 @@ impl Question {
         })
     }
 
-    /// Returns the rows of the question for a page, at least one and at most `most`. If a text field is open, also
-    /// returns the place of the caret in these rows; otherwise the caret stays in the draft. The rows have the first
-    /// line of the question, and its keys or, if there is a draft, the way to answer nevertheless. They do not have
-    /// the whole call. `draft` is the composer if it has text, and `None` otherwise.
+    /// Returns the rows that show the question, at least one and at most `most`: the first line of the question if
+    /// there is room, then the keys that answer it, or the open text field. While the composer has a draft, keys do
+    /// not answer; the rows then say how to answer. The rows never show the whole call. The second value is the place
+    /// of the caret in these rows while a text field is open; `None` if the caret stays in the composer. `draft` is
+    /// the composer if it has text, and `None` otherwise.
     pub fn rows(&self, page: &Page, most: usize, draft: Option<&Composer>) -> (Vec<Row>, Option<Place>) {
         let most = most.max(1);
         let (below, place) = match &self.stage {

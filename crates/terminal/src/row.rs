@@ -17,7 +17,7 @@ pub struct TextSpan {
 }
 
 impl TextSpan {
-    /// Creates a span of any text.
+    /// Creates a span. The text may come from anywhere: characters that could harm the terminal are escaped.
     ///
     /// ```
     /// use archon_terminal::{Style, TextSpan};
@@ -37,7 +37,7 @@ impl TextSpan {
         &self.text
     }
 
-    /// Returns the style.
+    /// Returns the style of the text.
     pub fn style(&self) -> Style {
         self.style
     }
@@ -163,9 +163,9 @@ pub(crate) fn prefix_within(text: &str, columns: usize) -> (&str, bool) {
 /// 0 at the left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The row.
+    /// The row, from 0.
     pub row: usize,
-    /// The column.
+    /// The column, from 0.
     pub column: usize,
 }
 

@@ -46,7 +46,7 @@ pub struct Frame<'a> {
 /// }
 /// ```
 pub trait Screen {
-    /// Writes a frame.
+    /// Writes a frame: the committed rows once into the scrollback, and the live rows in place of the former ones.
     ///
     /// # Errors
     ///

@@ -53,7 +53,7 @@ pub struct Status<'a> {
 }
 
 impl Status<'_> {
-    /// Returns the line, cut to the page.
+    /// Returns the status line, cut to the width of the page.
     pub fn row(&self, page: &Page) -> Row {
         let model = if self.meter.model.is_empty() { self.model } else { &self.meter.model };
         let questions = match self.questions {

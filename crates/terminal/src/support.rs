@@ -63,19 +63,20 @@ impl Support {
         }
     }
 
-    /// Returns true if a terminal of this size can show a live area. If not, print plain lines.
+    /// Returns true if a terminal of this size can show a live area: it can move its cursor, has UTF-8, and has at
+    /// least 20 columns and 6 rows. If not, print plain lines.
     pub fn is_enough(&self, size: Size) -> bool {
         let is_large = size.columns >= LEAST.columns && size.rows >= LEAST.rows;
         self.is_terminal && self.has_utf8 && is_large
     }
 
-    /// Returns the theme for the terminal: [`ThemeName::Auto`].
+    /// Returns the theme [`ThemeName::Auto`], with the signs and the true color that the terminal can show.
     pub fn theme(&self) -> Theme {
         self.theme_named(ThemeName::Auto)
     }
 
-    /// Returns the theme with this name for the terminal. If the terminal has no colors, each name gives the theme
-    /// [`ThemeName::Mono`].
+    /// Returns the theme with this name, with the signs and the true color that the terminal can show. If the terminal
+    /// has no colors, each name gives the theme [`ThemeName::Mono`].
     pub fn theme_named(&self, name: ThemeName) -> Theme {
         let fixed = |background| (Theme::for_background(background), background);
         let (theme, background) = match name {

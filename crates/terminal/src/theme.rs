@@ -6,7 +6,8 @@ use archon_types::Timestamp;
 
 pub use name::ThemeName;
 
-/// A color. For a color of the palette, the terminal decides how it looks, mostly so that it fits the background.
+/// A color of text or of its background. The terminal decides how a color of the palette looks, mostly so that it fits
+/// the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Color {
@@ -201,7 +202,7 @@ impl Theme {
         self.is_ascii
     }
 
-    /// Returns the style of a look.
+    /// Returns the style that the theme gives to a look.
     pub const fn style(self, look: Look) -> Style {
         let style = match look {
             Look::Plain => Style::PLAIN,
@@ -294,7 +295,7 @@ impl Background {
 pub struct Page {
     /// The maximum number of columns of a row, at least 1.
     pub width: usize,
-    /// The styles.
+    /// The theme, which gives each text its style.
     pub theme: Theme,
     /// True if details are shown that only a person who looks for a fault needs.
     pub is_verbose: bool,
@@ -305,18 +306,19 @@ pub struct Page {
 }
 
 impl Page {
-    /// Creates a page with this number of columns, without details.
+    /// Creates a page with this number of columns, at least 1. The page shows no details, and only a part of each
+    /// call's output.
     pub fn new(width: usize, theme: Theme) -> Self {
         Self { width: width.max(1), theme, is_verbose: false, is_unfolded: false, now: None }
     }
 
-    /// Sets if details are shown, too.
+    /// Sets if the details that only a person who looks for a fault needs are shown; by default they are not.
     pub fn with_details(mut self, is_verbose: bool) -> Self {
         self.is_verbose = is_verbose;
         self
     }
 
-    /// Shows the outputs of calls whole.
+    /// Shows the outputs of calls whole, as far as they are kept; by default only a part of each.
     pub fn unfolded(mut self) -> Self {
         self.is_unfolded = true;
         self

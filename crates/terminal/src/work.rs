@@ -20,8 +20,9 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns the work with regard to the draft, which is not in the records: if no run works, the result is
-    /// [`Composing`](Self::Composing) with a draft, and [`Idle`](Self::Idle) without one.
+    /// Adds the state of the draft, which is not in the records: if no run works, returns
+    /// [`Composing`](Self::Composing) with a draft and [`Idle`](Self::Idle) without one; otherwise returns the work
+    /// unchanged.
     ///
     /// ```
     /// use archon_terminal::Work;

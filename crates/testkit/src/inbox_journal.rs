@@ -60,12 +60,12 @@ impl InboxJournal {
         Self { logs: logs.clone(), ..Self::default() }
     }
 
-    /// Returns the logs.
+    /// Returns the journal that keeps the logs.
     pub fn logs(&self) -> &MortalJournal {
         &self.logs
     }
 
-    /// Posts a request to a run.
+    /// Puts a request with the id `id` into the inbox of a run.
     pub fn post(&self, run: &str, id: &str, request: InboxRequest) {
         let entry = InboxEntry::new(id, Timestamp::from_millis(0), request);
         self.inbox.lock().entry(RunId::new(run)).or_default().push(entry);

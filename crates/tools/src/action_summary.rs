@@ -13,8 +13,8 @@ use crate::arguments::clip;
 /// Maximum length of the shown value of one argument: in characters for a text, in bytes for other JSON.
 const LONGEST: usize = 80;
 
-/// Returns `template` with argument values in place of their names in braces; `{{` and `}}` are literal
-/// braces. A missing argument shows its default, or `(none)`. Unknown names stay as they are.
+/// Returns `template` with the values of arguments in place of their names in braces. `{{` and `}}` are literal braces.
+/// A missing argument shows its default, or `(none)`. A name in braces that is no parameter of the tool stays as it is.
 pub fn summary(template: &str, arguments: &Json, spec: &ToolSpec) -> String {
     let mut line = String::with_capacity(template.len());
     let mut rest = template;

@@ -139,8 +139,8 @@ use {
     std::sync::Arc,
 };
 
-/// Returns the tools that need no permission, because none of them changes anything. Those that read files
-/// read the files of `workspace`.
+/// Returns the calculator and the tools that read, list and search the files of `workspace`. They need no
+/// permission, because none of them changes anything.
 ///
 /// ```
 /// use archon_tools::{ToolRegistry, Workspace, builtin};
@@ -168,8 +168,9 @@ pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// Returns all file tools of a workspace. Those that change files need the permission `fs_write`, and refuse
-/// to change a file that the session has not read with `read_file` of the same workspace.
+/// Returns the tools that read, list, search and change the files of a workspace. Those that change files
+/// need the permission `fs_write`. They refuse to change a file that the session has not read with
+/// `read_file` of the same workspace.
 ///
 /// ```
 /// use archon_tools::{EngineOptions, ToolEngine, ToolRegistry, Workspace, builtin};

@@ -1,12 +1,12 @@
-//! The interface of a program's own guards, which run in addition to the engine's.
+//! The interface of guards that a program adds to those of the engine.
 
 use archon_types::{Context, Json, Subject, ToolResult, ToolSpec};
 
-/// A guard of the application: it checks each tool call before the call runs, and each result before the
+/// A check that the application adds: it sees each tool call before the call runs, and each result before the
 /// model reads the result.
 ///
-/// A guard cannot wait for a person; an [`Approver`](archon_types::Approver) can. [`FnGuard`] makes a guard
-/// of a closure.
+/// A guard cannot wait for a person; for that, use an [`Approver`](archon_types::Approver). [`FnGuard`] makes
+/// a guard from a closure.
 ///
 /// ```
 /// use archon_tools::{CallGuard, GuardedCall};
@@ -34,7 +34,7 @@ pub trait CallGuard: Send + Sync {
         Ok(())
     }
 
-    /// Inspects a tool's result and may change it. The run's secrets are redacted afterwards.
+    /// Inspects a tool's result and may change it. The run's secrets are redacted after that.
     fn after(&self, tool: &ToolSpec, run: &Context, result: &mut ToolResult) {
         let _ = (tool, run, result);
     }
@@ -46,16 +46,16 @@ pub trait CallGuard: Send + Sync {
 pub struct GuardedCall<'c> {
     /// The tool that is called.
     pub tool: &'c ToolSpec,
-    /// The arguments that the tool would get.
+    /// The arguments with which the tool will run.
     pub arguments: &'c Json,
-    /// The target of the call, such as paths or a command; `Unknown` unless permission rules needed the
-    /// target.
+    /// The target of the call, such as paths or a command. It is `Unknown` if neither a permission rule nor
+    /// an approval needed it.
     pub subject: &'c Subject,
-    /// The context of the run that makes the call.
+    /// The run that makes the call: its ids, session and clock.
     pub run: &'c Context,
 }
 
-/// A [`CallGuard`] made of a closure that checks calls before they run.
+/// A [`CallGuard`] that is made from a closure and checks calls before they run.
 ///
 /// ```
 /// use archon_tools::FnGuard;

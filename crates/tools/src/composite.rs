@@ -25,11 +25,12 @@ pub use tool::CompositeTool;
 use crate::{ToolEngine, ToolRegistry};
 use graph::Graph;
 
-/// A graph of tool calls. [`into_tool`](Self::into_tool) makes a tool of it.
+/// A graph of tool calls; each call can use the results of other calls. [`into_tool`](Self::into_tool) makes
+/// one tool of the graph.
 ///
-/// A call gets its arguments from constants, from results of other calls, and, if the composite begins with
-/// the call, from the arguments of the composite: the parameters of these first calls that have no other
-/// source become the parameters of the composite.
+/// The arguments of a call come from constants and from results of other calls. The calls with which the
+/// composite begins can also get arguments of the composite: each of their parameters without another source
+/// becomes a parameter of the composite.
 ///
 /// ```
 /// use archon_tools::{Composite, FnTool, ToolEngine, ToolNode, ToolRegistry};
@@ -65,7 +66,7 @@ pub struct Composite {
 }
 
 impl Composite {
-    /// Creates a composite without calls.
+    /// Creates a composite without calls. `name` and `description` are those of the tool that the model sees.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -77,12 +78,12 @@ impl Composite {
         }
     }
 
-    /// Returns the name of the composite as a tool.
+    /// Returns the name that the composite has as a tool.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Adds a call.
+    /// Adds a call to the graph.
     ///
     /// # Errors
     /// [`CompositeProblem::DuplicateNode`] if there is a call with this id.
@@ -97,8 +98,8 @@ impl Composite {
     /// Makes the call `to` wait for the call `from` without passing a result.
     ///
     /// # Errors
-    /// [`CompositeProblem::UnknownNode`] if a call does not exist, and [`CompositeProblem::Cycle`] if
-    /// `from` waits for `to` already.
+    /// [`CompositeProblem::UnknownNode`] if a call does not exist. [`CompositeProblem::Cycle`] if `from`
+    /// already waits for `to`, directly or through other calls.
     pub fn add_edge(&mut self, from: &str, to: &str) -> Result<&mut Self, CompositeProblem> {
         for node in [from, to] {
             if self.node(node).is_none() {
@@ -113,8 +114,8 @@ impl Composite {
         Ok(self)
     }
 
-    /// Sets the calls that the composite begins with: their open parameters become the composite's
-    /// parameters. Default: the calls that wait for no other call.
+    /// Sets the ids of the calls with which the composite begins. Their parameters that have no other source
+    /// become the composite's parameters. Default: the calls that wait for no other call.
     ///
     /// ```
     /// use archon_tools::Composite;
@@ -125,8 +126,8 @@ impl Composite {
         self
     }
 
-    /// Sets the calls whose results become the composite's result. Default: the calls that no other call
-    /// waits for.
+    /// Sets the ids of the calls whose results become the composite's result. Default: the calls for which no
+    /// other call waits.
     ///
     /// ```
     /// use archon_tools::Composite;
@@ -137,13 +138,13 @@ impl Composite {
         self
     }
 
-    /// Returns all problems of the composite with the tools of this registry.
+    /// Checks the composite against the tools of this registry. Returns all problems; empty if there are none.
     pub fn validate(&self, registry: &ToolRegistry) -> Vec<CompositeProblem> {
         validate::problems(self, registry)
     }
 
-    /// Makes a tool of the composite. Its calls pass the guards of `engine`, and can do no more than the
-    /// engine that runs the composite allows.
+    /// Makes a tool of the composite. Its calls run through `engine` and its guards, and can do no more than
+    /// the engine that runs the tool allows.
     ///
     /// If one of its calls needs approval, a person is asked about the whole composite before it begins; the run can
     /// be suspended until the person answers. The question shows the composite's arguments, and the calls with their
@@ -151,11 +152,11 @@ impl Composite {
     /// these tools. A call that a rule asks about, or whose tool was replaced, needs an approval of its own, and is
     /// made only if the engine's approver gives it at once.
     ///
-    /// If the composite is added to the registry of `engine`, the two refer to each other. Such a registry is not
-    /// freed until the composite is removed from it.
+    /// If the tool is added to the registry of `engine`, the two refer to each other, and the memory of the registry is
+    /// not freed until the tool is removed from it.
     ///
     /// # Errors
-    /// All problems of the composite.
+    /// All problems of the composite, as [`validate`](Self::validate) returns them.
     pub fn into_tool(self, engine: ToolEngine) -> Result<CompositeTool, Vec<CompositeProblem>> {
         CompositeTool::new(self, engine)
     }

@@ -2,11 +2,11 @@
 //! are settings of git, editors, agents and shells, and files that run on a push. By changing such a file, a sandboxed
 //! command could make a program run outside of the sandbox.
 //!
-//! A file tool asks a person about each change of such a file, and no permission rule can replace the
-//! answer. A command cannot change such a file (`sandbox/control.rs`). The list has files that programs
-//! read on their own. Files that a person runs (a makefile, a build script, a test) are not on the list.
-//! Neither are `.gitmodules` and `.gitattributes`: git runs nothing that they name unless its settings name
-//! it too.
+//! A file tool asks a person about each change of such a file, and no permission rule can replace the answer.
+//! A command cannot change such a file (`sandbox/control.rs`). The list has files that programs read on their
+//! own. Files that a person must run (a makefile, a build script, a test) are not on the list. Neither are
+//! `.gitmodules` and `.gitattributes`: git runs a program that they name only if its settings name the
+//! program, too.
 
 use std::{
     collections::HashMap,
@@ -90,8 +90,8 @@ pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str
 }
 
 /// Returns whether a path, relative to the workspace, is a control file: a file that can start a program although the
-/// person has run nothing of the project, such as `.git/config`, `.vscode/tasks.json` or `AGENTS.md`. `.git` itself is
-/// a control file, but not everything in it is.
+/// person has run nothing of the project, such as `.git/config`, `.vscode/tasks.json` or `AGENTS.md`. The folder `.git`
+/// itself counts as one, but some files in it do not, such as `.git/index`.
 ///
 /// ```
 /// assert!(archon_tools::is_control_file("sub/.git/hooks/pre-commit"));

@@ -3,13 +3,13 @@
 use archon_types::FileChange;
 use similar::{ChangeTag, TextDiff};
 
-/// Options of diffs.
+/// Options of the diffs that people read in previews and results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiffOptions {
     /// Number of unchanged lines shown before and after a change. Default 3.
     pub context_lines: usize,
-    /// Maximum size of a file that is compared, in bytes. Default 102,400.
+    /// Maximum size of a file in bytes; for a larger file no diff is made. Default 102,400.
     pub max_file_size: usize,
 }
 

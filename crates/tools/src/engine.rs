@@ -1,4 +1,5 @@
-//! The engine: passes a model's call through the guards and runs its tool, or refuses the call.
+//! The engine: passes a model's call through the guards, which are checks before and after a call, and runs
+//! its tool or refuses the call.
 
 use std::{
     collections::BTreeMap,
@@ -36,11 +37,11 @@ use crate::{
     summary::{self, Summarizer},
 };
 
-/// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in a fixed order, then runs under a
-/// time limit. Every failure of a call becomes a result.
+/// Runs the tools of a [`ToolRegistry`]; it is the usual [`Toolbox`]. Each call passes the guards (checks) in
+/// a fixed order, then runs under a time limit. Every failure of a call becomes a result.
 ///
-/// A call that needs approval goes to the [`Approver`]. Without an approver, the run asks a person if it
-/// can; otherwise the call is refused.
+/// A call that needs approval goes to the [`Approver`]. Without an approver, the run is suspended until a
+/// person answers; if the run cannot be suspended, the call is refused.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -175,7 +176,7 @@ impl ToolEngine {
         }
     }
 
-    /// Sets the options.
+    /// Sets the options; the defaults are those of [`EngineOptions::default`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -189,7 +190,7 @@ impl ToolEngine {
         self
     }
 
-    /// Sets the approver, which asks a person.
+    /// Sets the approver, which decides about calls that need approval, usually by asking a person. Default: none.
     ///
     /// ```
     /// use archon_tools::{ToolEngine, ToolRegistry};
@@ -200,7 +201,7 @@ impl ToolEngine {
         self
     }
 
-    /// Adds guards of the application; they run after the guards that were added before.
+    /// Adds checks of the application. They run in this order, after those that were added before.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -214,8 +215,8 @@ impl ToolEngine {
         self
     }
 
-    /// Sets the function that returns the used share of a run's context window, from 0 to 1. Above 0.8
-    /// results are `Brief` unless the caller or the tool sets another level of detail.
+    /// Sets a function that returns how full the context window of a run is, from 0 to 1. Above 0.8, results
+    /// are shortened to the level `Brief`, unless the caller or the tool sets another level of detail.
     ///
     /// ```
     /// use archon_tools::{ToolEngine, ToolRegistry};
@@ -226,8 +227,8 @@ impl ToolEngine {
         self
     }
 
-    /// Sets a summarizer for texts that are stored in a file. Without it the model reads the beginning of
-    /// such a text.
+    /// Sets a summarizer for large text results that are stored in a file. Without it, the model reads the
+    /// beginning of such a text.
     ///
     /// ```
     /// use archon_tools::{Summarizer, ToolEngine, ToolRegistry};
@@ -240,8 +241,8 @@ impl ToolEngine {
         self
     }
 
-    /// Sets an analyzer of tool use. Its advice is added to results; the same advice is given once in a
-    /// run.
+    /// Sets an analyzer, which watches how a model uses its tools. Its advice is added to results; the same
+    /// advice is given only once in a run.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -254,18 +255,18 @@ impl ToolEngine {
         self
     }
 
-    /// Returns the registry; adding or removing a tool takes effect with the next call.
+    /// Returns the registry with the engine's tools. A tool that is added or removed takes effect with the next call.
     pub fn registry(&self) -> &ToolRegistry {
         &self.registry
     }
 
-    /// Returns the statistics of each tool in this engine and its clones, by name.
+    /// Returns the statistics of ended calls by tool name. They include the calls of all clones of this engine.
     pub fn stats(&self) -> BTreeMap<String, ToolStats> {
         self.statistics.all()
     }
 
-    /// Returns the statistics with the running and waiting calls; [`prometheus`](crate::prometheus) formats
-    /// them.
+    /// Returns the statistics by tool name, like [`stats`](Self::stats), and the numbers of running and
+    /// waiting calls. [`prometheus`](crate::prometheus) formats them as a text.
     pub fn usage(&self) -> BTreeMap<String, ToolUsage> {
         self.statistics.usage()
     }
@@ -275,8 +276,8 @@ impl ToolEngine {
         &self.options
     }
 
-    /// Returns an engine whose results are read by programs or other tools instead of a model. Levels of
-    /// detail, files for large results, corrections, advice and the neutralising of chat tokens are off.
+    /// Changes the engine for results that programs or other tools read, not a model: levels of detail, files
+    /// for large results, corrections, advice and the neutralising of chat tokens are turned off.
     ///
     /// ```
     /// use archon_tools::{ToolEngine, ToolRegistry};

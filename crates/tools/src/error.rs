@@ -1,8 +1,8 @@
-//! Errors of setting up tools. Errors during a call are results instead.
+//! Errors of setting up tools. An error during a call becomes the result of the call instead.
 
 use std::{io, path::PathBuf};
 
-/// A tool cannot be registered, or a workspace cannot be opened.
+/// An error that prevents the setup of a tool, a permission rule or a workspace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolSetupError {
@@ -12,13 +12,12 @@ pub enum ToolSetupError {
         /// The tool's name.
         name: String,
     },
-    /// At least one provider would refuse the name. A valid name has at most 64 letters, digits, `_` and `-`;
-    /// `.` separates namespaces.
+    /// The name is not valid. A valid name has 1 to 64 characters: ASCII letters, digits, `_`, `-` and `.`.
     #[error("Tool name '{name}' cannot be used: {why}")]
     InvalidName {
         /// The tool's name.
         name: String,
-        /// The problem with the name.
+        /// The problem with the name, for instance `it is empty`.
         why: &'static str,
     },
     /// The tool's parameters are not a JSON Schema of an object, or refer to another document.
@@ -37,7 +36,7 @@ pub enum ToolSetupError {
         /// The tool's name.
         name: String,
     },
-    /// A permission rule is not valid.
+    /// The text of a permission rule is not valid.
     #[error("'{rule}' is not a valid permission rule: {why}")]
     InvalidRule {
         /// The rule as it was written.
@@ -45,7 +44,7 @@ pub enum ToolSetupError {
         /// The problem with the rule.
         why: &'static str,
     },
-    /// The workspace's folder does not exist or is not a folder.
+    /// The folder of a workspace does not exist, cannot be read, or is not a folder.
     #[error("The workspace '{}' cannot be used: {source}", path.display())]
     Workspace {
         /// The workspace's folder.

@@ -4,9 +4,9 @@ use archon_types::{BoxFuture, Context, Json, Preview, Tool, ToolContext, ToolErr
 
 use crate::action_summary::summary;
 
-/// A tool made of a [`ToolSpec`] and an async closure.
+/// A tool that is made from a [`ToolSpec`] and an async closure.
 ///
-/// The closure owns its arguments and its context, which is cheap to clone.
+/// Each call gives the closure its own arguments and its own context.
 ///
 /// ```
 /// use archon_tools::{FnTool, ToolRegistry};
@@ -28,8 +28,8 @@ use crate::action_summary::summary;
 /// # Ok::<(), archon_tools::ToolSetupError>(())
 /// ```
 ///
-/// `?` works on any error, because each converts into a [`ToolError`]. A function that makes such a tool
-/// returns `impl Tool`; the closure owns its state:
+/// `?` works on any error, because every error converts into a [`ToolError`]. A function that makes such a
+/// tool returns `impl Tool`; data that the calls need are moved into the closure:
 ///
 /// ```
 /// use std::{path::PathBuf, sync::Arc};
@@ -68,14 +68,14 @@ where
     F: Fn(Json, ToolContext) -> Fut + Send + Sync,
     Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
 {
-    /// Creates a tool with this spec; `call` runs it.
+    /// Creates a tool with this spec. `call` gets the arguments and the context of each call, and returns the result.
     pub fn new(spec: ToolSpec, call: F) -> Self {
         Self { spec, summary: None, call }
     }
 
-    /// Sets the line that a person reads in an approval request, in place of the tool's name and arguments:
-    /// `Refund {cents} cents of order {order}`. Arguments are shortened, and quoted if they are more than
-    /// one word.
+    /// Sets the line that a person reads in an approval request: `Refund {cents} cents of order {order}`.
+    /// Names in braces are replaced by the call's arguments, which are shortened, and quoted if they are more
+    /// than one word. Default: the tool's name and arguments.
     ///
     /// ```
     /// use archon_tools::FnTool;

@@ -1,17 +1,17 @@
-//! Conversion of what a registry accepts: a tool, a shared tool, or the function that `#[tool]` makes.
+//! Converts everything that a registry accepts into a tool: a tool, a shared tool, or a function with `#[tool]`.
 
 use std::sync::Arc;
 
 use archon_types::Tool;
 
-/// Converts a value into a tool. `How` only distinguishes the implementations; it is always inferred.
+/// Converts a value into a tool. The compiler always infers `How`, which only tells the implementations apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "put `#[tool]` before the function, or implement `archon_types::Tool`",
     note = "for a tool with state, call its function with the state: `.tool(refund(database))`"
 )]
 pub trait IntoTool<How> {
-    /// Returns the tool.
+    /// Returns the tool, ready to be shared.
     fn into_tool(self) -> Arc<dyn Tool>;
 }
 

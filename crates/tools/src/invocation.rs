@@ -1,4 +1,4 @@
-//! Calls from programs instead of models, through the same guards.
+//! Runs calls that come from a program instead of a model, with the same checks.
 
 use std::time::Duration;
 
@@ -15,17 +15,18 @@ use crate::{
 };
 
 impl ToolEngine {
-    /// Runs one call and returns its result.
+    /// Runs one call of the tool `name` with all checks, and returns its result; an error is a result, too.
     ///
-    /// A call that needs approval fails if no approver answers at once, because there is no run to suspend.
+    /// A call that needs approval fails if the engine's approver does not answer at once, because there is no
+    /// run that could be suspended.
     pub async fn execute_tool_call(&self, name: &str, arguments: Json, run: &Context) -> ToolResult {
         let call = ToolCall::new(run.ids.fresh("call"), name, arguments);
         let options = CallOptions { tries: Tries::Here, ..CallOptions::default() };
         self.run_to_end(&call, run, options).await
     }
 
-    /// Runs one call with the settings of the request: its id, time limit, retries after a timeout, level
-    /// of detail, folder for large data, and permission level.
+    /// Runs one call like [`execute_tool_call`](Self::execute_tool_call), with the settings of the request:
+    /// id, time limit, retries after a timeout, level of detail, folder for large data, and permission level.
     pub async fn invoke(&self, request: ToolInvocationRequest, run: &Context) -> ToolResult {
         let options = CallOptions {
             timeout: Some(Duration::from_millis(request.timeout_ms)),

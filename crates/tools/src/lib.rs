@@ -4,9 +4,10 @@
 //! Use this crate alone to run tool calls in a loop of your own, with checked arguments, permissions, time limits and
 //! a sandbox.
 //!
-//! *Invariant*: a tool gets only validated arguments. The model sent them, a person edited them, or the tool itself
-//! corrected them, if [`EngineOptions::corrections`] allows that; a note tells the model of a correction. Every
-//! failure of a call, even a panic of the tool, becomes a [`ToolResult`](archon_types::ToolResult).
+//! *Invariant*: a tool gets only arguments that match its schema. They come from the model, from a person who edited
+//! them, or from a correction by the tool itself, if [`EngineOptions::corrections`] allows that; a note tells the model
+//! of a correction. Every failure of a call, even a panic of the tool, becomes a
+//! [`ToolResult`](archon_types::ToolResult).
 //!
 //! ```
 //! use archon_tools::{ToolEngine, ToolRegistry, tool};
@@ -90,8 +91,8 @@ mod own_networks;
 mod patterns;
 mod permission_bound;
 mod permissions;
-/// Process groups of tool calls. A group is recorded in the run's log before its processes do anything, and
-/// is ended with its call.
+/// Starts programs of a tool call as a process group. The run's log names the group before its processes do
+/// anything; when the call ends, all of them are ended.
 #[cfg(unix)]
 pub mod process {
     pub use archon_process::{RUN_VARIABLE, spawn_group};

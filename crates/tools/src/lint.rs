@@ -5,9 +5,10 @@ use archon_types::ToolSpec;
 /// Minimum length of a useful description, in characters.
 const SHORT: usize = 20;
 
-/// Returns the problems of a tool's description, a sentence each; empty if there are none.
+/// Returns the problems of a tool's description, such as less than 20 characters: one sentence for each,
+/// empty if there are none.
 ///
-/// A registry refuses a tool without a description; other problems it only logs.
+/// A registry refuses a tool without a description. It logs other problems as warnings.
 pub fn lint(spec: &ToolSpec) -> Vec<String> {
     let description = spec.description.trim();
     match description.chars().count() {

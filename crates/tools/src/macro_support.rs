@@ -22,7 +22,8 @@ pub fn spec<A: schemars::JsonSchema>(name: &str, description: &str) -> ToolSpec 
     ToolSpec::new(name, description, crate::schema_of::<A>())
 }
 
-/// Parses arguments that passed the schema. Parsing can still fail, because the types may be narrower.
+/// Parses arguments that match the tool's schema. Parsing can still fail, because the types of the function
+/// may accept less than the schema.
 ///
 /// # Errors
 /// [`ToolError::InvalidArgs`] with serde's message.

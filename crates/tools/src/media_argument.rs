@@ -1,4 +1,4 @@
-//! The argument of a tool that names a medium of the conversation.
+//! A tool argument that names a media file of the conversation, such as an attached image or PDF file.
 
 use archon_types::{Media, ToolContext, ToolError};
 use serde::{Deserialize, Serialize};
@@ -27,10 +27,10 @@ use serde::{Deserialize, Serialize};
 pub struct MediaArgument(pub String);
 
 impl MediaArgument {
-    /// Returns the medium, with its data.
+    /// Returns the media file that the argument names, with its data.
     ///
     /// # Errors
-    /// The conversation has no such medium. The text lists the media that it has.
+    /// The conversation has no media file with this name. The error text lists those that it has.
     pub fn get(&self, context: &ToolContext) -> Result<Media, ToolError> {
         context.media(&self.0)
     }

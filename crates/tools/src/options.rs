@@ -1,4 +1,4 @@
-//! Options of the tool engine: limits of calls, permissions, and the form of results.
+//! Options of the tool engine: limits for calls, permissions, and the form of results.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use archon_types::OutputLevel;
 
 use crate::{Permissions, ToolRetryPolicy};
 
-/// Options of the tool engine.
+/// Options of a [`ToolEngine`](crate::ToolEngine).
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,7 +42,8 @@ pub struct EngineOptions {
     pub timeout: Duration,
     /// Maximum size of the arguments of a call, in bytes of JSON. Default 10 MB.
     pub max_argument_bytes: usize,
-    /// Maximum nesting of arguments, in levels. Default 128, the limit of the JSON parser.
+    /// Maximum number of objects and lists that are nested in each other in arguments. Default 128, the limit
+    /// of the JSON parser.
     pub max_argument_depth: usize,
     /// The granted permissions, for instance `fs_write`; see
     /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools
@@ -54,65 +55,67 @@ pub struct EngineOptions {
     pub levels: BTreeMap<String, BTreeSet<String>>,
     /// Rules that allow, ask about or deny calls. Default none.
     pub permissions: Permissions,
-    /// The calls without a matching rule that need approval. Default: calls of tools that require approval
-    /// or may do irreversible damage.
+    /// Decides which calls need a person's approval if no rule matches. Default [`Ask::BeforeDestruction`]:
+    /// calls of tools that require approval or may do irreversible damage.
     pub ask: Ask,
-    /// True if plan mode refuses calls that may change something. Default true. Set it to false only for an agent
-    /// whose calls a person chose, such as lines of a shell; then permission rules and the sandbox still apply.
+    /// True if calls that may change something are refused in plan mode, the session mode in which a model only plans.
+    /// Default true. Set it to false only for an agent whose calls a person chose, such as lines of a shell; then
+    /// permission rules and the sandbox still apply.
     pub has_plan_mode: bool,
-    /// Retries of calls outside of a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); within a run
-    /// the loop decides.
+    /// Retries of failed calls outside of a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)). Within a
+    /// run the agent loop decides about retries.
     pub retry: ToolRetryPolicy,
-    /// Level of detail of results if neither caller nor tool sets one. Default none: results stay as the tool
-    /// wrote them.
+    /// Level of detail of results, if neither the caller nor the tool sets one. Default none: results stay as
+    /// the tool wrote them.
     pub output_level: Option<OutputLevel>,
-    /// Form of errors for the model.
+    /// Form of the error texts that the model reads. Default [`ErrorStyle::Short`].
     pub error_text: ErrorStyle,
-    /// Folder for large results, which go into its subfolder `tool_data`. Default none: results are not
-    /// stored.
+    /// Folder for large results: each is stored as a file in the subfolder `tool_data`, and the model reads
+    /// the file's path and a summary. Default none: results are not stored.
     pub storage_dir: Option<PathBuf>,
-    /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait
-    /// does not count against the calls' time limit.
+    /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait does
+    /// not count as time of the call.
     pub rates: BTreeMap<String, CallRate>,
-    /// The [kinds](archon_types::Correction::kind) of corrections that tools may make in refused arguments, once for
-    /// each call. A note tells the model of the change. The built-in tools have two kinds: `empty_content` of
-    /// `write_file` creates an empty file if the call has no content, and `replace_all` of `edit_file` replaces a text
-    /// that occurs several times. Default: only `empty_content`.
+    /// The [kinds](archon_types::Correction::kind) of corrections that a tool may make, once for each call, in
+    /// arguments that it refused. A note tells the model of the change. The built-in tools have two kinds:
+    /// `empty_content` of `write_file` creates an empty file if the call has no content, and `replace_all` of
+    /// `edit_file` replaces a text that occurs several times. Default: only `empty_content`.
     pub corrections: BTreeSet<String>,
-    /// Names of elements, in the sense of XML tags, that are removed from results with their content. In tags of these
-    /// elements that remain, the `<` is replaced. In chat template tokens (`<|im_start|>`, `</function_results>`,
-    /// `[INST]` and others), a space is always inserted after the first character, and a note tells the model.
+    /// Names of tags: everything between `<NAME>` and `</NAME>` is removed from results, because such tags can pass for
+    /// instructions. In tags with these names that remain, the `<` is replaced. Default `tool_response`,
+    /// `search_reminders` and `automated_reminder_from_anthropic`. Tokens of chat templates, such as `<|im_start|>` and
+    /// `[INST]`, always get a space after their first character, and a note tells the model.
     pub stripped_tags: Vec<String>,
 }
 
-/// A rate limit, as a token bucket: up to `calls` calls can be made at once; after that, `calls` further calls in each
-/// `period`, evenly spread.
+/// A rate limit: up to `calls` calls can be made at once; after that, `calls` further calls in each `period`, evenly
+/// spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallRate {
     /// Number of calls; 0 counts as 1.
     pub calls: u32,
-    /// Time after which the full number of calls is allowed again.
+    /// Time in which `calls` further calls become possible.
     pub period: Duration,
 }
 
 impl CallRate {
-    /// Allows `calls` in each minute.
+    /// Allows `calls` calls in each minute. 0 counts as 1.
     pub fn per_minute(calls: u32) -> Self {
         Self { calls, period: Duration::from_secs(60) }
     }
 
-    /// Allows `calls` in each `period`.
+    /// Allows `calls` calls in each `period`. 0 counts as 1.
     pub fn new(calls: u32, period: Duration) -> Self {
         Self { calls, period }
     }
 }
 
-/// Calls that need a person's approval.
+/// Decides which calls need a person's approval if no permission rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ask {
-    /// Calls of tools that require approval.
+    /// Only calls of tools that require approval for each call.
     WhereRequired,
     /// Calls of tools that may do irreversible damage, and calls of tools that require approval.
     #[default]
@@ -121,7 +124,7 @@ pub enum Ask {
     BeforeChanges,
 }
 
-/// The form of errors for the model.
+/// The form of the error texts that the model reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorStyle {
@@ -157,54 +160,56 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Returns options for tools that are agents or run commands: a time limit of 120 s.
+    /// Returns the default options, but with a time limit of 120 s for each call: for tools that are agents
+    /// or run commands.
     pub fn for_agent_tools() -> Self {
         Self { timeout: Duration::from_secs(120), ..Self::default() }
     }
 
-    /// Sets the limits of arguments: bytes as JSON, and levels of nesting.
+    /// Sets the maximum size of arguments in bytes of JSON, and the maximum number of nested levels. Default
+    /// 10 MB and 128 levels.
     pub fn with_max_arguments(mut self, bytes: usize, levels: usize) -> Self {
         (self.max_argument_bytes, self.max_argument_depth) = (bytes, levels);
         self
     }
 
-    /// Sets the retry policy of calls outside of a run.
+    /// Sets the retries of failed calls outside of a run. Default: at most 2 retries.
     pub fn with_retry(mut self, policy: ToolRetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Sets the default level of detail of results.
+    /// Sets the level of detail of results, if neither the caller nor the tool sets one.
     pub fn with_output_level(mut self, level: OutputLevel) -> Self {
         self.output_level = Some(level);
         self
     }
 
-    /// Sets the form of errors for the model.
+    /// Sets the form of the error texts that the model reads. Default [`ErrorStyle::Short`].
     pub fn with_error_text(mut self, text: ErrorStyle) -> Self {
         self.error_text = text;
         self
     }
 
-    /// Sets the folder for large results.
+    /// Sets the folder in which large results are stored. Default none: results are not stored.
     pub fn with_storage_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.storage_dir = Some(folder.into());
         self
     }
 
-    /// Sets the names of elements that are removed from results.
+    /// Sets the names of tags that are removed from results with their content, in place of the default names.
     pub fn stripping_tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.stripped_tags = tags.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets which calls need approval.
+    /// Sets which calls need approval if no permission rule matches. Default [`Ask::BeforeDestruction`].
     pub fn asking(mut self, ask: Ask) -> Self {
         self.ask = ask;
         self
     }
 
-    /// Sets the permission rules.
+    /// Sets the rules that allow, ask about or deny calls. Default: no rules.
     pub fn with_permissions(mut self, permissions: Permissions) -> Self {
         self.permissions = permissions;
         self
@@ -216,25 +221,26 @@ impl EngineOptions {
         self
     }
 
-    /// Sets the time limit of calls whose tools have none.
+    /// Sets the time limit of calls whose tool sets none. Default 30 s.
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// Limits the rate of calls of a tool.
+    /// Limits the rate of calls of the tool with this name. Calls beyond the limit wait.
     pub fn limiting(mut self, tool: impl Into<String>, rate: CallRate) -> Self {
         self.rates.insert(tool.into(), rate);
         self
     }
 
-    /// Allows further kinds of corrections.
+    /// Adds kinds of [corrections](Self::corrections) that tools may make in refused arguments.
     pub fn correcting<T: Into<String>>(mut self, kinds: impl IntoIterator<Item = T>) -> Self {
         self.corrections.extend(kinds.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the permissions of a level. The level has only those permissions that are also [granted](Self::granting).
+    /// Sets the permissions of a [level](Self::levels). The level has only those permissions that are also
+    /// [granted](Self::granting).
     pub fn with_level<T: Into<String>>(
         mut self,
         level: impl Into<String>,
@@ -253,7 +259,7 @@ impl EngineOptions {
         of_level && self.grants.contains(permission)
     }
 
-    /// Grants further permissions.
+    /// Grants permissions such as `fs_write`, in addition to those already granted. Default: none are granted.
     pub fn granting<T: Into<String>>(mut self, permissions: impl IntoIterator<Item = T>) -> Self {
         self.grants.extend(permissions.into_iter().map(Into::into));
         self

@@ -15,8 +15,8 @@ const READ_WHOLE: usize = 65_536;
 /// Used share of the context window, from 0 to 1, above which results become `Brief`.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Returns the level of detail of a result: the caller's, else the tool's, else `Brief` if the context window
-/// is nearly full, else the default. Without any of these (`None`) the result stays as the tool wrote it.
+/// Returns the level of detail of a result: `wanted` by the caller, else the tool's, else `Brief` if
+/// `context_usage` is above 0.8, else `default`. `None` means that the result stays as the tool wrote it.
 pub fn effective_level(
     wanted: Option<OutputLevel>,
     tool: Option<OutputLevel>,

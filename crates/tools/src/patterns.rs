@@ -1,4 +1,4 @@
-//! Analyses how a model uses its tools, and adds advice to a result, the same advice once in a run.
+//! Analyses how a model uses its tools, and adds advice to a result. The same advice is given once in a run.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -13,12 +13,11 @@ use crate::execute::contain;
 const RUNS: usize = 64;
 const CALLS: usize = 50;
 
-/// A call of a run.
+/// A tool call that a run made.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CallMade {
-    /// The id of the machine's command to which the call belongs. One command makes all calls of one answer
-    /// of the model.
+    /// An id that all calls from the same answer of the model share.
     pub command: CommandId,
     /// The call.
     pub call: ToolCall,
@@ -27,13 +26,15 @@ pub struct CallMade {
 /// Advice for the model on the use of its tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// Name of the pattern. Advice on the same pattern is given once in a run.
+    /// Name of the detected pattern, for instance `many searches`. Each name is used only once in a run:
+    /// later advice with the same name is left out.
     pub pattern: String,
     /// The advice, as the model reads it.
     pub message: String,
 }
 
-/// Analyses how a run uses its tools. A panic of the analyzer counts as no advice.
+/// Finds bad patterns in the tool calls of a run, and gives the model advice. A panic of the analyzer counts
+/// as no advice.
 ///
 /// ```
 /// use archon_tools::{CallMade, PatternAnalyzer, Suggestion};
@@ -53,19 +54,21 @@ pub struct Suggestion {
 /// }
 /// ```
 pub trait PatternAnalyzer: Send + Sync {
-    /// Returns advice on the latest calls of a run; `calls` begins with the oldest.
+    /// Returns advice on the latest calls of a run; empty for none. `calls` has at most the latest 50 calls,
+    /// the oldest first.
     fn analyze(&self, calls: &[CallMade]) -> Vec<Suggestion>;
 }
 
-/// Detects consecutive answers with a single call of the same tool each, which one answer could have made
-/// together.
+/// Detects that three answers of the model in a row each had a single call of the same tool. Its advice is to
+/// make such calls in one answer, where they run at the same time.
 #[derive(Clone, Debug)]
 pub struct SingleCalls {
     tools: BTreeSet<String>,
 }
 
 impl SingleCalls {
-    /// Creates an analyzer for calls of these tools, which should only read.
+    /// Creates an analyzer for calls of these tools. Name only tools that read, since their calls may run at
+    /// the same time.
     pub fn of<T: Into<String>>(tools: impl IntoIterator<Item = T>) -> Self {
         Self { tools: tools.into_iter().map(Into::into).collect() }
     }

@@ -64,7 +64,7 @@ mod urls;
 
 pub(crate) use suggestions::suggestions;
 
-/// A permission rule; the module's documentation describes the notation.
+/// A rule about calls of a tool: `TOOL` or `TOOL(PATTERN)`, for instance `read_file` or `bash(git status:*)`.
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -164,7 +164,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The permission rules of an engine.
+/// The rules of an engine that deny, ask about or allow calls. Deny rules override ask rules, which override
+/// allow rules.
 ///
 /// ```
 /// use archon_tools::Permissions;
@@ -184,17 +185,17 @@ pub struct Permissions {
     pub allow: Vec<Rule>,
 }
 
-/// The decision of the permission rules about a call.
+/// The decision of [`Permissions`] about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ruling {
-    /// This rule denies the call.
+    /// The call is denied by the rule with this text.
     Deny(String),
-    /// This rule requires a person's approval.
+    /// The call needs a person's approval because of the rule with this text.
     Ask(String),
-    /// The call is allowed.
+    /// The call is allowed, without a question to a person.
     Allow,
-    /// No rule matches the call.
+    /// No rule matches: the tool's annotations and [`Ask`](crate::Ask) decide.
     Silent,
 }
 
@@ -204,7 +205,7 @@ impl Permissions {
         Self::default()
     }
 
-    /// Parses rules.
+    /// Parses rules that deny calls, ask a person about them, and allow them.
     ///
     /// # Errors
     /// [`ToolSetupError::InvalidRule`] for the first invalid rule.
@@ -227,13 +228,13 @@ impl Permissions {
         self.deny.is_empty() && self.ask.is_empty() && self.allow.is_empty()
     }
 
-    /// Returns whether a rule allows the call without asking.
+    /// Returns whether an allow rule matches the call, and no deny or ask rule does.
     pub fn is_trusted(&self, tool: &str, subject: &Subject) -> bool {
         self.ruling(tool, subject, &[]) == Ruling::Allow
     }
 
-    /// Returns the decision about a call of `tool`. Rules that a person gave for the session (`trusted`)
-    /// override ask rules, but not deny rules.
+    /// Returns the decision about a call of `tool`. `trusted` are the allow rules that a person gave for the
+    /// session; they override ask rules, but not deny rules.
     pub fn ruling(&self, tool: &str, subject: &Subject, trusted: &[String]) -> Ruling {
         if let Some(rule) = self.first(&self.deny, tool, subject) {
             return Ruling::Deny(rule.to_string());

@@ -11,11 +11,11 @@ use jsonschema::Validator;
 
 use crate::{IntoTool, ToolSetupError, dialect, lint};
 
-/// Tools by name, ordered by name.
+/// The tools that an engine offers, by name.
 ///
-/// A clone is another handle to the same tools. Tools can be added and removed while runs use them: a
-/// prepared call keeps its tool. The order is by name and not by registration, so that two processes with the
-/// same tools send the same request, byte for byte.
+/// Clones share the tools. Tools can be added and removed while runs use them; a call that has begun keeps
+/// its tool. Lists are in the order of the names, not of registration, so that two processes with the same
+/// tools send the same request, byte for byte.
 ///
 /// ```
 /// use archon_tools::{ToolRegistry, builtin::Calculator};
@@ -57,8 +57,8 @@ impl ToolRegistry {
     /// neither that tool nor the tools of its source.
     ///
     /// # Errors
-    /// The name is taken or invalid, the description is empty, or the parameters are not a JSON Schema of
-    /// an object.
+    /// [`ToolSetupError`] if the name is taken or invalid, if the description is empty, or if the parameters
+    /// are not a JSON Schema of an object.
     pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), ToolSetupError> {
         self.register_all([tool.into_tool()])
     }
@@ -99,7 +99,7 @@ impl ToolRegistry {
     /// Adds several tools.
     ///
     /// # Errors
-    /// As [`register`](Self::register); tools before the failed one stay registered.
+    /// As for [`register`](Self::register). The tools before the failed one stay registered.
     pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<(), ToolSetupError> {
         let added = tools.into_iter().try_for_each(|tool| self.add(tool));
         // Once, because each time copies all definitions.
@@ -107,8 +107,7 @@ impl ToolRegistry {
         added
     }
 
-    /// Removes the tool called `name` and returns it, or `None` if there is none. Prepared and running
-    /// calls go on.
+    /// Removes the tool called `name` and returns it; `None` if there is none. Calls of the tool that have begun go on.
     pub fn unregister(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut shared = self.write();
         if let Some(source) = name.strip_suffix('*').and_then(|prefix| shared.sources.remove(prefix)) {
@@ -119,7 +118,7 @@ impl ToolRegistry {
         Some(removed.tool.clone())
     }
 
-    /// Returns the tool called `name`.
+    /// Returns the tool called `name`; `None` if there is none.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.find(name).map(|registered| registered.tool.clone())
     }
@@ -129,12 +128,13 @@ impl ToolRegistry {
         self.read().tools.values().map(|registered| registered.tool.clone()).collect()
     }
 
-    /// Returns the names of all tools, in order.
+    /// Returns the names of all tools, ordered by name.
     pub fn names(&self) -> Vec<String> {
         self.read().tools.keys().map(|name| name.to_string()).collect()
     }
 
-    /// Returns the specs of all tools, ordered by name. They are encoded once per change.
+    /// Returns the specs of all tools, ordered by name. The list is encoded as JSON only once until tools are
+    /// added or removed.
     pub fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
         self.read().specs.clone()
     }

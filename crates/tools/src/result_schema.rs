@@ -10,7 +10,7 @@ use jsonschema::Validator;
 
 use crate::{IntoTool, ToolSetupError, arguments::clip, dialect};
 
-/// Wraps a tool so that a result that does not match a schema is an error.
+/// A tool that checks the results of another tool: a result that does not match a JSON Schema becomes an error.
 ///
 /// ```
 /// use archon_tools::{ResultSchema, tool};
@@ -31,7 +31,7 @@ pub struct ResultSchema {
 }
 
 impl ResultSchema {
-    /// Wraps a tool.
+    /// Wraps `tool`, so that its results must match `schema`.
     ///
     /// # Errors
     /// [`ToolSetupError::InvalidSchema`] if the schema is not valid.

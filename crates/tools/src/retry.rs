@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 
 use crate::{output::error_type, progress::Partial};
 
-/// The retry policy of calls outside of a run. Only read-only and idempotent tools are retried.
+/// The retries of failed calls outside of a run. Only calls of read-only and idempotent tools are retried.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolRetryPolicy {
@@ -19,14 +19,14 @@ pub struct ToolRetryPolicy {
     pub retry_on: Vec<String>,
     /// Wait before the first retry. Default 1 s.
     pub initial_delay: Duration,
-    /// Factor by which each further wait is longer. Default 1.5.
+    /// Factor by which each wait is longer than the one before. Default 1.5.
     pub backoff_multiplier: f64,
     /// Maximum wait before a retry. Default 10 s.
     pub max_delay: Duration,
-    /// Factor by which the time limit of each further attempt is longer. Default 2.
+    /// Factor by which the time limit of each attempt is longer than that of the one before. Default 2.
     pub timeout_multiplier: f64,
-    /// Maximum time limit after multiplication by `timeout_multiplier`; a longer first limit is kept.
-    /// Default 300 s.
+    /// Maximum to which `timeout_multiplier` can raise the time limit. A time limit that is longer from the
+    /// start is kept. Default 300 s.
     pub max_timeout: Duration,
 }
 

@@ -62,11 +62,12 @@ pub(crate) use run::{End, Ended, Finished, run};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxOptions {
-    /// Files and folders that may be read and executed, in addition to the workspace and the system's
+    /// Files and folders that commands may read and execute, in addition to the workspace and the system's
     /// programs: for instance a toolchain in the home folder.
     pub read: Vec<PathBuf>,
-    /// Folders that may be written, in addition to the workspace (unless it is read-only) and a scratch
-    /// folder that is deleted after the call. Control files in them can be changed, unlike in the workspace.
+    /// Folders that commands may write, in addition to the workspace (unless it is read-only) and a scratch
+    /// folder that is deleted after the call. Control files (files that can start a program, such as
+    /// `.git/config`) can be changed there, unlike in the workspace.
     pub write: Vec<PathBuf>,
     /// Access to the network. Default denied.
     pub network: Network,
@@ -81,10 +82,10 @@ pub struct SandboxOptions {
     /// here is used unchanged: give a `PATH` if a project's own programs should come first, for instance
     /// those of a Python environment.
     pub env: BTreeMap<String, String>,
-    /// Maximum number of processes and threads at a time. Default 256.
+    /// Maximum number of processes and threads that a command has at a time. Default 256.
     pub max_processes: u32,
-    /// Maximum memory of a command with all its processes, in bytes, including shared memory and files in
-    /// memory. Default 4 GiB.
+    /// Maximum memory of a command with all its processes, in bytes. It includes shared memory and files that
+    /// are kept in memory. Default 4 GiB.
     ///
     /// Without a memory cgroup, which an ordinary user often lacks, the value limits the private memory of each
     /// process, whose address space is limited to 12 GiB more. The sum of all processes is then checked five
@@ -98,18 +99,18 @@ pub struct SandboxOptions {
     /// times a second, and a command that leaves less is stopped; files that it wrote to the workspace stay.
     /// There is no other limit of the total disk space of a command.
     pub min_free_disk: u64,
-    /// Maximum size of the scratch folder in bytes, if it can be mounted; it is then in memory and counts
-    /// as the command's memory. Default 1 GiB. Otherwise it is a folder on disk, limited only by
-    /// [`max_file_size`](Self::max_file_size).
+    /// Maximum size in bytes of the scratch folder (`HOME` and `TMPDIR` of the command). Default 1 GiB. If
+    /// mounts can be made, the folder is in memory and counts as the command's memory. Otherwise it is a
+    /// folder on disk, and only [`max_file_size`](Self::max_file_size) limits it.
     pub max_scratch: u64,
     /// Maximum processor time of each process. Default 10 minutes.
     pub max_cpu_time: Duration,
-    /// Number of bytes that are kept of each of the two outputs, half from the beginning and half from the
-    /// end. Default 256 KiB.
+    /// Number of bytes that are kept of the standard output, and of the standard error: half from the
+    /// beginning, half from the end. Default 256 KiB.
     pub max_output: usize,
-    /// Number of bytes of output after which a command is stopped. Default 64 MiB.
+    /// Number of bytes of standard output and standard error together after which a command is stopped. Default 64 MiB.
     pub max_flood: u64,
-    /// The treatment of commands if the kernel has no sandbox. Default: they are refused.
+    /// Decides what happens to commands if the kernel cannot sandbox them. Default: they are refused.
     pub isolation: Isolation,
 }
 
@@ -117,11 +118,11 @@ pub struct SandboxOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Network {
-    /// No sockets can be created, of any kind.
+    /// No network sockets can be created. [`UnixSockets`] decides about Unix sockets.
     #[default]
     Denied,
-    /// IPv4 and IPv6 sockets can be created, and the sockets with which programs look up addresses and
-    /// interfaces.
+    /// IPv4 and IPv6 sockets can be created, and the netlink sockets with which programs list this machine's
+    /// network addresses and routes.
     Granted,
 }
 
@@ -130,22 +131,22 @@ pub enum Network {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnixSockets {
-    /// No Unix sockets can be created, except connected pairs, with which processes of a command communicate.
+    /// No Unix sockets can be created, except pairs that connect two processes of the same command.
     #[default]
     Denied,
     /// All Unix sockets can be used. The kernel cannot limit them to folders.
     Granted,
 }
 
-/// The treatment of commands if the kernel has no sandbox.
+/// Decides what happens to commands if the kernel cannot sandbox them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
     /// Commands are refused.
     #[default]
     Required,
-    /// Commands run with all rights of this process. Their process group is still ended with their call. Commands in
-    /// the background also run where no mounts can be made.
+    /// Commands run without a sandbox, with all rights of this process. Their processes are still ended with their
+    /// call. Commands in the background also run where no mounts can be made.
     WithoutKernel,
 }
 
@@ -178,8 +179,7 @@ impl Default for SandboxOptions {
     }
 }
 
-/// Returns a sentence that names the missing part of the sandbox on this system; `None` if commands can be
-/// sandboxed.
+/// Returns a text that names the missing part of the sandbox on this system; `None` if commands can be sandboxed.
 ///
 /// ```
 /// if let Some(missing) = archon_tools::sandbox::missing() {
@@ -196,9 +196,8 @@ pub fn missing() -> Option<String> {
     Some("there is no sandbox for this system".to_owned())
 }
 
-/// Returns a sentence that lists the gaps of the sandbox on this system; `None` if there are none. There
-/// are gaps if the kernel allows this user neither mounts nor a user namespace with mounts, as in many
-/// containers.
+/// Returns a text that lists the gaps of the sandbox on this system; `None` if there are none. There are gaps
+/// if the kernel allows this user neither mounts nor a user namespace with mounts, as in many containers.
 ///
 /// ```
 /// if let Some(open) = archon_tools::sandbox::gaps() {

@@ -8,19 +8,19 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The statistics of one tool, and the numbers of its running and waiting calls.
+/// The statistics of one tool, and the numbers of its calls that run or wait now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUsage {
     /// The statistics of the calls that have ended.
     pub stats: ToolStats,
-    /// Number of running calls.
+    /// Number of calls that run now.
     pub running: u64,
-    /// Number of calls that wait for the tool's rate limit.
+    /// Number of calls that wait now because of the tool's rate limit.
     pub waiting: u64,
 }
 
-/// Statistics of one tool. Calls that a guard refused do not count.
+/// Statistics of the calls of one tool that have ended. Calls that were refused before they ran do not count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolStats {
@@ -28,14 +28,15 @@ pub struct ToolStats {
     pub total_calls: u64,
     /// Number of calls without an error.
     pub successful_calls: u64,
-    /// Number of retries by the engine. In a run the loop retries, and each attempt counts as a call.
+    /// Number of retries by the engine, outside of runs. Within a run the agent loop retries, and each
+    /// attempt counts as a call.
     #[serde(default)]
     pub retries: u64,
     /// Total time of all calls.
     pub total_time: Duration,
-    /// Time of the shortest call.
+    /// Time of the shortest call; zero without calls.
     pub min_time: Duration,
-    /// Time of the longest call.
+    /// Time of the longest call; zero without calls.
     pub max_time: Duration,
 }
 

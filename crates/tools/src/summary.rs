@@ -7,7 +7,7 @@ use futures_util::future::{Either, select};
 
 use crate::{arguments::clip, output};
 
-/// Summarizes a text for a model that reads the summary in its place.
+/// Summarizes large text results, which are stored in a file; the model reads the summary in place of the text.
 ///
 /// ```
 /// use archon_tools::Summarizer;
@@ -28,8 +28,9 @@ use crate::{arguments::clip, output};
 /// }
 /// ```
 pub trait Summarizer: Send + Sync {
-    /// Returns the summary, or the reason why there is none. The future is dropped when the call is
-    /// cancelled, or after 30 seconds.
+    /// Returns the summary, of which the first 2,000 characters are used, or the reason why there is none.
+    /// The future is dropped when the call is cancelled, or after 30 seconds; then, or after an error, the
+    /// model reads the beginning of the text.
     fn sum_up<'a>(&'a self, text: &'a str, context: &'a ToolContext)
     -> BoxFuture<'a, Result<String, String>>;
 }

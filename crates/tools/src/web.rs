@@ -25,19 +25,21 @@ use crate::{
     own_networks::{Network, Networks, is_near, networks},
 };
 
-/// Options of fetching pages.
+/// Options of the tools that fetch web pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebOptions {
-    /// Servers that may be reached although their address is not public, as `host:port`. Default none.
+    /// Servers that may be reached although their address is not public, as `host:port`, for instance
+    /// `localhost:3000`. Default none.
     pub private_servers: Vec<String>,
-    /// Maximum number of bytes of a response that are read. Default 5 MB.
+    /// Maximum number of bytes of a response that are read; the rest is cut off. Default 5 MB.
     pub max_bytes: usize,
-    /// Maximum number of redirects that are followed. Default 5.
+    /// Maximum number of redirects within the same server that are followed. Default 5. A redirect to another
+    /// server is never followed.
     pub max_redirects: usize,
-    /// Time limit of connecting, and of waiting for each chunk of a response. Default 20 s.
+    /// Maximum time to connect, and maximum time to wait for each chunk of a response. Default 20 s.
     pub timeout: Duration,
-    /// The `User-Agent` header.
+    /// The value of the header `User-Agent`. Default `archon/VERSION`.
     pub user_agent: String,
 }
 

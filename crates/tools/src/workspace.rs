@@ -23,11 +23,11 @@ pub(crate) use write::Target;
 /// exist.
 const LOOKED_THROUGH: usize = 2_000;
 
-/// One or more folders; tools cannot reach anything outside of them.
+/// One or more folders in which the file tools work; these tools cannot reach files outside of them.
 ///
-/// A path is relative to the first folder, or absolute. It is made canonical, with links resolved, before it
-/// is checked; then the file is opened step by step from the folder without following links, so that a link
-/// made in between has no effect. Hard links and mounts within a folder belong to it.
+/// A path from a model is absolute, or relative to the first folder. All links in it are resolved, and the result must
+/// be within a folder. Then the file is opened step by step from that folder without following links, so that a link
+/// that was made meanwhile has no effect. Hard links and mounts within a folder belong to the folder.
 ///
 /// ```
 /// use archon_tools::Workspace;
@@ -57,7 +57,7 @@ impl Workspace {
         Ok(Self { roots, without: Arc::default(), seen: Seen::default() })
     }
 
-    /// Adds a folder; paths in it must be absolute.
+    /// Adds a further folder. Tools must name paths in it as absolute paths.
     ///
     /// ```no_run
     /// use archon_tools::Workspace;
@@ -73,11 +73,11 @@ impl Workspace {
         Ok(Self { roots: Arc::new(roots), ..self })
     }
 
-    /// Excludes a folder with everything in it, wherever the workspace's folders are. The folder need not
-    /// exist yet. `what` describes the folder in refusals, for instance "Archon's settings".
+    /// Excludes a folder with everything in it, whether it is inside or outside the workspace's folders. The
+    /// folder need not exist yet. `what` describes the folder in refusals, for instance "Archon's settings".
     ///
-    /// File tools refuse paths within the folder. Commands do not see it; if it is within a granted folder
-    /// and the kernel cannot hide it, commands are refused.
+    /// File tools refuse paths within the excluded folder. Commands do not see the folder; if a granted
+    /// folder contains it and the kernel cannot hide it, commands are refused.
     ///
     /// ```no_run
     /// use archon_tools::Workspace;
@@ -92,21 +92,21 @@ impl Workspace {
         Self { without: Arc::new(without), ..self }
     }
 
-    /// Returns the canonical path of the first folder.
+    /// Returns the path of the first folder, absolute and without links.
     pub fn root(&self) -> &Path {
         &self.roots[0]
     }
 
-    /// Returns the canonical paths of all folders, the first folder first.
+    /// Returns the paths of all folders, absolute and without links, the first folder first.
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
 
-    /// Returns the canonical form of an existing path within the workspace.
+    /// Checks that a path exists within the workspace, and returns it as an absolute path without links.
     ///
     /// # Errors
-    /// [`ToolError::PermissionDenied`] for every path outside, existing or not; [`ToolError::NotFound`] with
-    /// similar names; both with advice.
+    /// [`ToolError::PermissionDenied`] for every path outside of the workspace, whether it exists or not.
+    /// [`ToolError::NotFound`], with similar names, for a path inside that does not exist.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
         let joined = self.root().join(path);
         match joined.canonicalize() {

@@ -10,10 +10,11 @@ use serde_json::{Map, json};
 /// The id of the agent that makes the calls of [`TriggerAction::Code`](crate::TriggerAction::Code).
 pub const CODE_AGENT: &str = "triggers-code";
 
-/// A [`Provider`] that calls no service: its first answer is the tool call of the message, its second the result.
+/// A [`Provider`] that calls no model service. It answers the first request of a run with the tool call that the
+/// message names, and the second with the result of this call.
 ///
-/// An agent with this model and the code as its tools is the agent [`CODE_AGENT`]. So code passes the same checks as each
-/// other tool, is logged, and is not repeated after a crash.
+/// Register the agent [`CODE_AGENT`] with this provider, and with your code as its tools. So your code passes the same
+/// checks as each other tool, is logged, and is not repeated after a crash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CodeModel;
 

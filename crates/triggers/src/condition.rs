@@ -46,7 +46,7 @@ impl TriggerCondition {
         Self { probe: probe.into(), arguments: BTreeMap::new(), expression, every }
     }
 
-    /// Adds an argument of the probe.
+    /// Adds an argument that the probe gets at each look.
     #[must_use]
     pub fn argument(mut self, name: impl Into<String>, value: impl Into<Json>) -> Self {
         self.arguments.insert(name.into(), value.into());

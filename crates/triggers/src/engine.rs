@@ -39,12 +39,13 @@ const RELOAD: Duration = Duration::from_secs(2);
 
 /// Starts the runs of tasks. A clone is the same engine.
 ///
-/// Each occurrence starts one run: the journal decides by the idempotency key of the run, which follows from the task and
-/// the occurrence. So an engine that was killed goes on where it was, and loses and repeats nothing.
+/// Each occurrence (a time or an event for which a task starts a run) starts one run, also after a crash: the
+/// idempotency key of the run is made of the task and the occurrence, and the journal accepts each key once. So an
+/// engine that was killed continues where it was.
 ///
-/// One process serves the tasks of a store, from its call of [`serve`](Self::serve) until it drops the engine. Others may
-/// define, pause and delete tasks, publish events and start tasks by hand: the engine that serves takes that within two
-/// seconds.
+/// One process serves the tasks of a store, from its call of [`serve`](Self::serve) until it drops the engine. Other
+/// processes may define, pause and delete tasks, publish events and start tasks by hand: the serving process notices
+/// this within two seconds.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -68,7 +69,7 @@ pub struct TriggerEngine {
     parts: Arc<Parts>,
 }
 
-/// The parts of the program that tasks may name.
+/// The probes, the tools for code and the notification channels that tasks may name.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -106,7 +107,7 @@ struct Parts {
     looks: Looks,
 }
 
-/// A task in a list.
+/// A task as [`TriggerEngine::list_tasks`] returns it.
 ///
 /// ```
 /// use archon_triggers::{TaskStatus, TriggerEngine, TriggerError};
@@ -124,17 +125,18 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ListedTask {
-    /// The task.
+    /// The definition of the task.
     pub task: TriggerTask,
-    /// The state.
+    /// The state of the task: its counters, its last runs and its problems.
     pub state: TaskState,
-    /// The next time of the schedule, or of the look at the condition; `None` while a run works or is
-    /// about to start.
+    /// The time at which the engine looks at the task next: the next time of its schedule, the next look at its
+    /// condition, the end of its pause after a failure, or `TaskLimits::until`. `None` while a run works or is about to
+    /// start, for a task that is not active, and for a task that only waits for events.
     pub next: Option<Timestamp>,
 }
 
 impl ListedTask {
-    /// Returns the status.
+    /// Returns the status: that in the state, or `Paused` for an active task that a person paused.
     pub fn status(&self) -> TaskStatus {
         match self.state.status {
             TaskStatus::Active if self.task.paused => TaskStatus::Paused,
@@ -156,8 +158,8 @@ impl TriggerParts {
         self
     }
 
-    /// Adds a probe of a tenant, such as one that reads with its account. No task of another tenant can name it. It comes
-    /// before a probe of all tenants with the same name.
+    /// Adds a probe for the tasks of one tenant, such as one that reads with the account of the tenant. No task of
+    /// another tenant can name it. It comes before a probe of all tenants with the same name.
     #[must_use]
     pub fn probe_of(
         mut self,
@@ -169,21 +171,23 @@ impl TriggerParts {
         self
     }
 
-    /// Adds the name of a tool of the agent [`CODE_AGENT`](crate::CODE_AGENT), which code actions name.
+    /// Lets tasks call this tool of the agent [`CODE_AGENT`](crate::CODE_AGENT), as `executor` of
+    /// [`TriggerAction::Code`](crate::TriggerAction::Code).
     #[must_use]
     pub fn executor(mut self, name: impl Into<String>) -> Self {
         self.executors.insert(name.into());
         self
     }
 
-    /// Adds a notification channel under its own name, for the tasks of the tenant `local`, which is that of a task without
-    /// another one. No task of another tenant can name it.
+    /// Adds a notification channel under its own name, for the tasks of the tenant `local`, which is the default tenant
+    /// of a task. No task of another tenant can name it.
     #[must_use]
     pub fn channel(self, channel: Arc<dyn NotificationChannel>) -> Self {
         self.channel_of(LOCAL, channel)
     }
 
-    /// Adds a notification channel of a tenant, under its own name. Two tenants may each have one with the same name.
+    /// Adds a notification channel for the tasks of one tenant, under its own name. Two tenants may each have a channel
+    /// with the same name.
     #[must_use]
     pub fn channel_of(mut self, tenant: impl Into<TenantId>, channel: Arc<dyn NotificationChannel>) -> Self {
         self.channels.insert((Some(tenant.into()), channel.name().to_owned()), channel);

@@ -22,7 +22,7 @@ pub enum TriggerError {
     EventTooLarge {
         /// The id of the event.
         id: String,
-        /// The most bytes of data, as JSON.
+        /// The limit: the most bytes of the data as JSON.
         most: usize,
     },
     /// A task with this id exists.
@@ -52,14 +52,15 @@ pub enum TriggerError {
     Definition(String),
     /// Too many requests wait for the process that serves the tasks.
     #[error(
-        "{count} requests wait for a process that serves the tasks, which is the limit: start one, then try again"
+        "{count} requests already wait for a process that serves the tasks, and no more may wait: start such a \
+         process, for instance `archon serve`, then try again"
     )]
     TooManyRequests {
         /// The number of requests that wait.
         count: usize,
     },
     /// Too many occurrences wait for the task.
-    #[error("{count} occurrences wait for task {task}, which is the limit: try again after its run")]
+    #[error("{count} starts of task {task} already wait, and no more may wait: try again after its next run")]
     TooManyEvents {
         /// The task.
         task: TaskId,

@@ -27,13 +27,13 @@ pub struct TriggerEvent {
     /// The type, such as `order.created`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The data.
+    /// The data: any JSON of at most 64 KiB.
     pub data: Json,
-    /// The tenant whose tasks may use the event; `None` for `local`, the tenant of tasks without another one. No event reaches
-    /// the tasks of several tenants.
+    /// The tenant whose tasks may use the event; `None` for `local`, the default tenant of tasks. No event reaches the
+    /// tasks of several tenants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
-    /// The time at which it happened.
+    /// The time of the event.
     #[serde(default, with = "archon_types::iso8601")]
     pub at: Timestamp,
 }
@@ -56,14 +56,14 @@ impl TriggerEvent {
         }
     }
 
-    /// Sets the tenant whose tasks may use the event.
+    /// Sets the tenant whose tasks may use the event. Default: `local`.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// Sets the time at which it happened.
+    /// Sets the time of the event. Default: 1970-01-01.
     #[must_use]
     pub fn at(mut self, at: Timestamp) -> Self {
         self.at = at;
@@ -94,7 +94,7 @@ impl EventPattern {
         &self.0
     }
 
-    /// Returns true if the pattern matches a type of this source.
+    /// Returns true if the pattern can match events of this source, depending on their type.
     ///
     /// ```
     /// use archon_triggers::EventPattern;
@@ -139,8 +139,9 @@ impl EventPattern {
 pub struct EventFilter {
     /// The pattern on `SOURCE.TYPE`.
     pub pattern: EventPattern,
-    /// A condition on the event: the variable `data` is the data, `source` and `type` are texts. An event for which it has
-    /// no value does not pass.
+    /// The condition that an event must also meet. Its variables are `data` (the data of the event), `source` and
+    /// `type` (both texts). An event does not pass if the condition has no value for it, for instance because a field
+    /// is missing.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
 }
@@ -151,17 +152,18 @@ impl EventFilter {
         Self { pattern: EventPattern::new(pattern), condition: None }
     }
 
-    /// Adds a condition on the event.
+    /// Sets the condition that an event must also meet, over the variables `data`, `source` and `type`. Default: none.
     #[must_use]
     pub fn condition(mut self, condition: Expression) -> Self {
         self.condition = Some(condition);
         self
     }
 
-    /// Returns true if an event passes. The tenants are not compared.
+    /// Returns true if an event matches the pattern and meets the condition. The tenants of the event and of the task
+    /// are not compared.
     ///
     /// # Errors
-    /// The condition has no value for the event.
+    /// As [`Expression::is_true_of`].
     pub fn admits(&self, event: &TriggerEvent) -> Result<bool, ExpressionError> {
         if !self.pattern.matches(&event.source, &event.kind) {
             return Ok(false);

@@ -18,11 +18,12 @@ const RECEIVER: &str = "events";
 /// The type of messages with events.
 const EVENT: &str = "event";
 
-/// Carries events between parts of a program over any [`Bus`], and between programs over one that several programs share, such
-/// as Redis. Clones share the subscriptions; the last one ends them when it is dropped.
+/// Carries events between the parts of a program over any [`Bus`]. Over a bus that several programs share, such as
+/// Redis, it also carries events between these programs. Clones share the subscriptions; the last one ends them when it
+/// is dropped.
 ///
-/// A callback gets the events of all tenants ([`TriggerEvent::tenant`]). Events are not kept: who subscribes later does not get
-/// them. To start runs by events, publish them at the engine; a callback can do that.
+/// A callback gets the events of all tenants ([`TriggerEvent::tenant`]). Events are not kept: a later subscription does
+/// not get them. To start runs by events, publish them at the engine; a callback can do that.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -66,8 +67,8 @@ impl EventBus {
         Self(Arc::new(Inner { bus, subscriptions: Mutex::default() }))
     }
 
-    /// Publishes an event. Each subscription whose pattern matches it gets it once, in the order of publication. It is no error
-    /// if there is none.
+    /// Publishes an event. Each subscription whose pattern matches the event gets it once, in the order of publication.
+    /// It is no error if there is no such subscription.
     ///
     /// # Errors
     /// The bus is closed or full, or fails.
@@ -85,9 +86,9 @@ impl EventBus {
         }
     }
 
-    /// Calls `callback` for each later event that matches a pattern on `SOURCE.TYPE` ([`EventPattern`]), one after the other,
-    /// until [`unsubscribe`](Self::unsubscribe). A callback that takes long delays its own next events only, until the queue of
-    /// the bus is full; if it panics, the next event is called all the same. The calls are in a task of the tokio runtime.
+    /// Calls `callback` for each later event that matches a pattern on `SOURCE.TYPE` ([`EventPattern`]), one after the
+    /// other, until [`unsubscribe`](Self::unsubscribe). A slow callback delays only its own events, until its queue of
+    /// the bus is full. If the callback panics, it still gets the next event. It runs in a task of the tokio runtime.
     ///
     /// # Errors
     /// The bus takes no subscription.

@@ -77,7 +77,7 @@ pub enum ExpressionError {
 }
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// ```
     /// use archon_triggers::Expression;
@@ -115,7 +115,7 @@ impl Expression {
         &self.text
     }
 
-    /// Returns the value of the condition for these variables.
+    /// Evaluates the condition with these variables, each a name and a value, and returns true if it is met.
     ///
     /// # Errors
     /// [`ExpressionError::TooCostly`], [`ExpressionError::NoValue`] and [`ExpressionError::NoCondition`].

@@ -14,8 +14,8 @@ pub enum Occurrence {
     Time(Timestamp),
     /// An event that passed the filter.
     Event(TriggerEvent),
-    /// The condition became true for the time with this number, from 0.
+    /// The condition became true. The number is 0 for the first time, 1 for the second, and so on.
     Edge(u64),
-    /// A person started the task. The text is unique for the task.
+    /// A person started the task. The text is the name of this start, unique for the task.
     Person(String),
 }

@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl TriggerTask {
-    /// Returns the idempotency key of the run. The same occurrence of the same task has the same key in each process, so it
-    /// starts one run.
+    /// Returns the idempotency key of the run that the task starts for an occurrence. The key is the same in each
+    /// process, so the occurrence starts one run.
     pub fn run_key(&self, occurrence: &Occurrence) -> String {
         let task = format!("{TRIGGER_KEYS}{}/{}", self.id, self.created_at.as_millis());
         match occurrence {
@@ -26,10 +26,10 @@ impl TriggerTask {
         }
     }
 
-    /// Returns the request of the run.
+    /// Returns the request that starts the run of the task for an occurrence.
     ///
-    /// An agent reads its instruction, and after it the data of an event as an attached file, which is untrusted. For code
-    /// the message is the call, which a [`CodeModel`](crate::CodeModel) reads.
+    /// An agent gets its instruction, and the data of an event as an attached file, which is untrusted. For
+    /// [`TriggerAction::Code`] the message is the tool call, which a [`CodeModel`](crate::CodeModel) reads.
     pub fn run_request(&self, occurrence: &Occurrence) -> StartRun {
         let mark = json!({
             "source": "trigger",

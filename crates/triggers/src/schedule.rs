@@ -29,7 +29,7 @@ pub enum Schedule {
         /// The first time.
         from: Timestamp,
     },
-    /// Once.
+    /// Once, at this time.
     Once(Timestamp),
 }
 
@@ -67,7 +67,7 @@ impl Schedule {
         Cron::new(pattern, zone).map(Self::Cron)
     }
 
-    /// Creates a schedule for a time and each time that `every` has passed since.
+    /// Creates a schedule that is due at `from`, and then again each time that `every` has passed.
     ///
     /// # Errors
     /// [`ScheduleError::Interval`] for an interval of 0, or with a part of a second.

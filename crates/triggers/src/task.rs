@@ -34,14 +34,14 @@ pub struct TriggerTask {
     /// The tenant on whose behalf the runs work; by default `local`.
     #[serde(default = "local")]
     pub tenant: TenantId,
-    /// The trigger of the runs.
+    /// The trigger: the times, the events or the condition that start runs.
     pub trigger: Trigger,
-    /// The work of a run.
+    /// The work that each run does.
     pub action: TriggerAction,
-    /// The notification channels that get the results and the questions of the runs.
+    /// The names of the notification channels that get the results, failures and questions of the runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<String>,
-    /// The rule for occurrences that passed without a run.
+    /// The rule for times of a schedule that passed without a run. Default: [`MissedRuns::Once`].
     #[serde(default)]
     pub missed: MissedRuns,
     /// The limits.
@@ -78,13 +78,13 @@ pub enum Trigger {
 pub enum TriggerAction {
     /// An agent gets the instruction as its task.
     Agent {
-        /// The agent; `None` for the service's own.
+        /// The id of the agent; `None` for the run service's own agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentId>,
         /// The instruction.
         instruction: String,
     },
-    /// Code of the program, which has this name there. No model is called.
+    /// Code of the program: one call of a tool. No model is called.
     Code {
         /// The name of the tool of the agent [`CODE_AGENT`](crate::CODE_AGENT).
         executor: String,
@@ -100,9 +100,9 @@ pub enum TriggerAction {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MissedRuns {
-    /// They are left out. An occurrence counts as missed one minute after its time.
+    /// They are left out. An occurrence that is at most one minute late still starts its run.
     Skip,
-    /// One run starts for all of them, for the last one.
+    /// One run starts for all of them together, with the time of the last one. This is the default.
     #[default]
     Once,
     /// Each gets its run, one after the other.
@@ -116,8 +116,9 @@ pub enum MissedRuns {
 pub struct TaskLimits {
     /// The number of runs after which the task is completed; `None` for no limit.
     pub runs: Option<u64>,
-    /// The money of all runs together in millionths of a currency unit, after which the task is disabled and a person is
-    /// notified; `None` for no limit. The last run may pass it: `each_run` limits that. It needs the price of the model.
+    /// The money of all runs together, in millionths of a currency unit. Once it is spent, the task is disabled and a
+    /// person is notified. `None`, the default, for no limit. The last run may exceed it, unless `each_run` limits its
+    /// cost. The limit works only for models with a known price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
     /// The time at which the task is completed; `None` for no limit. A run that works then goes on.
@@ -125,10 +126,11 @@ pub struct TaskLimits {
     pub until: Option<Timestamp>,
     /// The limits of each run; `None` for those of the agent.
     pub each_run: Option<ExecutionLimits>,
-    /// The number of failed runs one after the other after which the task is disabled and a person is notified; 0 for no
-    /// limit.
+    /// The number of failed runs in a row after which the task is disabled and a person is notified; 0 for no limit.
+    /// Default 5.
     pub failures: u32,
-    /// The pause in seconds after the first failed run. It doubles with each further failure, up to one hour.
+    /// The pause in seconds after the first failed run. It doubles with each further failure, up to one hour. Default
+    /// 60.
     pub backoff: u64,
 }
 
@@ -157,8 +159,9 @@ impl TaskLimits {
     }
 }
 
-/// The state of a task besides the journal: hints that save work, and counters. If a state is lost, or older than the
-/// journal, no run starts twice, because the id of a run follows from the task and the occurrence.
+/// The state of a task as the engine stores it: counters, and facts that save a look into the journal. If a state is
+/// lost, or older than the journal, no run starts twice, because the id of a run follows from the task and the
+/// occurrence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -168,15 +171,17 @@ pub struct TaskState {
     pub status: TaskStatus,
     /// The hash of the definition to which the status belongs. With another definition the task is active again.
     pub definition: String,
-    /// The reason of the engine for the status, with what to do.
+    /// The last problem, and what to do: the reason why the task is disabled, or why its last run, look or notification
+    /// failed. `None` if there is none.
     pub problem: Option<String>,
-    /// The time up to which every occurrence has its run or was left out.
+    /// Each time of the schedule up to this one has its run, or was left out.
     pub handled: Timestamp,
     /// The number of runs that started.
     pub runs: u64,
     /// The money of the runs that ended, in millionths of a currency unit.
     pub spent_micros: u64,
-    /// The number of failed runs since the last run that did not fail.
+    /// The number of runs that failed, or could not start, since the last run that succeeded. A cancelled run does
+    /// not change it; a new definition of the task sets it to 0.
     pub failures: u32,
     /// No run starts before this time, because of failures.
     pub not_before: Timestamp,
@@ -188,7 +193,7 @@ pub struct TaskState {
     pub waiting: Vec<Occurrence>,
     /// The last runs, the newest last; at most [`MOST_LISTED`](Self::MOST_LISTED).
     pub last_runs: Vec<RunId>,
-    /// The questions of the current run that expired, and of which people know, by their ids.
+    /// The ids of the questions of the current run that expired, and of whose end people were notified.
     pub expired: Vec<String>,
     /// The last problems of sources of events and of channels, the newest last; at most
     /// [`MOST_PROBLEMS`](Self::MOST_PROBLEMS).
@@ -230,28 +235,28 @@ impl TriggerTask {
         }
     }
 
-    /// Sets the tenant.
+    /// Sets the tenant. Default: `local`.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<TenantId>) -> Self {
         self.tenant = tenant.into();
         self
     }
 
-    /// Sets the work of the runs.
+    /// Sets the work that each run does, in place of the instruction.
     #[must_use]
     pub fn action(mut self, action: TriggerAction) -> Self {
         self.action = action;
         self
     }
 
-    /// Adds a notification channel that gets the results and the questions of the runs.
+    /// Adds the name of a notification channel that gets the results, failures and questions of the runs.
     #[must_use]
     pub fn notify(mut self, channel: impl Into<String>) -> Self {
         self.notify.push(channel.into());
         self
     }
 
-    /// Sets the rule for occurrences that passed without a run.
+    /// Sets the rule for times of a schedule that passed without a run. Default: [`MissedRuns::Once`].
     #[must_use]
     pub fn missed(mut self, rule: MissedRuns) -> Self {
         self.missed = rule;
@@ -266,7 +271,7 @@ impl TriggerTask {
         }
     }
 
-    /// Sets the limits.
+    /// Sets the limits. Default: at most 5 failed runs in a row, with pauses from 60 seconds on, and no other limit.
     #[must_use]
     pub fn limits(mut self, limits: TaskLimits) -> Self {
         self.limits = limits;

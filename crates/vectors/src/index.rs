@@ -8,8 +8,9 @@ use std::{
 
 use crate::quantized::{Quantized, dot};
 
-/// A set of vectors with the same number of dimensions, in groups. The name of a group has levels with `:`
-/// between them. A search covers one group, or a group and all groups within it, and no others.
+/// A set of vectors with the same number of dimensions. Each vector has a row number and a group. A group
+/// name has levels with `:` between them: the group `notes:paris` is within the group `notes`. A search
+/// covers one group, or one group and all groups within it.
 ///
 /// ```
 /// use archon_vectors::{GroupRange, VectorIndex};
@@ -37,22 +38,23 @@ struct Group {
 /// A row that a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// The number of the row.
+    /// The row number with which the vector was inserted.
     pub row: u64,
-    /// The cosine similarity, exact to about 0.01.
+    /// The cosine similarity, from -1 to 1; wrong by at most about 0.01.
     pub cosine: f32,
 }
 
-/// A range of group names: one name, and the names of all groups within it, which begin with that name and a
-/// `:`. Ordered maps and SQL indexes can search the range: the names within the group are those from `from`
-/// to `to`. `to` ends with `;`, because `;` is the byte after `:`.
+/// The groups of a search: one group, or one group and all groups within it. The name of a group within
+/// `notes` begins with `notes:`, so these names lie between `from` = `notes:` and `to` = `notes;` (`;` is the
+/// byte after `:`). An ordered map or an SQL index can search this range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRange {
     /// The name of the group itself. An empty name means all groups if `to` is `None`.
     pub name: String,
-    /// The start of the names within the group.
+    /// The start, inclusive, of the names within the group: `notes:` for the group `notes`. Equal to `to` for
+    /// a range without inner groups.
     pub from: String,
-    /// The end of the names within the group, exclusive; `None` for all groups.
+    /// The end, exclusive, of the names within the group: `notes;` for the group `notes`. `None` for all groups.
     pub to: Option<String>,
 }
 
@@ -100,16 +102,16 @@ impl VectorIndex {
         self.rows == 0
     }
 
-    /// Adds a vector, or replaces the row's earlier one. Returns false and adds nothing if the vector has
-    /// another number of dimensions than the index.
+    /// Adds a vector. If the group already has a vector with this row number, it is replaced. Returns false
+    /// and adds nothing if the vector has another number of dimensions than the index.
     pub fn insert(&mut self, group: &str, row: u64, vector: &[f32]) -> bool {
         let Quantized { values, scale } = Quantized::of(vector);
         let bytes: Vec<u8> = values.iter().map(|value| value.cast_unsigned()).collect();
         self.insert_bytes(group, row, &bytes, scale)
     }
 
-    /// Does the same as [`insert`](Self::insert), for a stored [`Quantized`] vector: `bytes` are its values
-    /// as two's complement bytes, and `scale` is its scale.
+    /// Inserts a stored [`Quantized`] vector like [`insert`](Self::insert): `bytes` are its `values` as two's
+    /// complement bytes, and `scale` is its `scale`.
     pub fn insert_bytes(&mut self, group: &str, row: u64, bytes: &[u8], scale: f32) -> bool {
         if bytes.len() != self.dimensions {
             return false;
@@ -133,7 +135,7 @@ impl VectorIndex {
         true
     }
 
-    /// Removes a row. Returns true if the row existed.
+    /// Removes the vector with this row number from the group. Returns false if there is none.
     pub fn remove(&mut self, group: &str, row: u64) -> bool {
         let Some(part) = self.groups.get_mut(group) else { return false };
         let Some(slot) = part.slots.remove(&row) else { return false };
@@ -153,11 +155,11 @@ impl VectorIndex {
     }
 
     /// Returns the `count` rows of these groups with the highest cosine similarity, the highest first; rows
-    /// of equal similarity are ordered by number. `keep` filters rows, and is called only for rows that would
-    /// be among the nearest. Zero vectors are left out.
+    /// of equal similarity are ordered by row number. Only rows for which `keep` returns true are returned;
+    /// it is called only for rows that would be among the nearest. A vector of zeros is never returned.
     ///
-    /// For the exact nearest `k` rows, request `4 * k + 16` rows and sort them by their exact cosine, because
-    /// the order of the quantized vectors differs from the exact order by a few places.
+    /// The order of the quantized vectors differs from the exact order by a few places. To get the exact
+    /// nearest `k` rows, request `4 * k + 16` rows and sort them by the exact cosine of your own vectors.
     pub fn nearest(
         &self,
         groups: &GroupRange,

@@ -1,18 +1,18 @@
 //! One vector, quantized to one byte per dimension.
 
-/// A vector of length 1, stored as bytes from -127 to 127 and a factor. Only the direction of the original
-/// vector is kept, which is all that a cosine needs.
+/// A vector that was scaled to length 1, stored as one byte per dimension: number `i` is `values[i] * scale`.
+/// The original length is lost, but a cosine does not need it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
-    /// One byte for each dimension.
+    /// One number from -127 to 127 for each dimension.
     pub values: Box<[i8]>,
-    /// The factor for all values.
+    /// The factor by which each value is multiplied.
     pub scale: f32,
 }
 
 impl Quantized {
-    /// Quantizes the direction of a vector. A vector that is zero, or has a value that is not finite, becomes
-    /// the zero vector, which no search finds.
+    /// Quantizes a vector. A vector that is zero, or has a value that is not finite, becomes the zero vector,
+    /// which no search finds.
     pub fn of(vector: &[f32]) -> Self {
         let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
         let largest = vector.iter().fold(0_f32, |most, x| most.max(x.abs()));

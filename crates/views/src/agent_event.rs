@@ -1,4 +1,5 @@
-//! `AgentEvent`: the event stream of other agent systems, for user interfaces and recorders.
+//! `AgentEvent`: the events of runs in a JSON form that programs outside of this project read, such as user interfaces
+//! and recorders.
 
 use archon_types::{
     AgentId, AgentMessage, ContinuationKind, Json, LoopId, Message, RunId, SessionId, Timestamp, ToolCallId,
@@ -6,7 +7,7 @@ use archon_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// An event of a loop, for user interfaces and recorders.
+/// An event of a loop, which is one run of an agent. For user interfaces and recorders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "snake_case")]
 #[non_exhaustive]
@@ -103,7 +104,8 @@ pub enum AgentEvent {
     },
 }
 
-/// A [`DeltaKind`](archon_types::DeltaKind) in the form that other systems use: text, thinking or arguments.
+/// A piece of an assistant message: text, thinking, or the arguments of a tool call. It comes from a
+/// [`DeltaKind`](archon_types::DeltaKind), which has another JSON form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]

@@ -54,7 +54,8 @@ pub struct ToolExecutions {
 }
 
 impl ToolExecutions {
-    /// Takes the next record of the run. Returns each call whose state changed with its new state, in order.
+    /// Takes the next record of the run, and returns the changes of state that the record causes, in order. Each change
+    /// is a call with its new state. One record can change the state of a call several times.
     pub fn see(&mut self, body: &RecordBody) -> Vec<(CallId, ToolExecutionState)> {
         use ToolExecutionState::{Executing, RequestingPermission, Validating};
         let mut changes = Vec::new();

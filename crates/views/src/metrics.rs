@@ -69,7 +69,7 @@ pub struct ConversationMetrics {
     pub skill_activations: u64,
     /// The names of the activated skills.
     pub unique_skills: BTreeSet<String>,
-    /// The number of messages.
+    /// The number of messages: prompts, answers, tool results and notes of the program to the model.
     pub messages_count: u64,
     /// The number of compactions.
     pub compression_events: u64,

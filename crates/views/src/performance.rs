@@ -44,8 +44,9 @@ struct Tool {
 pub struct PerformanceSummary {
     /// The tools, the one with the most calls first.
     pub tools: Vec<ToolPerformance>,
-    /// The durations of turns: the model call with its retries, and the longest call of its answer. The time in which a
-    /// person is asked does not count.
+    /// The durations of turns. The duration of a turn is the time of the model call with its retries, plus the time of
+    /// the longest tool call that the answer asked for. The time in which a person is asked does not count. If a tool
+    /// call asks a person while it runs, its time before the question does not count either.
     pub turns: Durations,
     /// Tools that fail in more than 20 % of their calls, and for each run its longest turn, if it took more than 30
     /// seconds.
@@ -64,7 +65,7 @@ pub struct ToolPerformance {
     pub failures: u64,
     /// The number of calls that a guard or a person refused; they did not start.
     pub refused: u64,
-    /// The durations of the calls, with retries.
+    /// The durations of the calls, with retries, without the time in which a person is asked.
     pub durations: Durations,
 }
 

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConversationRound {
-    /// The id of the round: the id of the run, from the second round on followed by the number of the round.
+    /// The id of the round. The first round has the id of the run, such as `run_1`. The second has `run_1.1`, the third
+    /// `run_1.2`, and so on.
     pub round_id: String,
     /// The session.
     pub conversation_id: SessionId,

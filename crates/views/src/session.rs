@@ -1,4 +1,4 @@
-//! Sessions: the runs of a conversation as a tree, in a format that other agent systems write and read.
+//! Sessions: the runs of a conversation as a tree, in a format that programs outside of this project write and read.
 //!
 //! A session is computed from logs. [`Session::read`] builds it from a journal, and a
 //! [`SessionRecorder`](crate::SessionRecorder) builds it from [`AgentEvent`]s as they happen.
@@ -293,7 +293,7 @@ pub struct ParallelGroupRecord {
     pub is_selected: bool,
 }
 
-/// The state of saving a session.
+/// The progress of saving a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]

@@ -16,9 +16,11 @@ use crate::{
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
 
 impl Session {
-    /// Builds a session from the runs in a journal. For the links between sessions, also reads runs of other sessions:
-    /// those that called a run of this session, and those that a run of this session called. A link to a run that
-    /// cannot be read is left out. Returns `None` if there is no run of the session.
+    /// Builds a session from the runs in a journal. Returns `None` if there is no run of the session.
+    ///
+    /// For the links between sessions, also reads runs of other sessions: those that called a run of this session, and
+    /// those that a tool call of this session started, if the call has finished. A child run of another session that is
+    /// still at work is not read, so the session has no link to it. A link to a run that cannot be read is left out.
     ///
     /// # Errors
     /// The journal cannot be listed, or a run of the session cannot be read.

@@ -16,13 +16,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRecorderConfig {
-    /// The policy for creating sessions.
+    /// The rule for new sessions. Default: one session for each session id.
     pub formation_policy: SessionFormationPolicy,
-    /// True to record pieces of messages too. Complete messages are always recorded.
+    /// True to record pieces of messages too. Complete messages are always recorded. Default: false.
     pub include_streaming_events: bool,
 }
 
-/// The policy for creating sessions.
+/// The rule by which a loop that starts joins an existing session or begins a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionFormationPolicy {
@@ -96,7 +96,7 @@ impl SessionRecorder {
         self.record(event);
     }
 
-    /// Sets the status of every open loop to aborted, at the end of the program or after a broken stream.
+    /// Sets the status of every open loop to aborted. Call this at the end of the program, or if the events break off.
     pub fn flush(&mut self) {
         for (_, open) in std::mem::take(&mut self.open) {
             if let Some(record) = self.record_mut(&open) {
@@ -123,7 +123,7 @@ impl SessionRecorder {
         self.sessions.iter().find(|s| s.session_id == *id)
     }
 
-    /// Returns the open loop with this id in its events.
+    /// Returns the record of the loop that has not ended and whose events have this loop id.
     pub fn current_loop(&self, id: &LoopId) -> Option<&LoopRecord> {
         let open = self.open.get(id)?;
         self.get_session(&open.session)?.get_loop(&open.record)

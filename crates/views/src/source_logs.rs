@@ -56,7 +56,8 @@ impl SourceLogs {
         logs
     }
 
-    /// Returns the earlier run whose log the caller adds next; `None` if there are enough records, or no earlier run.
+    /// Returns the earlier run whose log the caller adds next. Returns `None` if the logs have enough records for the
+    /// search, or if there is no earlier run.
     pub fn missing(&self) -> Option<&RunId> {
         self.missing.as_ref().map(|(run, _)| run)
     }

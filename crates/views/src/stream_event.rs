@@ -1,5 +1,5 @@
-//! Stream events: a run in the form that a chat interface shows, with the event names of another agent
-//! system. They are computed from [`AgentEvent`]s and not stored.
+//! Stream events: a run in the form that a chat interface shows. Programs outside of this project use the same event
+//! names. The events are computed from [`AgentEvent`]s and not stored.
 
 use archon_types::{AgentMessage, Event, Json, LoopId, Message, RecordBody, ToolCallId};
 use serde::{Deserialize, Serialize};

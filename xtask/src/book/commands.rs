@@ -194,7 +194,7 @@ mod tests {
         let text = format!("<!-- model\n\"a\"\nb\n-->\n```console\n$ exit 3\n$ echo run_{id}\n```\n");
         let problems = check(&text).problems;
         let [json, exit, unknown, left] = &problems[..] else { panic!("{problems:?}") };
-        assert!(json.starts_with("docs/a.md:1: an answer of the model is one line of JSON"), "{json}");
+        assert!(json.starts_with("docs/a.md:1: an answer of the model must be one line of JSON"), "{json}");
         assert!(exit.starts_with("docs/a.md:6: `exit 3` ended with exit code 3, not 0:"), "{exit}");
         assert_eq!(unknown, &format!("docs/a.md:7: no output above this command has run_{id}"));
         assert_eq!(left, "docs/a.md: no command used 1 of the model's answers");

@@ -49,7 +49,7 @@ fn copy(files: &[TextFile], source: &Path) -> Result<()> {
             SETTINGS => source.join("book.toml"),
             path => source.join("src").join(place(path)),
         };
-        ensure!(copied.insert(to.clone()), "two files are {} in the book; rename one", place(&file.path));
+        ensure!(copied.insert(to.clone()), "two files become {} in the book; rename one", place(&file.path));
         let text = match is_page {
             true => with_book_links(file, &in_book, repository_address(&manifest)),
             false => file.text.clone(),

@@ -22,13 +22,13 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn parse(line: &str) -> Result<Self> {
         let value: Value =
-            serde_json::from_str(line).context("an answer of the model is one line of JSON")?;
+            serde_json::from_str(line).context("an answer of the model must be one line of JSON")?;
         let mut answer = Self { text: String::new(), calls: Vec::new(), when: String::new(), hangs: false };
         if let Value::String(text) = value {
             answer.text = text;
             return Ok(answer);
         }
-        let fields = value.as_object().context("an answer of the model is a text or an object")?;
+        let fields = value.as_object().context("an answer of the model must be a text or an object")?;
         for (name, value) in fields {
             match (name.as_str(), value) {
                 ("text", Value::String(text)) => answer.text.clone_from(text),
@@ -38,7 +38,7 @@ impl Answer {
                     answer.calls = calls.iter().map(parse_call).collect::<Result<_>>()?;
                 }
                 _ => bail!(
-                    "an answer of the model has `text`, `calls`, `when` and `hangs`, not `{name}: {value}`"
+                    "an answer of the model may have `text`, `calls`, `when` and `hangs`, not `{name}: {value}`"
                 ),
             }
         }
@@ -66,7 +66,7 @@ impl Answer {
 fn parse_call(call: &Value) -> Result<(String, Value)> {
     match call.as_array().map(Vec::as_slice) {
         Some([Value::String(tool), arguments @ Value::Object(_)]) => Ok((tool.clone(), arguments.clone())),
-        _ => bail!("a call is written as [\"tool\", {{\"argument\": 1}}], not as {call}"),
+        _ => bail!("a call must be written as [\"tool\", {{\"argument\": 1}}], not as {call}"),
     }
 }
 
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn parse_of_an_invalid_script_explains_the_format() {
         for (line, expected) in [
-            ("words", "an answer of the model is one line of JSON"),
-            ("1", "an answer of the model is a text or an object"),
+            ("words", "an answer of the model must be one line of JSON"),
+            ("1", "an answer of the model must be a text or an object"),
             (r#"{"txt": "a"}"#, "has `text`, `calls`, `when` and `hangs`, not `txt: \"a\"`"),
-            (r#"{"calls": ["a"]}"#, "a call is written as [\"tool\", {\"argument\": 1}], not as \"a\""),
+            (r#"{"calls": ["a"]}"#, "a call must be written as [\"tool\", {\"argument\": 1}], not as \"a\""),
         ] {
             let error = Answer::parse(line).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -63,7 +63,7 @@ impl Running {
         if self.streams > 0 {
             return Ok(None);
         }
-        Ok(Some(self.child.wait().context("cannot wait for a program that we started")?))
+        Ok(Some(self.child.wait().context("cannot wait for the end of a started program")?))
     }
 }
 
@@ -208,7 +208,7 @@ impl<'a> Builder<'a> {
                 let Some(status) = running.silent()? else { return Ok(()) };
                 self.pull = None;
                 let why = self.download.failure().unwrap_or("the program that fetches it does not say why");
-                ensure!(status.success() && self.download.is_complete(), "the model did not come: {why}");
+                ensure!(status.success() && self.download.is_complete(), "the model was not fetched: {why}");
             }
         }
         Ok(())

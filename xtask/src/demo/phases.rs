@@ -76,7 +76,7 @@ impl Phases {
                 load: read("load"),
             })
         };
-        phases().with_context(|| format!("{} holds something else", file.display()))
+        phases().with_context(|| format!("{} does not hold the times of a demo", file.display()))
     }
 }
 

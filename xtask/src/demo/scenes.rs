@@ -46,7 +46,7 @@ const LOCAL: [&str; 2] = ["--model", MODEL];
 fn tool_call(stage: &Stage) -> Result<()> {
     let before = stage.stored_runs();
     stage.run_to(&[&["run"], &LOCAL[..], &[TASK]].concat(), 0)?;
-    let (run, _) = stage.newest(&before, TASK).context("no run was kept")?;
+    let (run, _) = stage.newest(&before, TASK).context("the command stored no run")?;
     let log = stage.log(&run)?;
     log.check(
         log.called().contains(&TOOL) && log.answer().contains(ANSWER),
@@ -64,7 +64,7 @@ const SUM: &str = "1111";
 fn plan(stage: &Stage) -> Result<()> {
     let before = stage.stored_runs();
     stage.run_to(&[&["plan", "--execute"], &LOCAL[..], &[GOAL]].concat(), 0)?;
-    let (run, _) = stage.newest(&before, GOAL).context("no run was kept")?;
+    let (run, _) = stage.newest(&before, GOAL).context("the command stored no run")?;
     let log = stage.log(&run)?;
     let of = |kind: &'static str| log.of("plan").filter(move |record| record["event"] == kind);
     let subtasks = of("planned").filter_map(|record| record["task"]["subtasks"].as_array()).flatten();
@@ -141,7 +141,7 @@ fn approval(stage: &Stage) -> Result<()> {
         &[&["run", "--ask-later", "--tools", "write_file"], &LOCAL[..], &[WRITE_TASK]].concat(),
         WAITS,
     )?;
-    let (run, _) = stage.newest(&before, WRITE_TASK).context("no run was kept")?;
+    let (run, _) = stage.newest(&before, WRITE_TASK).context("the command stored no run")?;
     if stage.file(FILE).exists() {
         bail!("{FILE} was written before anybody said yes");
     }
@@ -149,7 +149,7 @@ fn approval(stage: &Stage) -> Result<()> {
     let open = stage.ask_json(&["approvals", "list"])?;
     let ours = open.iter().find(|question| question["run"] == run.as_str());
     let id = ours.and_then(|question| question["request_id"].as_str());
-    let id = id.with_context(|| format!("no question of {run} waits"))?;
+    let id = id.with_context(|| format!("run {run} has no open question"))?;
     // The answer lets the run go on.
     stage.run_to(&["approvals", "approve", id], 0)?;
     let log = stage.log(&run)?;

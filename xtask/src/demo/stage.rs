@@ -98,7 +98,7 @@ impl Stage {
     pub(super) fn run_to(&self, words: &[&str], expected: i32) -> Result<()> {
         let code = self.run(words)?;
         if code != expected {
-            bail!("`{}` ended with {code} and not with {expected}", typed(words));
+            bail!("`{}` ended with the exit code {code} instead of {expected}", typed(words));
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Log {
             println!("checked in the log: {what}");
             return Ok(());
         }
-        bail!("it should be so that {what}; but {found}\n  see: archon runs show {}", self.run)
+        bail!("the log does not show that {what}: {found}\n  see: archon runs show {}", self.run)
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         let error = log("").check(false, "the tool ran once", "it ran 2 times").unwrap_err().to_string();
         assert_eq!(
             error,
-            "it should be so that the tool ran once; but it ran 2 times\n  see: archon runs show run_1"
+            "the log does not show that the tool ran once: it ran 2 times\n  see: archon runs show run_1"
         );
     }
 

@@ -5,8 +5,9 @@ use archon_memory::LlmExtractor;
 use super::{ArchonBuilder, Model};
 
 impl ArchonBuilder {
-    /// Returns an extractor that finds facts with the agent's own model, and with its first key. Returns `None` if the
-    /// [`provider`](Self::provider) is not set yet. Its calls do not count towards the limits of runs.
+    /// Returns an extractor that finds facts with the agent's own model and first key. Returns `None` if the model is
+    /// not set yet or was set by name: call [`provider`](Self::provider) before. The calls of the extractor do not
+    /// count towards the limits of runs.
     ///
     /// ```
     /// # use std::sync::Arc;

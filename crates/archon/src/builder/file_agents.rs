@@ -31,7 +31,7 @@ pub struct FileAgents {
 }
 
 impl FileAgents {
-    /// Creates a value with all trusted agents of `files`; untrusted ones are left out.
+    /// Takes all trusted agents of `files`, and leaves out the untrusted ones.
     pub fn new(files: &AgentFiles) -> Self {
         Self { files: files.iter().cloned().collect(), ..Self::default() }
     }
@@ -48,7 +48,7 @@ impl FileAgents {
         self
     }
 
-    /// Sets the skills that a file may name.
+    /// Sets the skills that a file may name. Default none.
     pub fn with_skills(mut self, skills: Arc<SkillSet>) -> Self {
         self.skills = skills;
         self

@@ -8,7 +8,7 @@ use super::Runs;
 impl Runs {
     /// Returns the tokens that each part of the next request of a session takes: instructions, tools, memories,
     /// messages and tool results. If a run of the session is under way, this is the next request of that run.
-    /// `tenant` is `None` for a session of any tenant.
+    /// With `None` as `tenant`, the session may belong to any tenant.
     ///
     /// ```no_run
     /// use archon::{RunError, Runs, SessionId};

@@ -19,8 +19,8 @@ const LONGEST: usize = 100_000;
 
 impl Runs {
     /// Returns the messages of people in a session, oldest first: those of the newest run, and of the runs that it
-    /// continues. Other runs are not included, such as those that the session left when it went back. `tenant` is
-    /// `None` for a session of any tenant.
+    /// continues. Other runs are not included, such as those that the session left when it went back. With `None` as
+    /// `tenant`, the session may belong to any tenant.
     ///
     /// To send another text in place of a message, start a run with
     /// [`StartRun::instead_of`](archon_types::StartRun::instead_of). The session then continues from the point before

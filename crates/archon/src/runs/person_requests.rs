@@ -16,7 +16,8 @@ impl Runs {
     /// Sets the mode of a session. The mode decides which calls of its runs need a person. Call this function only on
     /// behalf of a person, never for a model. A run at work and the agents that it called apply the mode from their
     /// next call on. Without a run at work, the next run of the session applies it. For the first run of a session
-    /// use [`StartRun::mode`](archon_types::StartRun::mode). `tenant` is `None` for a session of any tenant.
+    /// use [`StartRun::mode`](archon_types::StartRun::mode). With `None` as `tenant`, the session may belong to any
+    /// tenant.
     ///
     /// ```no_run
     /// use archon::{RunError, Runs, SessionId, types::SessionMode};
@@ -42,8 +43,8 @@ impl Runs {
         self.archon().leave(&head.run_id, request).await
     }
 
-    /// Returns the mode of a session: the one that a person set last, or [`SessionMode::Ask`]. `tenant` is `None`
-    /// for a session of any tenant.
+    /// Returns the mode of a session: the one that was set last, or [`SessionMode::Ask`] if none was set. With `None`
+    /// as `tenant`, the session may belong to any tenant.
     ///
     /// # Errors
     /// A log of the session cannot be read.
@@ -64,7 +65,7 @@ impl Runs {
     /// Compacts the conversation of a session: from then on, the model sees a summary in place of old turns.
     /// `instructions` tell the model what the person wants in the summary. A run at work compacts before its next
     /// request; if the run makes no further request, the next run of the session compacts. Without a run at work,
-    /// this function starts a run that only compacts. `tenant` is `None` for a session of any tenant.
+    /// this function starts a run that only compacts. With `None` as `tenant`, the session may belong to any tenant.
     ///
     /// # Errors
     /// The session has no run, its run at work is no loop, or the journal failed or has no inbox.

@@ -34,7 +34,7 @@ pub struct TenantRuns {
 impl Runs {
     /// Returns a handle for the runs of one tenant, for requests that name runs. The handle starts runs of
     /// this tenant and sees no other runs. A run of another tenant is [`RunError::UnknownRun`], like a run
-    /// that never existed, and the similar ids in the error are this tenant's own. The same applies to
+    /// that never existed, and the error suggests only similar ids of this tenant. The same applies to
     /// questions.
     ///
     /// A list has only this tenant's runs, whichever tenant its filter names. A start or an erasure for
@@ -54,7 +54,7 @@ impl Runs {
 }
 
 impl TenantRuns {
-    /// Returns the tenant.
+    /// Returns the tenant whose runs this handle can reach.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }

@@ -40,7 +40,7 @@ async fn body_that_does_not_fit_is_refused_with_its_place() {
         (
             r#"{"content":[{"type":"media","mime_type":"image/png","data":"JVBERi0xLjcK"}]}"#,
             (422, "body"),
-            "does not match its type",
+            "does not match the stated type",
         ),
         (r#"{"text":" "}"#, (422, "refused"), "the prompt is empty"),
         (r#"{"text":"a","when_busy":"never"}"#, (422, "body"), "unknown variant `never`"),

@@ -32,7 +32,8 @@ use super::{AssistantReply, Incoming};
 /// }
 /// ```
 pub trait Steps: Send + Sync {
-    /// Returns the context of the message's tenant.
+    /// Returns the context of the message's tenant: persona, time zone and memories. The default context is empty, with
+    /// the zone UTC.
     fn prepare_context<'a>(&'a self, _message: &'a Incoming) -> BoxFuture<'a, TenantContext> {
         Box::pin(std::future::ready(TenantContext::default()))
     }
@@ -123,8 +124,8 @@ pub struct PlainSteps;
 
 impl Steps for PlainSteps {}
 
-/// Limits the number of messages of each tenant in a period. Everything else is left to the inner steps
-/// `within`.
+/// Limits the number of messages of each tenant in a period. Further messages are refused with a reply that tells the
+/// time to wait. Everything else is left to the inner steps `within`.
 pub struct RateLimited<S> {
     within: S,
     messages: u32,

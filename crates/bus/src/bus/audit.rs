@@ -9,8 +9,8 @@ use archon_types::{BusMessage, DeathCause};
 
 /// Records the messages of a bus.
 ///
-/// The bus calls the audit in the order of the messages, and waits for it: an audit that writes to a slow
-/// medium should pass the message on and return.
+/// The bus calls the audit in the order of the messages, and waits for it. So an audit that writes to a
+/// slow disk or service should pass the message on and return.
 ///
 /// ```
 /// use archon_bus::{BusAudit, Fate};
@@ -52,7 +52,7 @@ pub struct InMemoryAudit {
 }
 
 impl InMemoryAudit {
-    /// Creates an audit that keeps at most `most` messages; the oldest are removed first.
+    /// Creates an audit that keeps at most `most` messages, the newest ones; 0 counts as 1.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), messages: Mutex::default() }
     }

@@ -14,7 +14,7 @@ use super::{
     state::{Found, Item},
 };
 
-/// Reads messages one after the other. Each message must be confirmed before the next one.
+/// Reads messages one after the other. A message that is not confirmed is delivered again.
 pub struct Receiver {
     bus: InMemoryBus,
     id: u64,
@@ -102,11 +102,12 @@ impl Delivery<'_> {
         self.claim.item.as_ref().map_or(0, |item| item.failures)
     }
 
-    /// Confirms the message.
+    /// Confirms the message, so that it is not delivered again.
     pub fn ack(self) {
         self.claim.confirm();
     }
 
-    /// Leaves the message unconfirmed, so that it is delivered again.
+    /// Leaves the message unconfirmed. It is delivered again, or becomes a dead letter after too many
+    /// failures.
     pub fn retry(self) {}
 }

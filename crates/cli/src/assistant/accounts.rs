@@ -1,4 +1,5 @@
-//! The accounts that the tools of an agent reach: those at the services that its file names, of the tenant of the run.
+//! Limits the accounts that an agent's tools can use to the services that the agent's file names. The tools ask only
+//! for accounts of the tenant whose run it is.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use archon::{
     },
 };
 
-/// The accounts at some services of a store.
+/// A view of a credential store that has only the accounts at these services.
 pub(super) struct SomeAccounts {
     store: Arc<dyn CredentialStore>,
     services: Vec<String>,
@@ -62,7 +63,7 @@ impl CredentialStore for SomeAccounts {
     }
 }
 
-/// An agent that its caller gives no accounts: it has its own.
+/// An agent that uses its own accounts, and never those of its caller.
 pub(super) struct WithAccounts {
     pub(super) agent: Archon,
     pub(super) accounts: Option<Arc<dyn CredentialStore>>,

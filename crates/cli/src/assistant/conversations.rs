@@ -50,8 +50,8 @@ impl Conversations for ServedConversations {
     }
 }
 
-/// The open questions of the conversations, from the logs. The questions of other runs are left out: the conversation
-/// did not show them, so a message must not answer them.
+/// Reads the open questions of the conversations from the logs. The questions of other runs are left out: the
+/// conversation did not show them, so a message must not answer them.
 pub(super) struct OpenQuestions(pub(super) Runs);
 
 impl PoolIndex for OpenQuestions {

@@ -14,16 +14,16 @@ use super::{
     parts::{self, Part, leave_out},
 };
 
-/// The fields that files of the folder have besides those of every agent file.
+/// The fields that agent files in an assistant's folder may have, besides the fields of every agent file.
 pub(super) const OWN: &[&str] = &["approval", "credentials", "fields", "triggers", "zone"];
 
 /// An agent of the folder.
 pub(super) struct Description {
     pub(super) file: Arc<AgentFile>,
     pub(super) fields: Vec<InputField>,
-    /// Permission rules for calls that always ask.
+    /// Permission rules for calls that need an approval each time.
     pub(super) asking: Vec<String>,
-    /// True if each call of the agent asks.
+    /// True if each call of the agent needs an approval.
     pub(super) is_confirmed: bool,
     /// The services whose accounts the tools reach.
     pub(super) credentials: Vec<String>,

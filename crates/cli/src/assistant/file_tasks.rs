@@ -10,9 +10,10 @@ use archon::{
 use super::{file_triggers::FileTrigger, id_of};
 use crate::{app::App, failure::Failure, text::visible_line};
 
-/// Makes the stored tasks of files equal to the triggers: creates, replaces and deletes tasks. A task that did not
-/// change keeps its state, also if a person paused it. A task that cannot be created is left out, with a warning. Tasks
-/// are deleted only if all triggers of their agent are known (`is_known`), so a mistake in a file does not lose their history.
+/// Makes the stored tasks of agent files equal to the triggers in the files: creates, replaces and deletes tasks. A
+/// task that did not change keeps its state, also if a person paused it. A task that cannot be created is left out,
+/// with a warning. Tasks are deleted only if all triggers of their agent are known (`is_known`), so that a mistake in a
+/// file does not lose their history.
 ///
 /// # Errors
 /// [`Failure`] if the tasks cannot be read or stored.

@@ -39,16 +39,16 @@ const KEYS: &[&str] = &[
     "tenants",
 ];
 
-/// The name of the tenant, in the names of channels.
+/// The placeholder for the name of the tenant in a channel's name.
 const TENANT: &str = "{tenant}";
 
 /// The defaults and names that triggers use.
 pub(super) struct Surroundings {
-    /// The time zone of local times that name none.
+    /// The time zone of local times for which a file names no zone.
     pub(super) zone: String,
-    /// The notification channels with their tenants; `None` for those of all.
+    /// The notification channels by name, each with its tenant; `None` for a channel of all tenants.
     pub(super) channels: BTreeMap<String, Option<String>>,
-    /// The tenants of the tokens.
+    /// The tenants of the access tokens of the server.
     pub(super) tenants: Vec<String>,
     pub(super) tools: Vec<ToolSpec>,
 }
@@ -66,12 +66,12 @@ pub(super) struct FileTrigger {
     limits: TaskLimits,
 }
 
-/// The probe of a condition.
+/// A probe: the tool that reads the data for the condition of a trigger.
 pub(super) struct NamedProbe<'t> {
     /// The name in the task: `AGENT/TOOL`.
     pub(super) name: &'t str,
     pub(super) tool: &'t str,
-    /// The tenants whose tasks read it.
+    /// The tenants whose tasks use this probe.
     pub(super) tenants: Vec<&'t str>,
 }
 
@@ -134,7 +134,7 @@ fn tenants(
     Ok(tenants)
 }
 
-/// Returns the channels of each tenant: of the names in `notify`, those of its own channels and of the channels of all.
+/// Returns the channels of each tenant: those in `notify` that belong to the tenant or to all tenants.
 fn channels(
     item: &Part<'_>,
     trigger: &str,
@@ -250,7 +250,7 @@ impl FileTrigger {
         })
     }
 
-    /// Returns the probe of its condition; `None` for another trigger.
+    /// Returns the probe of the trigger's condition; `None` for a trigger without a condition.
     pub(super) fn probe(&self) -> Option<NamedProbe<'_>> {
         let Trigger::Condition(condition) = &self.trigger else { return None };
         let (_, tool) = condition.probe.split_once('/')?;

@@ -82,14 +82,14 @@ impl Messages {
         // Before all work: each message costs a search in the memory and calls of models.
         self.take(&tenant, SystemClock.now())?;
         let bytes = to_bytes(request.into_body(), MOST_BYTES).await.map_err(|_| {
-            let detail = format!("the message has more than {MOST_BYTES} bytes, or did not come");
+            let detail = format!("the message has more than {MOST_BYTES} bytes, or ended early");
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body-size", detail, "send a shorter message")
         })?;
         let wrong = |detail: String| {
             Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "body", detail, "send {\"text\": \"…\"}")
         };
         let sent: Sent = serde_json::from_slice(&bytes)
-            .map_err(|error| wrong(format!("the body does not fit: {error}")))?;
+            .map_err(|error| wrong(format!("the body is not a message: {error}")))?;
         if sent.text.trim().is_empty() {
             return Err(wrong("the message is empty".to_owned()));
         }
@@ -100,7 +100,7 @@ impl Messages {
             Ok(Ok(reply)) => Ok(reply_of(&reply)),
             Ok(Err(error)) => Err(Refusal::of(&error)),
             Err(error) => {
-                let detail = format!("the work broke off: {error}");
+                let detail = format!("the work on the message was interrupted: {error}");
                 Err(Refusal::new(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "internal",

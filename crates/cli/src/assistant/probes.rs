@@ -1,4 +1,5 @@
-//! The probes of conditions in agent files: tools of the agent that only read, with the accounts of a tenant.
+//! The probes of agent files: tools that read the data for the conditions of triggers. They change nothing, and see the
+//! accounts of one tenant.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,8 +18,8 @@ use crate::{app::App, assemble::engine_options, failure::Failure, text::one_line
 /// The most characters of a failure in the history of a task.
 const MOST_SHOWN: usize = 500;
 
-/// Adds the probes of the triggers of an agent, each for the tenants whose tasks read it. `app` has the permission rules of
-/// the agent.
+/// Adds to `parts` the probes of an agent's triggers, one for each tenant whose task uses the probe. `app` has the
+/// permission rules of the agent.
 ///
 /// # Errors
 /// [`Failure`] if a tool cannot be used.

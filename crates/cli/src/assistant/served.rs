@@ -42,7 +42,7 @@ type Agents = BTreeMap<String, AgentSettings>;
 pub(crate) struct Assisted {
     folder: Folder,
     main: Archon,
-    /// The agents as the run service knows them, for triggers.
+    /// The agents without a caller, whose runs the triggers start.
     agents: Vec<Archon>,
     tools: Vec<AgentTool>,
     /// The probes that the conditions of the tasks read.
@@ -104,7 +104,7 @@ impl Assisted {
         files.map(|file| (id_of(&file.name), file.description.clone())).collect()
     }
 
-    /// Returns the parts that the tasks of the files need besides channels.
+    /// Returns the probes that the tasks of agent files need.
     pub(crate) fn task_parts(&self) -> TriggerParts {
         self.task_parts.clone()
     }
@@ -114,7 +114,7 @@ impl Assisted {
         self.memories.get(tenant).map(|memory| memory.store().clone())
     }
 
-    /// Makes the tasks of files equal to the files.
+    /// Creates, replaces and deletes stored tasks, so that they follow the triggers in the agent files.
     ///
     /// # Errors
     /// [`Failure`] if the tasks cannot be read or stored.

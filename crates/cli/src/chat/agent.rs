@@ -38,7 +38,7 @@ pub(crate) struct Agents {
     pub(crate) line_problem: Option<Failure>,
     /// The skills of the agent, which the person can activate, too.
     pub(crate) skills: Skills,
-    /// The model, in the words that people use for it.
+    /// The name of the model, without its provider.
     pub(crate) model: String,
 }
 

@@ -34,7 +34,7 @@ const MEDIA: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PersonMessage {
     pub(crate) text: String,
-    /// The words of the person, in which files are named.
+    /// The part of the text that the person typed or dropped. Only file names in this part attach files.
     pub(crate) own_words: String,
     /// The skill that the message activates.
     pub(crate) skill: Option<SkillCall>,

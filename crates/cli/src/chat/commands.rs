@@ -355,7 +355,8 @@ pub(crate) fn entries(own: &[CustomCommand], skills: &[OfferedSkill]) -> Vec<Ent
     taken.into_iter().chain(skills).collect()
 }
 
-/// Returns the commands, the person's own ones and the skills, for the list behind a `/`.
+/// Returns the built-in commands, the person's own commands and the skills, for the list below a draft that begins with
+/// `/`.
 pub(crate) fn candidates(app: &App) -> Vec<CompletionCandidate> {
     let candidate = |Entry { name, arguments, about }| {
         let label = format!("/{name} {arguments}");

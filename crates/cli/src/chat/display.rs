@@ -33,7 +33,7 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    /// Creates a display without a frame yet.
+    /// Creates a display that draws nothing before the first [`draw`](Self::draw).
     ///
     /// # Errors
     /// Standard output is closed.
@@ -66,7 +66,8 @@ impl Display {
         self.theme = theme;
     }
 
-    /// Gives the person a notice, in the way of the settings; the desktop shows the text.
+    /// Gives the person a notice as the setting `chat.notify` says: rings the bell, shows `text` on the desktop, or
+    /// does nothing.
     ///
     /// # Errors
     /// The terminal is lost.

@@ -13,7 +13,7 @@ const OLD: Duration = Duration::from_secs(5);
 /// The maximum number of files in a list.
 const MOST: usize = 50_000;
 
-/// Paths from the folder of the workspace, in a stable order.
+/// The paths of files, relative to the folder of the workspace, in a stable order.
 pub(crate) type FileList = Arc<[String]>;
 
 /// Lists the files on another thread, since a large folder takes a while.
@@ -25,12 +25,13 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Creates the lister of a folder, which sends its lists to `lists`. Without a folder it sends none.
+    /// Creates a value that lists the files of a folder and sends each list to `lists`. Without a folder, it sends
+    /// none.
     pub(crate) fn new(folder: Option<PathBuf>, lists: UnboundedSender<FileList>) -> Self {
         Self { folder, lists, listed_at: None, is_listing: false }
     }
 
-    /// Begins a list if there is none or an old one.
+    /// Begins to list the files, unless a list is under way or less than 5 s old.
     pub(crate) fn list(&mut self) {
         let is_old = self.listed_at.is_none_or(|at| at.elapsed() >= OLD);
         let Some(folder) = self.folder.clone().filter(|_| is_old && !self.is_listing) else { return };
@@ -39,7 +40,7 @@ impl Files {
         tokio::task::spawn_blocking(move || drop(lists.send(files(&folder, MOST).into())));
     }
 
-    /// Notes that a list has come.
+    /// Records that a list has come, so that the next one may begin.
     pub(crate) fn note_list(&mut self) {
         (self.listed_at, self.is_listing) = (Some(Instant::now()), false);
     }

@@ -25,7 +25,7 @@ pub(crate) struct History {
     pub(crate) earlier: usize,
     /// The newest run of the session.
     pub(crate) newest: Option<RunHead>,
-    /// The damage of a log: the records behind it are not shown.
+    /// The failure of a damaged log; the records after the damaged place are not shown.
     pub(crate) damage: Option<Failure>,
 }
 

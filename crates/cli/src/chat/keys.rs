@@ -11,7 +11,7 @@ pub(crate) struct EarlyInput {
 }
 
 impl EarlyInput {
-    /// Creates an early input of so many bytes.
+    /// Creates an early input of `bytes` bytes.
     pub(crate) fn new(bytes: u64) -> Self {
         Self { bytes }
     }

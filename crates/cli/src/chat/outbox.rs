@@ -25,7 +25,7 @@ pub(crate) enum AtWork {
     Elsewhere,
 }
 
-/// The requests of the screen, and what it knows of their effect.
+/// Sends the requests of the screen to the conversation, and knows the messages that no run has read yet.
 pub(crate) struct Outbox {
     requests: UnboundedSender<Request>,
     unread: Vec<Unread>,
@@ -43,8 +43,8 @@ impl Outbox {
         let _ = self.requests.send(request);
     }
 
-    /// Sends a message, which is unread until a run reads it. `work` is what the conversation does now; it decides when
-    /// the message is read.
+    /// Sends a message, which is unread until a run reads it. `when_busy` and `work`, the present work of the
+    /// conversation, decide when that happens.
     pub(crate) fn message(&mut self, message: PersonMessage, when_busy: WhenBusy, work: Work) {
         let when = match when_busy {
             _ if !work.is_busy() && work != Work::Elsewhere => "",
@@ -61,7 +61,7 @@ impl Outbox {
         self.request(Request::SendFrom(earlier, message));
     }
 
-    /// Runs a line of the shell, which is unread until its run has it.
+    /// Runs a line of the shell. The line counts as unread until its run has it.
     pub(crate) fn line(&mut self, line: String) {
         self.unread.push(Unread { text: line.clone(), when: "" });
         self.request(Request::Line(line));
@@ -72,7 +72,7 @@ impl Outbox {
         &self.requests
     }
 
-    /// Forgets the conversation, for another one.
+    /// Forgets the unread messages and the run, because another conversation begins.
     pub(crate) fn clear(&mut self) {
         self.unread.clear();
         (self.at_work, self.run) = (AtWork::Nobody, None);
@@ -83,7 +83,7 @@ impl Outbox {
         &self.unread
     }
 
-    /// Takes a message off the unread ones.
+    /// Removes the first message with this text from the unread messages.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(index) = self.unread.iter().position(|unread| unread.text.trim() == text.trim()) {
             self.unread.remove(index);
@@ -95,7 +95,7 @@ impl Outbox {
         self.run.as_ref()
     }
 
-    /// Takes the newest run of an earlier part of the conversation.
+    /// Sets the newest run of the conversation, as it was read from the session.
     pub(crate) fn set_run(&mut self, run: RunId) {
         self.run = Some(run);
     }
@@ -111,7 +111,7 @@ impl Outbox {
         self.at_work = AtWork::Nobody;
     }
 
-    /// Returns what works now.
+    /// Returns the place where a run works now.
     pub(crate) fn at_work(&self) -> AtWork {
         self.at_work
     }

@@ -101,15 +101,15 @@ impl QuestionQueue {
         self.is_answering = false;
     }
 
-    /// Makes it possible to ask questions again whose answers had no effect.
+    /// Lets all questions be asked again, because the answers had no effect.
     pub(crate) fn ask_again(&mut self) {
         self.answered.clear();
         self.printed.clear();
         self.is_answering = false;
     }
 
-    /// Keeps the question on the screen while it is open, and otherwise takes the next one; returns it if its call is not
-    /// printed yet. Logged questions are asked only while no run works.
+    /// Keeps the question on the screen while it is open, otherwise takes the next one. Returns the new question if its
+    /// call must be printed; `None` in all other cases. Logged questions are asked only while no run works.
     pub(crate) fn choose(&mut self, cells: &Cells, is_at_rest: bool) -> Option<&ApprovalRequest> {
         let is_open = match &self.current {
             Some(Current { tool: Some(tool), .. }) => !tool.is_closed(),

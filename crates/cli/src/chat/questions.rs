@@ -1,5 +1,5 @@
-//! The questions of a conversation's runs: those about calls wait in the log, those that a tool asks while it works
-//! are put to the person at once.
+//! The questions of a conversation's runs. A question about a call waits in the log; a tool that asks while it works
+//! gets its answer at once.
 
 use archon::{
     types::{Answer, ApprovalRequest, Approver, Decision, PLAN_TOOL},
@@ -20,7 +20,8 @@ pub(crate) struct Waiting {
     pub(crate) reply: oneshot::Sender<Decision>,
 }
 
-/// The approver of a conversation.
+/// The approver of a conversation: passes the question of a working tool to the screen, and lets all other questions
+/// wait.
 ///
 /// A run with an open question about a call is suspended, so that nothing is lost if the program is killed, and so
 /// that the question can also be answered from another terminal.

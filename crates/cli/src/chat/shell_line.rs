@@ -118,7 +118,7 @@ impl RunAgent for LineAgent {
     }
 }
 
-/// Returns the request for a run of this line.
+/// Returns the request that starts a run for this line.
 pub(crate) fn request(line: &str) -> StartRun {
     StartRun::new(line).agent(AGENT)
 }

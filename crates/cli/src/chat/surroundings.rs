@@ -1,4 +1,4 @@
-//! The places of a conversation, its workspace and its session, as texts for a person.
+//! Texts for a person about a conversation: its folder, its session, and its Git branch.
 
 use std::path::{Path, PathBuf};
 

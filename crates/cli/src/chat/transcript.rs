@@ -32,7 +32,7 @@ impl Transcript {
         &self.printed
     }
 
-    /// Returns the sources of the arguments of a question.
+    /// Returns the texts from which the arguments of a question come.
     pub(crate) fn sources_of(&self, request: &ApprovalRequest) -> Vec<ArgumentSource> {
         self.sources.of_request(request)
     }
@@ -57,7 +57,7 @@ impl Transcript {
         self.cells.markdown(text);
     }
 
-    /// Adds what failed, and what to do.
+    /// Adds the text of a failure, and its advice.
     pub(crate) fn note_failure(&mut self, failure: &Failure) {
         self.note(Look::Error, &format!("error: {}", failure.what()));
         self.note(

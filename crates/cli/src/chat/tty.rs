@@ -92,7 +92,7 @@ impl Tty {
         let _ = is_shown;
     }
 
-    /// Ends raw mode: the terminal belongs to others.
+    /// Ends raw mode, so that other programs can use the terminal.
     pub(crate) fn give_back(&mut self) {
         if std::mem::take(&mut self.is_raw) {
             // A terminal that is lost has no modes to restore.

@@ -85,9 +85,9 @@ pub(crate) struct ListenFlags {
 
 /// The agents that a server offers.
 pub(crate) enum Offered {
-    /// Those of the settings. The default one has a memory with this collection.
+    /// The agents of the settings. The default agent has a memory with this collection.
     Settings(Option<Collection>),
-    /// Those of the folder of an assistant.
+    /// The agents of an assistant's folder.
     #[cfg(all(feature = "skills", feature = "triggers"))]
     Assistant(crate::assistant::Folder),
 }
@@ -122,7 +122,7 @@ impl ServeArgs {
 }
 
 impl ListenFlags {
-    /// Returns the settings, overridden by the flags.
+    /// Returns these settings, in which the flags replace the values that they set.
     pub(crate) fn over(&self, mut settings: ServeSettings) -> ServeSettings {
         if self.listen.is_some() || self.socket.is_some() {
             (settings.listen, settings.socket) = (self.listen, self.socket.clone());

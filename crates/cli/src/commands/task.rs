@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::{app::App, failure::Failure, piped};
 
-/// Returns the task: these words with piped text, or the text on standard input.
+/// Returns the task: these words, with the text that is piped in, or for `-` the text on standard input.
 pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
     let text = words_or_stdin(words, "the task")?;
     if text.trim().is_empty() {

@@ -57,7 +57,7 @@ impl TrustArgs {
     }
 }
 
-/// Returns the context with this folder as the project's folder, as the flags of other commands set it.
+/// Returns the context for the project in this folder, as the flag `--workspace` of other commands sets it.
 fn in_folder(app: &App, folder: Option<PathBuf>) -> App {
     let mut app = app.clone();
     if let Some(folder) = folder {

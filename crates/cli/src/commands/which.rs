@@ -1,4 +1,4 @@
-//! Finds the run that a person means: by its id, the beginning or the end of it, or `last`.
+//! Finds the run that a person means: by its id, by the beginning or the end of the id, or by `last`.
 
 use archon::types::{RunFilter, RunId, StartRuns};
 

@@ -31,8 +31,8 @@ pub(crate) struct AgentSettings {
     pub(crate) max_turns: Option<u32>,
     /// The maximum time that the agent may work on one call; by default `"2m"`.
     pub(crate) max_duration: Option<Span>,
-    /// The file that describes the agent, for an agent that is not from settings. Its tools are those of its caller
-    /// that the file names.
+    /// The file that describes the agent, for an agent that is not from settings. The agent gets those tools of its
+    /// caller that the file names.
     #[serde(skip)]
     pub(crate) file: Option<Arc<AgentFile>>,
 }

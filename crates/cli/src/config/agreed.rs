@@ -103,7 +103,8 @@ impl Agreements {
         Ok(std::mem::take(self.read()?.table(table)))
     }
 
-    /// Returns the agreed servers by their files, each with the SHA-256 of its agreed entry.
+    /// Returns the servers that a person agreed to: for each file, the names of its servers, each with the SHA-256 of
+    /// its agreed entry.
     pub(crate) fn servers(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, Failure> {
         Ok(self.read()?.servers)
     }

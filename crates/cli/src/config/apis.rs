@@ -39,7 +39,7 @@ pub(crate) struct ApiSettings {
     pub(crate) name_by_path: bool,
     /// False leaves the API out; by default true.
     pub(crate) enabled: Option<bool>,
-    /// True if a project's file has the API. No stored key is sent to it.
+    /// True if the API is in a project's file. No stored key is sent to such an API.
     #[serde(skip)]
     pub(crate) is_of_project: bool,
     /// True if a project's file has another API of the same name, which is not used.
@@ -71,12 +71,12 @@ pub(crate) struct ApiAuthSettings {
     /// The address at which you sign in with a browser, with `archon openapi login` (OAuth 2, authorization code). Only
     /// in your own settings.
     pub(crate) authorize_url: Option<String>,
-    /// The address at which this program gets tokens: yours after the sign-in, else for itself (OAuth 2, client
+    /// The address at which this program gets tokens (OAuth 2): your tokens after a sign-in, or its own tokens (client
     /// credentials).
     pub(crate) token_url: Option<String>,
-    /// The id of this program there.
+    /// The id of this program at the authorization server.
     pub(crate) client_id: Option<String>,
-    /// The secret of this program there, as `"${VAR}"`; after a sign-in, a program may have none.
+    /// The secret of this program at the authorization server, as `"${VAR}"`; optional with `authorize_url`.
     pub(crate) client_secret: Option<String>,
     /// The scopes to ask for; by default the server chooses.
     pub(crate) scopes: Vec<String>,
@@ -199,7 +199,7 @@ impl ApiSettings {
     }
 }
 
-/// Returns true if a document is at an address and not in a file.
+/// Returns true if `document` is an address, and false if it is the path of a file.
 pub(crate) fn is_address(document: &str) -> bool {
     document.starts_with("https://") || document.starts_with("http://")
 }

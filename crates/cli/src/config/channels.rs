@@ -15,8 +15,8 @@ use super::{LOCAL, Span};
 /// The `tenant` of a channel of all tenants.
 const ALL: &str = "*";
 
-/// `[channels.NAME]` of a settings file: a way on which a person hears about the runs of tasks. Its secret is in an environment
-/// variable of `archon serve`, or stored with `archon credentials add VARIABLE`.
+/// `[channels.NAME]` of a settings file: a notification channel, which tells a person about the runs of tasks. Its
+/// secret is in an environment variable of `archon serve`, or stored with `archon credentials add VARIABLE`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum ChannelSettings {
@@ -89,7 +89,8 @@ pub(crate) enum ChannelSettings {
     },
 }
 
-/// `[channels.NAME.rules]` of a settings file: the times at which notifications are sent, and the next person.
+/// `[channels.NAME.rules]` of a settings file: the times at which notifications are sent, and the next channel of a
+/// question that stays open.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RuleSettings {
@@ -102,7 +103,7 @@ pub(crate) struct RuleSettings {
     pub(crate) digest: Vec<String>,
     /// The time after which a question that is still open goes to `escalate_to`, too, as in `"15m"`.
     pub(crate) escalate_after: Option<Span>,
-    /// The channel of the next person.
+    /// The channel to which a question goes after the time `escalate_after`.
     pub(crate) escalate_to: Option<String>,
 }
 

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 pub(crate) struct Name(Vec<String>);
 
 impl Name {
-    /// Parses a name.
+    /// Parses the name of a setting, such as `permissions.allow`.
     ///
     /// # Errors
     /// [`Failure`] if there is no such setting; the advice has the nearest one.

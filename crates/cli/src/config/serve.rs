@@ -10,7 +10,8 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// `[serve]` of a settings file: who listens where, and who may come in. Flags of `archon serve` go before.
+/// `[serve]` of a settings file: the address, the access tokens and the agents of the server. Flags of `archon serve`
+/// take precedence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServeSettings {
@@ -56,7 +57,8 @@ pub(crate) struct TokenSettings {
 
 #[cfg(all(feature = "serve", feature = "skills", feature = "triggers"))]
 impl ServeSettings {
-    /// Returns the tenants of the tokens. Without tokens in the settings, the server has one of the tenant `local`.
+    /// Returns the tenants of the tokens. If the settings have no tokens, the server has one token, of the tenant
+    /// `local`.
     pub(crate) fn tenants(&self) -> std::collections::BTreeSet<&str> {
         match self.tokens.is_empty() {
             true => [super::LOCAL].into(),

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-/// The tools of an agent.
+/// A choice of tools, as in the setting `tools`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrList")]
 pub(crate) enum ToolSelection {

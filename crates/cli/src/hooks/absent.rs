@@ -12,7 +12,7 @@ pub(crate) fn with_hooks(app: &App, builder: ArchonBuilder) -> Result<ArchonBuil
     Ok(builder)
 }
 
-/// Returns nothing.
+/// Returns no parts: without the feature `hooks`, no project's hooks are used.
 pub(crate) fn waiting(_: &App) -> Vec<ProjectPart> {
     Vec::new()
 }

@@ -39,7 +39,7 @@ pub(crate) struct Known {
     pub(crate) tools: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) small: Option<bool>,
-    /// The source of these properties.
+    /// The source of these properties, such as a catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
 }

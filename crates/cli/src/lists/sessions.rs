@@ -1,4 +1,4 @@
-//! The sessions of runs.
+//! The list of sessions, made from the runs of the journal.
 
 use archon::types::{RunHead, RunStatus, SessionId, Timestamp};
 use serde::Serialize;

@@ -20,7 +20,7 @@ use crate::{
     output::{Look, Output},
 };
 
-/// The third way to get a model, in the error for a person without one.
+/// The advice to download a model, in the error for a person without a model.
 pub(crate) const CHOICE: &str = "In this program: download a model with `archon model pull`";
 
 /// Returns the default model: the first of the known models that is on this disk, otherwise any other model

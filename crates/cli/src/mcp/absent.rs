@@ -16,7 +16,7 @@ pub(crate) async fn tools(app: &App) -> Tools {
     Vec::new()
 }
 
-/// As [`tools`].
+/// Does the same as [`tools`].
 pub(crate) async fn named(app: &App, _: &[&str]) -> Tools {
     tools(app).await
 }

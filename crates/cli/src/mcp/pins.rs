@@ -1,4 +1,5 @@
-//! The pins of servers, in the data folder and so outside every workspace.
+//! The pins of MCP servers: the definitions of their tools that may be used, so that a changed tool is held back. They
+//! are in the data folder, and so outside every workspace.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

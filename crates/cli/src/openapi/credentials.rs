@@ -50,7 +50,7 @@ fn fill(app: &App, name: &str, settings: &ApiSettings, text: &str) -> Result<Str
     })
 }
 
-/// Does something with the secrets of an API.
+/// Calls `work` with the secrets of an API, from the environment and the stored keys.
 pub(crate) fn with_secrets<T>(
     app: &App,
     name: &str,

@@ -15,15 +15,15 @@ use crate::{
     failure::Failure,
 };
 
-/// The sources of the secrets of an API.
+/// The functions that supply the secrets of an API.
 pub(crate) struct Secrets<'s> {
     /// Replaces the variables in a text by their values.
     pub(crate) fill: &'s dyn Fn(&str) -> Result<String, Failure>,
-    /// Opens the store of sign-ins.
+    /// Opens the store with the tokens of sign-ins.
     pub(crate) store: &'s dyn Fn() -> Result<Arc<dyn CredentialStore>, Failure>,
 }
 
-/// Returns the configuration of the tools.
+/// Returns the configuration with which the API's tools are built.
 ///
 /// # Errors
 /// [`Failure`] if a variable is missing, or a setting cannot be used.
@@ -110,7 +110,7 @@ pub(crate) fn person_tokens(
     Ok(tokens.with_advice(format!("sign in: archon openapi login {name}")))
 }
 
-/// Returns the operations that become tools.
+/// Returns the filter that selects the operations that become tools.
 pub(crate) fn filter(settings: &ApiSettings) -> OperationFilter {
     match (settings.tags.is_empty(), settings.operations.is_empty()) {
         (false, _) => OperationFilter::ByTag(settings.tags.clone()),

@@ -11,7 +11,7 @@ use archon::mcp::McpServers;
 
 use crate::{config::ServerSettings, failure::Failure};
 
-/// A configured server.
+/// A configured MCP server.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     pub(crate) problem: Option<String>,
 }
 
-/// An entry of a project's file.
+/// The entry of a server in a project's `.mcp.json`.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) file: PathBuf,

@@ -22,7 +22,7 @@ pub(crate) fn offered(app: &App) -> Vec<OfferedSkill> {
     discover(app).iter().map(offer).collect()
 }
 
-/// The skills that a person activates: those of the agent.
+/// The skills of a conversation's agent, which a person can activate.
 #[derive(Clone)]
 pub(crate) struct Skills(Arc<SkillConversations>);
 
@@ -34,7 +34,7 @@ impl Skills {
         Self(skills.unwrap_or_else(|| Arc::new(SkillConversations::new(Arc::new(discover(app))))))
     }
 
-    /// Returns what a message needs to activate a skill in the run that receives it.
+    /// Returns the text and the mark with which a message activates a skill in the run that receives the message.
     ///
     /// # Errors
     /// [`Failure`] if there is no such skill, or it cannot be read or has changed.

@@ -47,8 +47,8 @@ pub(crate) fn with_skills(app: &App, builder: ArchonBuilder) -> ArchonBuilder {
     builder.skills(set)
 }
 
-/// Does the same for an existing run. If the run began without the tool that activates skills, only the limits in its
-/// log hold, for instance of a skill that the person activated.
+/// Does the same as [`with_skills`] for an existing run. If the run began without the tool that activates skills, only
+/// the limits in its log hold, for instance of a skill that the person activated.
 pub(crate) fn with_recorded_skills(app: &App, builder: ArchonBuilder, config: &RunConfig) -> ArchonBuilder {
     match config.tool(ACTIVATE_SKILL) {
         Some(_) => with_skills(app, builder),

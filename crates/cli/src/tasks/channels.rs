@@ -20,7 +20,7 @@ use crate::{
     failure::Failure,
 };
 
-/// A channel of the settings. It reaches one person.
+/// A channel of the settings, ready to send. It reaches one person.
 pub(crate) struct Opened {
     pub(super) channel: Arc<dyn NotificationChannel>,
     pub(super) rules: DeliveryRules,
@@ -36,7 +36,7 @@ pub(crate) struct Opened {
     pub(super) replies: Option<archon::notify::MailSender>,
 }
 
-/// The listeners at the server, which the channels of the kind `websocket` share.
+/// The open connections at `GET /v1/notifications`, which all channels of the kind `websocket` share.
 pub(crate) struct Live {
     channel: LiveChannel,
     /// The tenants that have such a channel; `None` stands for all.
@@ -52,8 +52,9 @@ impl Live {
         Self { channel: LiveChannel::new(Arc::new(SystemClock)), tenants }
     }
 
-    /// Adds the notifications of the tenant to the scope of a token, if the tenant has a channel for them. A token without a
-    /// tenant gets those of this command, so that a server's owner does not take the notifications of a customer.
+    /// Lets a token receive the notifications of its tenant, if the tenant has a channel of the kind `websocket`. A
+    /// token without a tenant gets those of the tenant `local`, so that a server's owner does not take the
+    /// notifications of a customer.
     pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
         let tenant = tenant.unwrap_or(LOCAL);
         if self.tenants.contains(&None) || self.tenants.contains(&Some(tenant.to_owned())) {
@@ -154,7 +155,7 @@ fn delivery_rules(app: &App, name: &str, settings: &RuleSettings) -> Result<Deli
     let mut rules = DeliveryRules::new();
     if let Some(hours) = &settings.quiet {
         let (from, until) = hours.split_once('-').ok_or_else(|| {
-            let what = format!("{place}: `quiet` is {hours:?}, which are no hours");
+            let what = format!("{place}: `quiet` is {hours:?}, which is not two times");
             Failure::usage(what, "write both ends, as in quiet = \"22:00-07:00\"")
         })?;
         rules = rules.quiet(QuietHours::new(from.trim(), until.trim(), &zone).map_err(wrong)?);

@@ -16,16 +16,16 @@ use archon::{
 use super::{OUTBOX, PAUSE, channels::Opened, of_store, place, telegram::Bot};
 use crate::{app::App, failure::Failure};
 
-/// The path of the page of answers.
+/// The path of the web page on which people answer questions.
 const PAGE: &str = "/answer";
 
-/// The way of notifications to people, and of their answers back.
+/// Sends notifications to people, and takes their answers.
 pub(crate) struct Delivery {
     outbox: Outbox,
     store: Arc<SqliteTaskStore>,
     names: Vec<String>,
     pub(super) answers: Answers,
-    /// The engine, once it is there.
+    /// The engine that starts the runs of tasks; empty until it is built.
     pub(super) engine: Arc<OnceLock<TriggerEngine>>,
     /// The bots whose replies answer questions.
     pub(super) bots: Vec<Bot>,
@@ -102,7 +102,8 @@ impl Delivery {
         queued.map(|channel| Arc::new(channel) as Arc<dyn NotificationChannel>).collect()
     }
 
-    /// Waits until no other process sends the notifications of this data folder, and takes its place.
+    /// Waits until no other process sends the notifications of this data folder. Then this process alone sends them,
+    /// until the returned value is dropped.
     ///
     /// # Errors
     /// [`Failure`] if the file beside the outbox cannot be locked.

@@ -44,8 +44,8 @@ impl Settled {
         Ok(Self { channels: channels::open(app, &live)?, live, sources: EventSources::open(app)? })
     }
 
-    /// Opens the tasks with the parts that they name besides channels. `url` is the address of the server for the links of
-    /// questions.
+    /// Opens the tasks. `parts` has the probes that conditions read. `url` is the address of the server for the links
+    /// of questions.
     ///
     /// # Errors
     /// [`Failure`] if a file of the data folder cannot be used.
@@ -66,7 +66,8 @@ impl Settled {
 }
 
 impl Served {
-    /// Adds the tasks and the notifications to the scope of a token: all tasks, or those of its tenant.
+    /// Lets a token reach the tasks and the notifications of its tenant. A token without a tenant reaches all tasks,
+    /// and the notifications of the tenant `local`.
     pub(crate) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
         let scope = scope.with_tasks(match tenant {
             Some(tenant) => Arc::new(self.engine.for_tenant(tenant)),
@@ -75,7 +76,8 @@ impl Served {
         self.live.add_to(scope, tenant)
     }
 
-    /// Returns the routes of the page of answers and of web hooks. They have checks of their own, and take no access token.
+    /// Returns the routes of web hooks and of the page on which people answer. They take no access token, and have
+    /// checks of their own.
     pub(crate) fn routes(&self, hosts: AllowedHosts) -> Router {
         let page = AnswerPage::new(self.delivery.answers.clone(), hosts).router();
         match &self.door {
@@ -84,9 +86,9 @@ impl Served {
         }
     }
 
-    /// Starts runs, sends notifications and publishes events until the server ends. While another server of the data folder
-    /// does, this one waits: two of them would share the tasks and the outbox so that a notification is never sent, and read
-    /// the same replies.
+    /// Starts runs, sends notifications and publishes events until the server ends. While another server works on the
+    /// same data folder, this one waits: two of them would share the tasks and the outbox so that a notification is
+    /// never sent, and read the same replies.
     pub(crate) async fn serve(self, app: App, end: CancellationToken) {
         let Self { engine, delivery, sources, door, .. } = self;
         let world = World { app, engine, delivery: Arc::new(delivery), end };

@@ -23,11 +23,11 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// The pause between two looks at the requests that were refused.
 const REFUSALS: Duration = Duration::from_secs(30);
 
-/// The sources of the settings.
+/// The sources of events that the settings describe.
 #[derive(Default)]
 pub(crate) struct EventSources {
     hooks: Vec<(String, Webhook)>,
-    /// The names of the web hooks, once the door has them.
+    /// The names of the web hooks; empty before [`take_door`](Self::take_door).
     webhooks: Vec<String>,
     folders: Vec<(String, FileSource)>,
     #[cfg(feature = "mail")]
@@ -35,7 +35,7 @@ pub(crate) struct EventSources {
 }
 
 impl EventSources {
-    /// Returns the sources of the settings.
+    /// Returns the sources of events that the settings describe.
     ///
     /// # Errors
     /// [`Failure`] if a secret is missing, or a source cannot be used.
@@ -93,7 +93,8 @@ impl EventSources {
         Ok(())
     }
 
-    /// Takes the web hooks, as a door to the engine.
+    /// Takes the web hooks out of the sources, and returns the endpoint that passes their requests to `engine`; `None`
+    /// if there are no web hooks.
     pub(super) fn take_door(&mut self, engine: &TriggerEngine) -> Option<WebhookDoor> {
         let (names, hooks): (Vec<_>, Vec<_>) = std::mem::take(&mut self.hooks).into_iter().unzip();
         let has_some = !hooks.is_empty();
@@ -217,7 +218,7 @@ async fn watch_refusals(door: WebhookDoor, names: Vec<String>, world: World) {
 fn refusals(before: WebhookCounts, now: WebhookCounts) -> impl Iterator<Item = &'static str> {
     [
         (before.wrong_signature, now.wrong_signature, "a signature is missing or wrong: compare the secret"),
-        (before.replayed, now.replayed, "they came before, or their time is not now: compare the clocks"),
+        (before.replayed, now.replayed, "they came before, or their time is wrong: compare the clocks"),
         (before.too_large, now.too_large, "they are too large: set `max_bytes`"),
         (before.too_fast, now.too_fast, "they come too fast: set `per_minute`"),
         (before.unreadable, now.unreadable, "their body is not JSON: let the service send JSON"),

@@ -18,6 +18,8 @@ pub(super) struct Bot {
 }
 
 impl Bot {
+    /// Creates the bot that takes the replies in the chat of a channel. `server` is by default that of Telegram.
+    ///
     /// # Errors
     /// The address of the server cannot be used.
     pub(super) fn new(
@@ -34,7 +36,7 @@ impl Bot {
         Ok(Self { token: token.clone(), replies, channels: vec![(channel.to_owned(), chat.to_owned())] })
     }
 
-    /// Adds a bot to others; its chats to those of the same one.
+    /// Adds the bot to `bots`. If the same bot is there already, adds only the chats of this one.
     pub(super) fn add_to(self, bots: &mut Vec<Self>) {
         match bots.iter_mut().find(|bot| bot.token.expose() == self.token.expose()) {
             Some(bot) => bot.channels.extend(self.channels),
@@ -42,7 +44,7 @@ impl Bot {
         }
     }
 
-    /// Returns true if one of these channels is the bot's.
+    /// Returns true if the bot sends to one of these channels.
     pub(super) fn has_one_of(&self, channels: &[String]) -> bool {
         self.channels.iter().any(|(name, _)| channels.contains(name))
     }

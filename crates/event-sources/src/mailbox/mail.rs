@@ -20,16 +20,18 @@ const MOST_NAMES: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedMail {
-    /// The id within the mailbox: it stays the same.
+    /// The id of the mail in its mailbox, which stays the same: `UIDVALIDITY/UID`.
     pub id: String,
-    /// The mail as the server has it, or its first bytes.
+    /// The mail as the server has it; of a large mail only the first bytes
+    /// ([`ImapMailbox::with_max_bytes`](crate::ImapMailbox::with_max_bytes)).
     pub bytes: Vec<u8>,
-    /// True if the mail was given to the program before, and was not marked as taken then: the program ended, or an error came.
+    /// True if the program got the mail before, but the mail was not marked as taken then, because the program ended or
+    /// an error came.
     pub is_repeat: bool,
 }
 
 impl ReceivedMail {
-    /// Creates a mail, for instance of a source of your own.
+    /// Creates a mail, for instance for a source of your own. [`is_repeat`](Self::is_repeat) is false.
     ///
     /// ```
     /// use archon_event_sources::ReceivedMail;

@@ -410,7 +410,7 @@ mod tests {
             "{refused}"
         );
         let gone = error_of(&[("SELECT", "* BYE shutting down\r\n")]).await;
-        assert!(gone.contains("cannot be reached: shutting down"), "{gone}");
+        assert!(gone.contains("failed: shutting down"), "{gone}");
         let flood = format!("* 1 FETCH (BODY[] {{100000000}}\r\n{}", "x".repeat(300_000));
         let large = error_of(&[("SELECT", &flood)]).await;
         assert!(large.contains("no IMAP, or too much at once"), "{large}");

@@ -58,8 +58,8 @@ struct Shared {
 }
 
 impl WebhookDoor {
-    /// Creates the door to an engine, which must be the one that serves the tasks. Of web hooks with the same name, the last
-    /// one counts.
+    /// Creates the door to an engine, which must be the one that serves the tasks. If several web hooks have the same
+    /// name, the last one counts.
     pub fn new(
         engine: TriggerEngine,
         clock: Arc<dyn Clock>,
@@ -148,8 +148,8 @@ fn answer(name: &str, result: Result<(), Refusal>) -> Response {
     let (status, text) = match result {
         Ok(()) => return StatusCode::ACCEPTED.into_response(),
         Err(Refusal::WrongSignature) => (StatusCode::UNAUTHORIZED, "the signature is missing or wrong"),
-        Err(Refusal::Replayed) => (StatusCode::CONFLICT, "the request came before, or its time is not now"),
-        Err(Refusal::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"),
+        Err(Refusal::Replayed) => (StatusCode::CONFLICT, "the request came before, or its time is wrong"),
+        Err(Refusal::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or ended early"),
         Err(Refusal::TooFast(_)) => (StatusCode::TOO_MANY_REQUESTS, "too many requests in a minute"),
         Err(Refusal::Unreadable) => {
             (StatusCode::BAD_REQUEST, "the body is not JSON, or did not arrive in time")

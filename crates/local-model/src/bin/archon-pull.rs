@@ -1,6 +1,6 @@
 //! Downloads a model and the engine that runs it, and prints the progress as lines of JSON. It is for
-//! installers, and for downloading the model before the program that uses it is built. It is also the
-//! shortest example of `pull`.
+//! installers, and for downloading a model before a program that uses this crate is built. Its source is also
+//! a short example of `pull`.
 //!
 //! `archon-pull FOLDER MODEL` fills `FOLDER/engines` and `FOLDER/models`, which the command `archon` uses if
 //! `FOLDER` is its data folder. Each line is an object: `{"fetching": NAME, "bytes": N, "of": N}`,

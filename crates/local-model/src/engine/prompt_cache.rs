@@ -1,5 +1,5 @@
-//! A disk cache of the computed state of prompts' fixed prefixes (instructions, tools, examples), so that
-//! the next process need not process them again.
+//! A disk cache for the beginnings of prompts that stay the same (instructions, tools, examples): it keeps
+//! the state that the engine computed for them, so that the next process need not compute it again.
 //!
 //! The cache contains no part of a conversation. A file is named by a hash of everything on which its
 //! content depends, including the tokens. The file begins with a hash of the content, which is checked

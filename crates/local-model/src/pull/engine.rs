@@ -14,17 +14,18 @@ use super::{PullOptions, PullProgress, blocking, client, lock, npm};
 use crate::error::LocalModelError;
 use crate::prebuilt::{LICENCE, Pinned, Prebuilt, hex};
 
-/// Returns the folder of a downloaded engine within `directory`.
+/// Returns the folder of the engine in `directory`, whether it is downloaded or not.
 pub fn engine_path(directory: &Path, prebuilt: &Prebuilt) -> PathBuf {
     directory.join(prebuilt.name())
 }
 
-/// Downloads the engine into its own folder within `directory`, unless an undamaged engine is already there,
-/// and returns that folder.
+/// Downloads the engine into its own folder within `directory`, and returns that folder. Nothing is
+/// downloaded if an undamaged engine is already there.
 ///
 /// # Errors
-/// [`LocalModelError`] if the network or the disk fails, or if a hash is wrong. The downloaded part is kept
-/// except after a wrong hash or size, and the next pull continues from it.
+/// [`LocalModelError`] if the network or the disk fails, or if a hash is wrong. After a failed download the
+/// downloaded part is kept, and the next pull continues from it; after a wrong hash or size, or if the
+/// package is damaged, it is removed.
 pub async fn pull_engine(
     prebuilt: &'static Prebuilt,
     directory: &Path,

@@ -13,10 +13,9 @@ use crate::{
     model::Model,
 };
 
-/// An extractor that asks a model for the facts of a text, in any language that the model reads. The model finds facts
-/// of a closed set of relations, such as `lives in`, `works for` and `likes`; other facts are left out. It may also
-/// find that a fact has ended. The facts have the trust level of the text: those in a person's own words are the
-/// person's.
+/// An extractor that asks a model for the facts in a text, in any language that the model reads. It finds only facts
+/// whose relation is in a fixed list, such as `lives in`, `works for` and `likes`. It may also find that a fact has
+/// ended. The facts have the trust level of the text, although a model found them.
 #[derive(Clone)]
 pub struct LlmExtractor {
     id: String,

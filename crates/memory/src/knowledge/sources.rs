@@ -23,11 +23,14 @@ impl Memory {
         Ok(deleted)
     }
 
-    /// Forgets entries by their ids in one change of the store. Under each id stays a marker without content, of the kind
-    /// [`Forgotten`](MemoryKind::Forgotten), with `note` as its metadata: a program that erases more than the entries finds
-    /// it after a crash. At the end the program removes the markers, except those with a [`run`](MemoryEntry::run), which
-    /// keep that run from storing the entry again. Call [`MemoryStore::erase_deleted`](archon_types::MemoryStore::erase_deleted)
-    /// next. Returns the number of deleted entries.
+    /// Forgets entries by their ids in one change of the store. Each entry is replaced by a marker without content, of
+    /// the kind [`Forgotten`](MemoryKind::Forgotten), with the same id and with `note` as its metadata. Returns the
+    /// number of deleted entries.
+    ///
+    /// This is for a program that must also erase data outside of the memory: after a crash, the program finds the
+    /// markers and goes on. At the end the program removes the markers. Markers with a [`run`](MemoryEntry::run) must
+    /// stay, because they keep that run from storing the entry again. After this method, call
+    /// [`MemoryStore::erase_deleted`](archon_types::MemoryStore::erase_deleted).
     ///
     /// # Errors
     /// Errors of the store.

@@ -16,7 +16,8 @@ impl Knowledge {
         entry
     }
 
-    /// Returns a page of the turns that this extractor has not read yet, oldest first, after a position.
+    /// Returns at most `limit` of the turns that this extractor has not read yet, oldest first. With `after`, the page
+    /// begins after the entry with this [`position`](MemoryEntry::position).
     ///
     /// # Errors
     /// Errors of the store.

@@ -14,10 +14,10 @@ const WAIT: u64 = 20;
 /// The most updates of one answer.
 const MOST: u64 = 20;
 
-/// Reads the replies that people write to the messages of a bot. Nothing is stored: a reply has the message to which it replies,
-/// and Telegram says that the message is the bot's.
+/// Reads the replies that people write to the messages of a bot. Nothing is stored: with each reply, Telegram sends the
+/// message that it answers, and says whether the bot wrote that message.
 ///
-/// One process reads the updates of a bot, and the bot has no web hook.
+/// Only one process may read the updates of a bot, and the bot must have no web hook.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,14 +49,14 @@ pub struct TelegramReply {
     pub chat: (String, Option<String>),
     /// The text of the reply.
     pub text: String,
-    /// The text of the message to which it replies.
+    /// The text of the bot's message to which the person replied.
     pub to: String,
     /// The id of the reply in its chat.
     id: i64,
 }
 
 impl TelegramReply {
-    /// Returns true if the reply is in this chat: an id, or `@name`.
+    /// Returns true if the reply is in this chat. `chat` is an id, or `@name`.
     pub fn is_in(&self, chat: &str) -> bool {
         let (id, name) = &self.chat;
         id == chat || name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(chat))
@@ -70,7 +70,7 @@ impl TelegramReply {
 }
 
 impl TelegramReplies {
-    /// Creates the reader for the token of a bot.
+    /// Creates a reader of the replies to the bot of this token.
     ///
     /// # Errors
     /// [`ChannelError::Address`] in a build without the feature `tls`.
@@ -78,7 +78,7 @@ impl TelegramReplies {
         Self::at(SERVICE, token, clock)
     }
 
-    /// Creates the reader for another address of the service, such as that of a server of your own.
+    /// Does the same as [`new`](Self::new), with another address of the service, such as that of a server of your own.
     ///
     /// # Errors
     /// As [`TelegramChannel::at`](super::TelegramChannel::at).
@@ -88,11 +88,11 @@ impl TelegramReplies {
         Ok(Self { updates: poster("getUpdates")?, sender: poster("sendMessage")?, bot })
     }
 
-    /// Takes each reply until `stop` is cancelled. `take` returns a text that is sent back to the person. After a kill of the
-    /// process a reply may come again.
+    /// Calls `take` with each reply until `stop` is cancelled. If `take` returns a text, it is sent back to the person.
+    /// If the process is killed, a reply may come again after the next start.
     ///
     /// # Errors
-    /// The service cannot be reached, or refused the request. Call it again after a while.
+    /// The service cannot be reached, or refused the request. Call `serve` again after a while.
     pub async fn serve<F: Future<Output = Option<String>> + Send>(
         &self,
         stop: CancellationToken,

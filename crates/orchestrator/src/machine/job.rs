@@ -22,7 +22,8 @@ pub struct Job {
     pub to: Option<AgentId>,
     /// Members that may not do the job.
     pub not: Vec<AgentId>,
-    /// The chain of delegations that led to the job.
+    /// The members that asked one another until the last one asked for this job, in this order. Empty for a job that no
+    /// member asked for, such as a step of the plan.
     pub chain: Vec<AgentId>,
     /// State of the job.
     pub state: JobState,

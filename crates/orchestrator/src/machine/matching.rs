@@ -112,7 +112,7 @@ impl TeamMachine {
             && job.failures() < self.settings.max_attempts.max(1) as usize
     }
 
-    /// Returns the member that would get this job now.
+    /// Returns the member that would get this job now, or the reason why no member would.
     pub fn match_job(&self, job: &Job) -> Match {
         if job.by_lead {
             let nobody = || Match::Nobody { reason: "nobody leads the team".to_owned() };

@@ -24,17 +24,18 @@ impl Team {
         })
     }
 
-    /// Sets a bus, on which the team publishes delegations, results and status.
+    /// Sets a bus, on which the team publishes delegations, results and status. Default: none.
     pub fn with_bus(self, bus: Arc<dyn Bus>) -> Self {
         self.with(|parts| parts.bus = Some(bus))
     }
 
-    /// Sets the desk where members find their [`TeamHandle`](crate::TeamHandle).
+    /// Sets the desk, where the runs of members find their [`TeamHandle`](crate::TeamHandle). Give a clone of the same
+    /// desk to the members or their tools.
     pub fn with_desk(self, desk: TeamDesk) -> Self {
         self.with(|parts| parts.desk = desk)
     }
 
-    /// Sets the limits of the team's runs.
+    /// Sets the limits of each run of the team, the runs of its members included. Default: `ExecutionLimits::default`.
     pub fn with_limits(self, limits: ExecutionLimits) -> Self {
         self.with(|parts| parts.options.limits = limits)
     }

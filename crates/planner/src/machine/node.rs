@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 pub struct PlanNode {
     /// The subtask as planned.
     pub subtask: Box<SubTask>,
-    /// Command id of the subtask's calls.
+    /// The command id that all calls of the subtask have.
     pub command: CommandId,
     /// State of the subtask.
     pub state: NodeState,
     /// Number of dependencies that are not done.
     pub(super) waiting_for: u32,
-    /// Length of the longest path from the start of this subtask to the end of the plan, in expected ms.
+    /// Expected time in ms from the start of this subtask to the end of the plan, along the longest path.
     pub rank: u64,
     /// Number of calls that have ended, which is also the index of the next call.
     pub calls: u32,
@@ -36,8 +36,8 @@ pub struct PlanNode {
     pub(super) is_central: bool,
     /// True if a person approved the start of the subtask.
     pub is_approved: bool,
-    /// The [binding](archon_types::binding) of the call that a person approved, after the tool had asked for an
-    /// approval.
+    /// The [hash](archon_types::binding) of the tool, the arguments and the files of the call that a person approved,
+    /// after the tool had asked for an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<String>,
     /// Arguments that a person gave instead of the planned ones, for the current tool.
@@ -153,8 +153,8 @@ impl PlanNode {
         (self.result, self.ended_at) = (result.map(Box::new), Some(at));
     }
 
-    /// Returns true if the child run of the current call had a log, and no person allowed a second start of
-    /// the child run.
+    /// Returns true if the child run of the current call has a log. Returns false again after a person allowed a
+    /// second start of this child run.
     pub fn is_begun(&self) -> bool {
         self.begun == Some(self.call())
     }

@@ -118,12 +118,12 @@ impl PlanMachine {
         self.budget.deadline()
     }
 
-    /// Returns the remaining budget as one lease. The leases of running calls are already subtracted.
+    /// Returns the part of the remaining budget that is not reserved for running calls.
     pub fn remaining_budget(&self) -> Lease {
         self.budget.lease(1)
     }
 
-    /// Returns the remaining budget without subtracting the leases of running calls. A plan with running
+    /// Returns the whole remaining budget, with the parts that are reserved for running calls. A plan with running
     /// calls is checked against this budget.
     pub fn unspent(&self) -> Lease {
         self.budget.unspent()
@@ -134,7 +134,7 @@ impl PlanMachine {
         self.budget.ledger.spent()
     }
 
-    /// Returns the lease of a call's child run: an equal share for each call that can run concurrently.
+    /// Returns the budget that the child run of a call may use: an equal share for each call that can run concurrently.
     pub fn lease(&self, call: CallId) -> Option<Lease> {
         let node = self.nodes.of_call(call)?;
         if let Some(lease) = node.money.lease(call) {

@@ -101,7 +101,7 @@ impl PlanMachine {
         }
     }
 
-    /// Returns true if a person was asked about this call because it is in doubt.
+    /// Returns true if a person was asked about this call because the call was cut off and may have taken effect.
     pub fn is_doubted(&self, call: CallId) -> bool {
         self.nodes.open_question(call).is_some_and(|node| matches!(node.asked_by, AskedBy::Doubt(_)))
     }

@@ -163,11 +163,11 @@ async fn with_a_limit_of_money_a_model_without_a_price_is_not_asked_nor_one_that
     let provider = FnProvider::new(|_, _| answer(&two(), 1, 1));
     let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_cost_micros = Some(10)).await;
     let error = outcome.error.unwrap();
-    assert!(error.contains("the price of m, the model that plans or checks, is unknown"), "{error}");
+    assert!(error.contains("the price of m, the model that makes or checks the plan, is unknown"), "{error}");
     let dear = ModelPrice::new(1_000_000, 1_000_000);
     let (outcome, _) =
         run(provider.clone(), Some(dear), |options| options.limits.max_cost_micros = Some(10)).await;
-    assert!(outcome.error.unwrap().contains("the remaining budget of money"), "it may take 4,096 tokens");
+    assert!(outcome.error.unwrap().contains("the remaining budget (money)"), "it may take 4,096 tokens");
     assert_eq!(provider.requests().len(), 0);
 }
 
@@ -222,7 +222,7 @@ async fn planner_fallback_model_is_counted_with_its_own_price() {
     let error = draft("m", None, Some(1_000_000)).await.unwrap_err().to_string();
     assert!(error.contains("the price of small-b, "), "{error}");
     let error = draft("m", Some(price(5_000)), Some(100_000)).await.unwrap_err().to_string();
-    assert!(error.contains("the remaining budget of money"), "the dearest may answer: {error}");
+    assert!(error.contains("the remaining budget (money)"), "the dearest may answer: {error}");
 }
 
 // spec: PL-02, PL-06

@@ -104,7 +104,7 @@ fn subtask_settings_that_a_template_cannot_honour_are_refused() {
     for (change, says) in cases {
         let problem = with_template(two(), change).unwrap_err().to_string();
         assert!(
-            problem.contains("subtask do names the template flow") && problem.contains(says),
+            problem.contains("does not work for the template flow") && problem.contains(says),
             "{problem}"
         );
     }

@@ -5,7 +5,7 @@
 //! <https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting>, the pages of the
 //! models, and <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>.
 
-/// The parameters that a model accepts.
+/// The parameters that a model accepts, and its behaviour with thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnthropicTraits {
@@ -17,25 +17,24 @@ pub struct AnthropicTraits {
     pub effort: bool,
     /// True if the model accepts `temperature`.
     pub sampling: bool,
-    /// True if the model can be forced to call a tool.
+    /// True if a request can force the model to call a tool.
     pub forced_tools: bool,
-    /// True if the model binds a thinking block to the messages before it, and refuses the block after a
-    /// change.
+    /// True if the model refuses an earlier thinking block when the messages before the block were changed.
     pub bound_thinking: bool,
     /// True if the model accepts a JSON Schema for its answer; other models get a tool whose arguments are
     /// the answer.
     pub json_schema: bool,
 }
 
-/// The parameter with which a model is asked to think.
+/// The way in which a request asks a model to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingForm {
-    /// The model does not think.
+    /// The model cannot think; requests do not mention thinking.
     Never,
-    /// The request sets a budget in tokens.
+    /// The request sets the maximum number of thinking tokens ([`ThinkingBudgets`](crate::ThinkingBudgets)).
     Budget,
-    /// The model decides; the requested effort guides it.
+    /// The model decides how much it thinks; the request only sets an effort, such as `low`.
     Adaptive,
 }
 
@@ -43,9 +42,9 @@ pub enum ThinkingForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThinkingOff {
-    /// The request does not mention thinking.
+    /// The request does not mention thinking: the model thinks only if it is asked to.
     Unasked,
-    /// The request disables thinking.
+    /// The request contains a parameter that disables thinking, because the model thinks by default.
     Disabled,
     /// Thinking is disabled before the answer; the model still writes notes between tool calls.
     BetweenTools,
@@ -65,8 +64,8 @@ impl AnthropicTraits {
         json_schema: false,
     };
 
-    /// Returns the traits of the model with this name. A model of Anthropic's that is newer than this table
-    /// gets the traits of the newest model of its family.
+    /// Returns the traits of the model with this name. A newer Claude model than this table gets the traits
+    /// of the newest model of its family. A name without `claude-` gets [`OTHER`](Self::OTHER).
     pub fn of(model: &str) -> Self {
         let model = model.to_lowercase().replace(['.', '@', ':', '/'], "-");
         let Some(at) = model.find("claude-") else { return Self::OTHER };

@@ -16,10 +16,9 @@ pub enum BedrockAuth {
     /// the options are sent, for instance to a gateway that signs requests.
     #[default]
     ApiKey,
-    /// A signature of each request (SigV4).
+    /// Each request is signed with these credentials (SigV4).
     Signed(AwsCredentials),
-    /// A signature of each request with credentials that are fetched before the request, because they
-    /// expire.
+    /// Each request is signed (SigV4) with credentials that this callback returns; for credentials that expire.
     SignedBy(AwsCredentialSource),
 }
 
@@ -42,13 +41,13 @@ pub struct AwsCredentials {
 }
 
 impl AwsCredentials {
-    /// Creates credentials that do not expire.
+    /// Creates credentials without a session token: those of an account, which do not expire.
     pub fn new(access_key_id: impl Into<String>, secret_access_key: impl Into<Secret>) -> Self {
         let (access_key_id, secret_access_key) = (access_key_id.into(), secret_access_key.into());
         Self { access_key_id, secret_access_key, session_token: None }
     }
 
-    /// Sets the session token.
+    /// Sets the session token, which credentials that expire need.
     pub fn with_session_token(mut self, token: impl Into<Secret>) -> Self {
         self.session_token = Some(token.into());
         self

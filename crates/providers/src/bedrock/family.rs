@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{anthropic::Thinking, request::effort};
 
-/// The family of a model, by vendor.
+/// The vendor of a model, which decides about the parameters that requests use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelFamily {
@@ -18,7 +18,7 @@ pub enum ModelFamily {
     Anthropic,
     /// Amazon's Nova.
     Nova,
-    /// OpenAI's open models.
+    /// OpenAI's models with open weights, such as `openai.gpt-oss-120b-1:0`.
     OpenAi,
     /// Any other vendor's models: they get only the parameters that all models know.
     Other,

@@ -144,7 +144,8 @@ impl Cutter {
     }
 }
 
-/// Returns the number of messages of an event stream, if the bytes are whole messages. For fuzz tests.
+/// Returns the number of messages in the bytes of an event stream; `None` if they are not whole, valid
+/// messages. For fuzz tests.
 #[doc(hidden)]
 pub fn count_event_stream_messages(bytes: &[u8]) -> Option<usize> {
     let mut cutter = Cutter::default();

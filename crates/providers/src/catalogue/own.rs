@@ -1,5 +1,4 @@
-//! A catalogue with a person's own lines over the built-in ones: newer models, other prices, a server's
-//! context window.
+//! The built-in catalogue with a person's own additions: newer models, other prices, a server's context window.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -43,8 +42,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Adds these lines, whose values take precedence over those of earlier lines; `source` names their
-    /// source for people. Blank lines are skipped.
+    /// Adds these lines. Their values take precedence over those of earlier lines and of the built-in
+    /// catalogue. `source` is a text for people that names the source of the lines. Blank lines are skipped.
     ///
     /// ```
     /// use archon_providers::Catalogue;
@@ -61,8 +60,8 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Adds the lines of a whole file, like [`with_lines`](Self::with_lines), in the format of the built-in
-    /// file: the first line has source and date.
+    /// Adds the lines of a file in the format of the built-in file. The first line has source and date:
+    /// `{"source":"…","date":"…"}`. The other lines are as for [`with_lines`](Self::with_lines).
     ///
     /// ```
     /// use archon_providers::Catalogue;
@@ -82,22 +81,23 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Returns true if there are no own lines.
+    /// Returns true if no lines were added to the built-in catalogue.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty()
     }
 
-    /// Returns the models with own lines, as `PROVIDER:MODEL`, sorted.
+    /// Returns the models with added lines, as `PROVIDER:MODEL`, sorted.
     pub fn own_names(&self) -> impl Iterator<Item = &str> {
         self.own.keys().map(String::as_str)
     }
 
-    /// Returns the facts about a provider's model; `provider` is its [id](Provider::id).
+    /// Returns the facts about a model from added lines and the built-in catalogue; `None` if neither lists
+    /// it. `provider` is the [id](Provider::id) of the provider.
     pub fn info(&self, provider: &str, model: &str) -> Option<ModelInfo> {
         self.over(model_info(provider, model), &format!("{}:{model}", listed(provider)))
     }
 
-    /// Returns every model, sorted by name.
+    /// Returns every model of the built-in catalogue and of added lines, sorted by name.
     pub fn models(&self) -> Vec<ModelInfo> {
         let mut models: BTreeMap<String, ModelInfo> =
             known_models().map(|info| (info.name.clone(), info)).collect();
@@ -109,8 +109,8 @@ impl Catalogue {
         models.into_values().collect()
     }
 
-    /// Returns the names of the provider's models most similar to `model`, most similar first, at most
-    /// three.
+    /// Returns the names of at most three models of this provider that are most similar to `model`, the most
+    /// similar first.
     pub fn nearest(&self, provider: &str, model: &str) -> Vec<String> {
         let start = format!("{}:", listed(provider));
         let models = self.models();
@@ -181,9 +181,9 @@ fn read(text: &str) -> Result<Line, String> {
     Ok(line)
 }
 
-/// A provider with a person's own facts about its models: context windows, prices, tool support.
+/// A provider that reports the context windows, prices and abilities that a person added to a [`Catalogue`].
 ///
-/// Only the own lines of the [`Catalogue`] are used; they win over the facts of the wrapped provider.
+/// Only added lines of the catalogue are used. They take precedence over the facts of the wrapped provider.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -200,7 +200,7 @@ pub struct CatalogueProvider {
 }
 
 impl CatalogueProvider {
-    /// Wraps `inner` with the own lines of this catalogue.
+    /// Wraps `inner`, so that the added lines of this catalogue take precedence over its facts.
     pub fn new(inner: Arc<dyn Provider>, catalogue: Arc<Catalogue>) -> Self {
         Self { inner, catalogue }
     }

@@ -23,8 +23,8 @@ use crate::{
 pub struct GeminiEmbedder(Remote);
 
 impl GeminiEmbedder {
-    /// Creates an embedder with a model at `base_url`, as for [`Gemini::new`](crate::Gemini::new).
-    /// `dimensions` is the number of dimensions of its vectors. Nothing is sent before the first text.
+    /// Creates an embedder with a model at `base_url`, as for [`Gemini::new`](crate::Gemini::new). `dimensions` is the
+    /// number of dimensions of the model's vectors. Nothing is sent before the first text.
     ///
     /// # Errors
     /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.

@@ -19,8 +19,8 @@ use crate::{connect::SentAs, error::SetupError};
 pub struct OpenAiEmbedder(Remote);
 
 impl OpenAiEmbedder {
-    /// Creates an embedder with a model at `base_url`, the address without `/embeddings`. `dimensions` is
-    /// the number of dimensions of its vectors. Nothing is sent before the first text.
+    /// Creates an embedder with a model at `base_url`, the address without `/embeddings`. `dimensions` is the
+    /// number of dimensions of the model's vectors. Nothing is sent before the first text.
     ///
     /// # Errors
     /// [`SetupError`] if the address, the key, a header or the proxy cannot be used.

@@ -245,7 +245,7 @@ fn picture_of_a_model_is_a_medium_and_other_data_a_text_about_it() {
     let png = archon_types::Media::new(b"\x89PNG\r\n\x1a\n", None).unwrap();
     let text = |text: &str| archon_types::Content::text(text);
     assert_eq!(drawn("iVBORw0KGgo="), [text("Here."), png.into(), text("It is red.")]);
-    let problem = "the data of a medium does not match its type";
+    let problem = "the data of the file does not match the stated type";
     let note = format!("[an image of the model, left out: {problem}]");
     assert_eq!(drawn("aGk="), [text("Here."), text(&note), text("It is red.")]);
 }

@@ -55,7 +55,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Decodes the chunks of a chat-completions event stream into the message. For fuzz tests.
+/// Decodes the bytes of a chat-completions event stream into the message of the answer. For fuzz tests.
 ///
 /// # Errors
 /// The same errors as [`Provider::stream`](archon_types::Provider::stream).

@@ -1,13 +1,13 @@
 //! Limits of one answer of a model, so that an endless answer fills neither memory nor log.
 
-/// The limits of one answer. An answer that exceeds a limit ends with an error that names the limit. Answers
-/// of real models stay far below the defaults.
+/// The maximum size of one answer of a model. An answer that exceeds a limit ends with an error that names
+/// the limit. Answers of real models stay far below the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnswerLimits {
     /// The maximum number of bytes of text. Default 8 MiB.
     pub text_bytes: usize,
-    /// The maximum number of bytes of thinking, including the signatures that the service wants back.
+    /// The maximum number of bytes of thinking, including its signatures, which the service requires back.
     /// Default 8 MiB.
     pub thinking_bytes: usize,
     /// The maximum number of tool calls. Default 128.

@@ -13,8 +13,8 @@ use crate::content_filter;
 /// secret.
 pub(crate) const CUT: char = '…';
 
-/// Phrases, in lower case, that mean that the conversation exceeds the context window; each with the
-/// services that use it.
+/// Phrases in error texts that mean that the conversation exceeds the context window. Each entry has a phrase
+/// in lower case, and the services that use it.
 pub const OVERFLOW_PHRASES: &[(&str, &str)] = &[
     ("context_length_exceeded", "OpenAI, Cerebras: the error's code"),
     ("maximum context length", "OpenAI, DeepSeek, OpenRouter, vLLM"),
@@ -81,7 +81,7 @@ fn mentions(text: &str, phrases: &[(&str, &str)]) -> bool {
     phrases.iter().any(|(phrase, _)| text.contains(phrase))
 }
 
-/// Returns true if a service's text means that the conversation exceeds the model's context window.
+/// Returns true if a service's error text means that the conversation exceeds the model's context window.
 pub fn is_context_overflow(text: &str) -> bool {
     mentions(text, OVERFLOW_PHRASES)
 }

@@ -32,7 +32,8 @@ pub struct ReactAgentOptions {
     /// Notes for the system prompt, by the name of a tool. Each run that has the tool gets the note after its system
     /// prompt. Default none.
     pub tool_notes: BTreeMap<String, String>,
-    /// The workspace; see [`RunConfig::workspace`](archon_types::RunConfig::workspace).
+    /// The folder in which the tools work; see [`RunConfig::workspace`](archon_types::RunConfig::workspace). Default
+    /// none.
     pub workspace: Option<String>,
     /// Names of the tools that runs have; `None` for the whole toolbox. A tool that calls other tools,
     /// such as an agent, keeps the tools with which it was made. A tool of a [source](archon_types::ToolSource)
@@ -46,44 +47,47 @@ pub struct ReactAgentOptions {
     /// name `PREFIX*` and the annotations for tools of the source that are not known yet. Without effect if `tools`
     /// is set.
     pub tool_sources: Arc<[ToolSpec]>,
-    /// Limits of each run.
+    /// Limits of each run. Default: 50 turns, a million tokens and ten minutes.
     pub limits: ExecutionLimits,
-    /// Retries of failed model calls; ignored if the provider retries by itself.
+    /// Retries of failed model calls; ignored if the provider retries by itself. Default 3.
     pub retry: RetryConfig,
-    /// Retries of tool calls after failures that may pass.
+    /// Retries of tool calls that may be repeated, after failures that may pass. Default 2, and 1 after a timeout.
     pub tool_retry: RetryConfig,
-    /// Settings of the circuit breaker, which blocks a tool that keeps failing. `None` for no breaker.
+    /// Settings of the circuit breaker, which blocks a tool that keeps failing. `None` for no breaker. Default: a tool
+    /// is blocked for 60 s after 5 failures in a row.
     pub breaker: Option<CircuitBreaker>,
-    /// Reaction if the log of a run cannot be created.
+    /// Reaction if the log of a run cannot be created. By default the run does not begin.
     pub on_storage_failure: OnStorageFailure,
-    /// Native tool calls or tool calls as text. `None` for native calls if the model supports them.
+    /// Native tool calls or tool calls as text. `None` (the default) for native calls if the model supports them.
     pub tool_mode: Option<ToolMode>,
     /// Sampling, output length and other options of requests.
     pub request: RequestOptions,
-    /// Description of the expected answer. Default none.
+    /// Description of the expected answer, for `goal_check`. In text mode, the model also reads it with the task.
+    /// Default none.
     pub expected_output: Option<String>,
     /// The check that compares an answer with `expected_output`. Default none.
     pub goal_check: Option<GoalCheck>,
     /// The check of answers against the schema in `request` (structured output). Default none.
     pub output_check: Option<OutputCheck>,
-    /// The trigger that is recorded for the first turn of a run that starts with a prompt.
+    /// The trigger that the log names for the first turn of a run that starts with a prompt. Default: a person.
     pub first_turn: TurnTrigger,
     /// Settings of questions to people, if a person can be asked.
     pub approvals: ApprovalSettings,
-    /// Settings of the context window. `None` never compacts the conversation.
+    /// Settings of the context window. With `None`, the conversation is never compacted.
     pub context: Option<ContextConfig>,
     /// Price of the model's tokens, if its provider does not know it. A cost limit needs the price.
     pub price: Option<ModelPrice>,
-    /// The way in which the calls of a turn run: concurrently, in batches or one after the other.
+    /// The way in which the calls of a turn run: concurrently, in batches or one after the other. Default: concurrently
+    /// if all their tools allow it, otherwise one after the other.
     pub tool_execution: ToolExecutionStrategy,
-    /// The number of steering messages that the model reads at once: one or all.
+    /// The number of steering messages that the model reads at once: one (the default) or all.
     pub steers: QueueMode,
-    /// The number of follow-ups that the model reads at once: one or all.
+    /// The number of follow-ups that the model reads at once: one (the default) or all.
     pub follow_ups: QueueMode,
 }
 
 impl ReactAgentOptions {
-    /// Returns the default settings for a model.
+    /// Creates the default settings, with this model.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             name: "agent".to_owned(),

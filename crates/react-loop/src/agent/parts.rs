@@ -13,7 +13,7 @@ use crate::{ContextParts, Fallback};
 
 archon_types::setters! {
 impl ReactAgent {
-    /// Sets the tools of the agent.
+    /// Sets the toolbox, which has the tools of the agent and runs their calls. Default: no tools.
     ///
     /// ```
     /// # use archon_react_loop::ReactAgent;
@@ -77,7 +77,8 @@ impl ReactAgent {
     /// ```
     pub fn with_instructions(self, source: Arc<dyn Instructions>) -> Self { self.driver.instructions = Some(source) }
 
-    /// Sets the memory that stores conversations. Child runs do not use the memory.
+    /// Sets the memory, which adds matching memories to prompts and stores conversations. Child runs do not use the
+    /// memory.
     ///
     /// ```
     /// # use archon_react_loop::ReactAgent;
@@ -99,7 +100,7 @@ impl ReactAgent {
     /// ```
     pub fn with_snapshots(self, source: Arc<dyn WorkspaceSnapshots>) -> Self { self.driver.snapshots = Some(source) }
 
-    /// Sets the system prompt.
+    /// Sets the system prompt. Default none.
     ///
     /// ```
     /// # fn example(agent: archon_react_loop::ReactAgent) {
@@ -108,7 +109,7 @@ impl ReactAgent {
     /// ```
     pub fn with_system(self, system: impl Into<String>) -> Self { self.options.system = Some(system.into()) }
 
-    /// Sets the limits of runs.
+    /// Sets the limits of each run. Default: 50 turns, a million tokens and ten minutes.
     ///
     /// ```
     /// # fn example(agent: archon_react_loop::ReactAgent) {
@@ -126,7 +127,8 @@ impl ReactAgent {
     /// ```
     pub fn with_tools_named(self, names: Vec<String>) -> Self { self.options.tools = Some(names) }
 
-    /// Sets filters, which check the first messages of a run in this order.
+    /// Sets filters, which check the first messages of a run in this order. A filter may reject a message or add a
+    /// warning to it.
     ///
     /// ```
     /// # use archon_react_loop::ReactAgent;
@@ -136,7 +138,8 @@ impl ReactAgent {
     /// ```
     pub fn with_input_filters(self, filters: Vec<Arc<dyn InputFilter>>) -> Self { self.filters = filters }
 
-    /// Sets the approver, which is asked about calls that need an approval.
+    /// Sets the approver, which decides about calls that need an approval. Without an approver, such calls are refused,
+    /// unless a run that called this run can ask a person.
     ///
     /// ```
     /// # fn example(agent: archon_react_loop::ReactAgent) {
@@ -168,9 +171,9 @@ impl ReactAgent {
         self.driver.approver.as_ref()
     }
 
-    /// Returns redactors for the keys of every service that the agent may ask. A run with several agents
-    /// must include them in [`Context::redactor`] before anything is recorded; a run of this agent alone
-    /// includes them itself.
+    /// Returns redactors that remove the API keys of every service that the agent may ask. A run with several agents
+    /// must include these redactors in [`Context::redactor`] before anything is recorded. A run of this agent alone
+    /// does so itself.
     pub fn secrets(&self) -> impl Iterator<Item = Redactor> {
         self.driver.secrets()
     }

@@ -128,7 +128,8 @@ impl ReactMachine {
         RecordBody::Suspended { waiting: open.map(|call| call.id).collect() }
     }
 
-    /// Returns the outcome of the suspended run: its spending so far, and the latest text of the model.
+    /// Returns the outcome to report if the run is suspended now: its spending so far, and the latest text of the
+    /// model.
     pub fn suspended_outcome(&self) -> Outcome {
         self.outcome(OutcomeStatus::Suspended)
     }

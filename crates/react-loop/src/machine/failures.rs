@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl ReactMachine {
-    /// Returns the model and key of the open or next request.
+    /// Returns the model, the key and the level of thinking of the open or next request.
     pub fn target(&self) -> ModelTarget {
         self.chain.target()
     }

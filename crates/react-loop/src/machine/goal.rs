@@ -7,7 +7,7 @@ use super::{Phase, ReactMachine, ReactTask, Step};
 /// Maximum number of answers of a run that the goal check sends back; the next answer is accepted.
 const MOST_CHECKS: u32 = 2;
 
-/// The data of a goal check by a model.
+/// The data of a goal check: a model decides whether the answer meets the expected output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GoalDue {

@@ -46,7 +46,7 @@ impl History {
         self
     }
 
-    /// Returns those messages that a new run sees unchanged: neither reworded nor cut for the window.
+    /// Returns the messages that a new run sees unchanged. Messages that were reworded or shortened are left out.
     pub fn in_full(&self) -> Vec<Attributed> {
         self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::attributed).collect()
     }

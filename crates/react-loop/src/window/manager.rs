@@ -1,8 +1,8 @@
 //! The context manager: stores the whole conversation, chooses the part that the model sees, and compacts
 //! the conversation when it does not fit the window.
 //!
-//! It is part of the machine's fold and changes by records only. Its decisions (compactions and notices to the
-//! model) are records too, so a log always folds to the same view. Every original message remains stored.
+//! The manager is a part of the machine, and only records change it. Its decisions (compactions and notices to the
+//! model) are records too, so a log always folds to the same view. Every original message remains in the log.
 
 mod compactions;
 mod pins;
@@ -84,17 +84,17 @@ struct State {
     unpinned: Vec<String>,
 }
 
-/// Messages that a model should summarize.
+/// Messages that a model should summarize. Indexes count, from 0, the messages of [`ContextManager::whole`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SummaryDue {
-    /// Index of the first message.
+    /// Index of the first message to summarize.
     pub from: u64,
-    /// Index after the last message.
+    /// Index after the last message to summarize.
     pub to: u64,
     /// Maximum number of tokens of the summary.
     pub max_tokens: u32,
-    /// The messages as text, with their speakers.
+    /// The messages as text, each with its speaker. If they are too long, the oldest are left out.
     pub transcript: String,
     /// The instructions of a person for the summary; empty for none.
     pub instructions: String,
@@ -153,17 +153,19 @@ impl ContextManager {
         &self.view
     }
 
-    /// Returns the conversation as it arrived, with nothing cut or left out.
+    /// Returns the conversation before any compaction by this run: the messages that the run got from earlier runs,
+    /// which may have compacted them, and then every message of this run as it arrived.
     pub fn whole(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
         self.state.entries.iter().map(|entry| &entry.message)
     }
 
-    /// Returns the original messages with their authors, or the replacements that earlier runs made.
+    /// Returns the messages of [`whole`](Self::whole) in their original form, with their authors. A message that an
+    /// earlier run replaced by a summary is not restored.
     pub fn attributed(&self) -> impl ExactSizeIterator<Item = Attributed> {
         self.state.entries.iter().map(Entry::attributed)
     }
 
-    /// Returns the usage of the window. Without a [`ContextConfig`] nothing is counted.
+    /// Returns the usage of the window; without a [`ContextConfig`], the messages count 0 tokens.
     pub fn usage(&self) -> ContextUsage {
         let arrived = sum(self.state.arrived.iter().map(|(_, entry)| entry.tokens));
         let tokens = self.state.tracker.corrected(self.state.tokens.saturating_add(arrived));
@@ -185,7 +187,8 @@ impl ContextManager {
         self.state.reads.register(path, &[content.into()])
     }
 
-    /// Returns whether `calls` tool calls may run.
+    /// Returns the decision whether tools may run, by the usage of the window. `calls` is the number of calls that are
+    /// due; it appears in the text of a warning. Without a [`ContextConfig`] tools may always run.
     pub fn tool_gate(&self, calls: usize) -> ToolGate {
         match self.state.config {
             Some(_) => gate(self.usage(), calls, self.state.results.average()),
@@ -193,7 +196,7 @@ impl ContextManager {
         }
     }
 
-    /// Returns a notice for people while `queued` calls wait.
+    /// Returns a notice for people if `queued` calls still wait and the usage is at least 85 %; otherwise `None`.
     pub fn queue_notice(&self, queued: usize) -> Option<QueueNotice> {
         self.state.config.as_ref().and_then(|_| queue_notice(self.usage(), queued))
     }

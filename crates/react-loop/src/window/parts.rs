@@ -25,9 +25,10 @@ use super::tiers;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ContextParts {
-    /// The token counter.
+    /// The token counter. `None` for the one that [`ContextConfig::tokenizer`] names.
     pub counter: Option<Arc<dyn TokenCounter>>,
-    /// The compaction strategy, which removes or shortens messages.
+    /// The compaction strategy, which removes or shortens messages. `None` for the one that
+    /// [`ContextConfig::policy`] names.
     pub strategy: Option<Arc<dyn CompactionStrategy>>,
 }
 
@@ -43,8 +44,8 @@ impl ContextParts {
 
 archon_types::debug_fields!(ContextParts);
 
-/// Returns the built-in counter for a tokenizer; the estimate if the program was built without that
-/// counter.
+/// Returns the built-in counter for a tokenizer. Without the feature `tokens`, this is always
+/// [`TokenEstimate`].
 pub fn token_counter(tokenizer: Tokenizer) -> &'static dyn TokenCounter {
     match tokenizer {
         #[cfg(feature = "tokens")]

@@ -10,9 +10,9 @@ use super::draft::Draft;
 
 type View = (CompactionLevel, Vec<ViewPart>);
 
-/// The strategy that removes as little as possible and stops as soon as the rest fits. It removes
-/// repeated reads of files first, then long tool results, then the wording of old turns (replaced by a
-/// model's summary if there is one), then the middle of the conversation.
+/// The strategy that removes as little as possible and stops as soon as the rest fits. It first removes
+/// repeated reads of files, then shortens long tool results. Then it replaces old turns by a model's summary
+/// or, without one, by one line each. At last it removes the middle of the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tiered;
 
@@ -59,8 +59,8 @@ impl Tiered {
     }
 }
 
-/// The strategy that keeps the last messages and a summary of the messages before them: a model's summary if
-/// there is one, or else the actions and observations.
+/// The strategy that keeps the last `ContextConfig::max_history_messages` messages. A summary replaces the messages
+/// before them: a model's summary if there is one, or else up to 20 lines about the latest calls and results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trim;
 
@@ -70,8 +70,8 @@ impl CompactionStrategy for Trim {
     }
 }
 
-/// The strategy that, for 20 messages and more, keeps the last 5 and a summary of the messages before them: a
-/// model's summary if there is one, or else the actions and observations.
+/// The strategy that, if there are at least 20 messages, keeps the last 5. A summary replaces the messages before
+/// them, as in [`Trim`]. Fewer than 20 messages stay unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summarize;
 

@@ -50,9 +50,10 @@ impl ContextTracker {
 /// Usage of the window, in tokens as the service counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextUsage {
-    /// Number of tokens of the messages.
+    /// Number of tokens of the messages that the model sees.
     pub tokens: u64,
-    /// Maximum number of tokens of the messages.
+    /// Maximum number of tokens of these messages: the context window without the system prompt and the tools.
+    /// `u64::MAX` if the window is not configured.
     pub budget: u64,
 }
 
@@ -67,7 +68,7 @@ impl ContextUsage {
         self.tokens as f64 / self.budget.max(1) as f64
     }
 
-    /// Returns the level of the usage, as notices to the model state it.
+    /// Returns the level of the usage, from normal to critical, which decides about notices to the model.
     pub fn level(self) -> ContextLevel {
         ContextLevel::at(self.percent())
     }
@@ -92,7 +93,8 @@ impl ContextUsage {
         (free / average.max(1)).min(50)
     }
 
-    /// Returns one line for people about the change; `None` for a change of up to 100 tokens.
+    /// Returns one line for people about the change of the usage since `before`; `None` for a change of up to 100
+    /// tokens.
     pub fn change_since(self, before: Self) -> Option<String> {
         let change = i128::from(self.tokens) - i128::from(before.tokens);
         (change.abs() > 100).then(|| {
@@ -101,7 +103,7 @@ impl ContextUsage {
     }
 }
 
-/// The urgency of a compaction, by the usage of the budget.
+/// The urgency of a compaction. Each usage is a percentage of [`ContextUsage::budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// Usage up to 70 %.
@@ -119,11 +121,11 @@ pub enum Urgency {
 /// The decision whether tools may run, by the usage of the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolGate {
-    /// Tools may run.
+    /// Tools may run: the usage is below 90 %.
     Open,
-    /// Tools may run, and people should see this warning.
+    /// Tools may run, and people should see this warning: the usage is at least 90 %.
     Warn(String),
-    /// No tool may run, and each call gets this text as its result.
+    /// No tool may run, and each call gets this text as its result: the usage is at least 95 %.
     Blocked(String),
 }
 
@@ -148,9 +150,9 @@ pub(crate) fn gate(usage: ContextUsage, calls: usize, average: u64) -> ToolGate 
 /// A notice for people while calls run one after the other and further calls wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueNotice {
-    /// A notice for all output levels.
+    /// A notice to show always: the usage is at least 90 %.
     Warning(String),
-    /// A notice for verbose output only.
+    /// A notice to show in verbose output only: the usage is at least 85 %.
     Verbose(String),
 }
 

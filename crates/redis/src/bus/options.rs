@@ -31,7 +31,7 @@ pub struct RedisBusOptions {
     pub ttl: Duration,
     /// The maximum number of times that an unconfirmed message is delivered again. Default 3.
     pub retries: u32,
-    /// Sets if an agent also gets its own broadcasts. Default no.
+    /// Says if an agent also gets its own broadcasts. Default [`Echo::Others`]: no.
     pub echo: Echo,
     /// The maximum number of dead letters that are kept; the oldest are dropped first. Default 1,024.
     pub dead_letters: usize,

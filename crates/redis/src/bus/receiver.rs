@@ -344,7 +344,8 @@ impl RedisDelivery<'_> {
         self.receiver.settle(self.part, &item.id, "").await
     }
 
-    /// Ends the delivery as failed, so that the message is delivered again.
+    /// Ends the delivery as failed. The message is delivered again, or becomes a dead letter after too many
+    /// failures.
     pub fn retry(self) {}
 }
 

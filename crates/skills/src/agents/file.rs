@@ -46,7 +46,8 @@ pub struct AgentFile {
     pub file: PathBuf,
     /// The SHA-256 of the file in hexadecimal digits.
     pub digest: String,
-    /// The further fields that the caller of [`parse_with`](Self::parse_with) named. Each scalar is a text.
+    /// The further fields that the caller of [`parse_with`](Self::parse_with) named. Numbers and booleans in them are
+    /// kept as texts.
     pub more: Map<String, Json>,
     /// The line of each field and of each part of a further field, by its path: `name`, `fields/0/kind`.
     pub(super) lines: BTreeMap<String, usize>,
@@ -64,8 +65,9 @@ impl AgentFile {
         Self::parse_with(file, content, &[])
     }
 
-    /// Does the same as [`parse`](Self::parse), and keeps the fields in `own` as [`more`](Self::more). The caller
-    /// checks them, and names the line of a wrong part with [`problem`](Self::problem).
+    /// Does the same as [`parse`](Self::parse), and also keeps the further fields whose names are in `own`: they are
+    /// in [`more`](Self::more). The caller checks these fields, and names the line of a wrong part with
+    /// [`problem`](Self::problem).
     ///
     /// ```
     /// use archon_skills::AgentFile;
@@ -141,7 +143,7 @@ impl AgentFile {
     }
 
     /// Returns the system prompt: the instructions of the agent, then the instructions of each skill that the file
-    /// names. The limits of these skills do not apply.
+    /// names. The limits of these skills, such as their `allowed-tools`, do not apply.
     ///
     /// # Errors
     /// A skill is not in the set, or cannot be read.
@@ -157,7 +159,8 @@ impl AgentFile {
         Ok(prompt)
     }
 
-    /// Returns a problem with the line of this field, or of the part of a field with this path.
+    /// Returns a problem that points to the line of `field` in the file. `field` is the name of a field, or a path to
+    /// a part of it, such as `fields/0/kind`.
     ///
     /// ```
     /// # let text = "---\nname: a\ndescription: b\nmodel: gpt-9\n---\nYou help.\n";

@@ -34,7 +34,8 @@ impl AgentFilePlaces {
     /// Sets the home folder of the person.
     pub fn with_user(self, home: impl Into<PathBuf>) -> Self { self.user = Some(home.into()) }
 
-    /// Sets the folder of the project. If it is the home folder, its files are those of the person.
+    /// Sets the folder of the project. If this is also the home folder, its files count as the person's own and need
+    /// no trust.
     pub fn with_project(self, root: impl Into<PathBuf>) -> Self { self.project = Some(root.into()) }
 }
 }

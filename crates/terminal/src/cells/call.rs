@@ -16,7 +16,7 @@ use crate::{
     wrap,
 };
 
-/// A tool call.
+/// A tool call, with its state and the shown part of its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallCell {
@@ -28,7 +28,8 @@ pub struct CallCell {
     pub argument: String,
     /// The present state of the call.
     pub state: CallProgress,
-    /// The part of the output that is shown: the end for a command, the beginning for any other tool.
+    /// The shown lines of the output: the last ones while the call runs and for a command, otherwise the first ones.
+    /// For a delegation that succeeded, one line with its duration.
     pub output: Vec<String>,
     /// The number of lines of the output that are not shown.
     pub omitted: usize,
@@ -54,7 +55,7 @@ pub enum CallProgress {
     Running(Timestamp),
     /// The call ended.
     Done {
-        /// False if the call failed, was refused or did not run.
+        /// False if the call failed, also by an exit code other than 0, or was refused or did not run.
         is_success: bool,
         /// The milliseconds that the call took; `None` if it did not run.
         took_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! The fold over the records of tool calls, and of the questions about them.
+//! Applies the records of tool calls, and of the questions about them, to the cells.
 
 use archon_types::{Answer, ApprovalRequest, CallId, Record, RecordBody, RunId, Timestamp, ToolResult};
 

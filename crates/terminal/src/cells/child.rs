@@ -92,7 +92,7 @@ impl ChildCalls {
     }
 }
 
-/// The fold over the records of child runs.
+/// Applies the records of child runs to the cells.
 impl Cells {
     /// Remembers that a call of a run gives its task to a child run.
     pub(super) fn mark_delegation(&mut self, run: &RunId, call: CallId, child: &RunId) {

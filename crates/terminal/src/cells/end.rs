@@ -16,7 +16,7 @@ use crate::{
 pub struct EndCell {
     /// The text, as one line.
     pub text: String,
-    /// The meaning of the text.
+    /// The meaning of the text, which decides its style.
     pub look: Look,
     /// The run's answer if no earlier cell shows it, such as the result of a plan; otherwise `None`.
     pub answer: Option<String>,

@@ -9,7 +9,7 @@ use crate::{
     wrap,
 };
 
-/// A message to the agent.
+/// A message to the agent, with the names of the files that it carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageCell {
@@ -17,7 +17,7 @@ pub struct MessageCell {
     pub text: String,
     /// The paths of the text files that the message carries, and the names of its images and PDF files.
     pub files: Vec<String>,
-    /// The number of images without a name.
+    /// The number of images that have no name, so that `files` does not list them.
     pub images: usize,
     /// True if a person wrote the message.
     pub is_person: bool,

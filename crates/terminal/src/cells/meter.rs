@@ -11,7 +11,7 @@ use archon_types::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meter {
-    /// The model of the newest run, as its provider names it; empty if there is none.
+    /// The model that was used last, as its provider names it; empty if no run had a model yet.
     pub model: String,
     /// The tokens and the money of all runs, their child runs included.
     pub spent: Spending,

@@ -1,4 +1,4 @@
-//! The fold over the records of model calls: messages, answers, and notes about both.
+//! Applies the records of model calls to the cells: messages, answers, and notes about both.
 
 use archon_types::{
     AgentMessage, AssistantMessage, CallId, CommandId, ModelErrorCode, ModelFailure, Record, RecordBody,

@@ -7,7 +7,7 @@ use crate::{
     wrap,
 };
 
-/// A line of the program itself, such as a warning.
+/// A text of the program itself, such as a warning, or a text about a record.
 ///
 /// ```
 /// use archon_terminal::{Cells, Note};
@@ -21,7 +21,7 @@ use crate::{
 pub struct Note {
     /// The text, of any number of lines.
     pub text: String,
-    /// The meaning of the text.
+    /// The meaning of the text, which decides its style.
     pub look: Look,
     /// True if only a page with details shows the note.
     pub is_detail: bool,
@@ -33,12 +33,12 @@ pub struct Note {
 const BAR: &str = "  | ";
 
 impl Note {
-    /// Creates a note.
+    /// Creates a note that every page shows.
     pub fn new(look: Look, text: impl Into<String>) -> Self {
         Self { text: text.into(), look, is_detail: false, is_difference: false }
     }
 
-    /// Creates a note that warns.
+    /// Creates a note with the look [`Look::Warning`].
     pub fn warning(text: impl Into<String>) -> Self {
         Self::new(Look::Warning, text)
     }

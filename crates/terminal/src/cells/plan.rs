@@ -11,7 +11,7 @@ use crate::{
 /// The maximum number of characters of a step, and of the explanation.
 const CHARACTERS: usize = 400;
 
-/// The step list of a call of `update_plan`.
+/// The step list of an agent, from the arguments of a call of `update_plan`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanCell {

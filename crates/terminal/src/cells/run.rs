@@ -1,4 +1,4 @@
-//! The state that the fold keeps of one run.
+//! The state that [`Cells`](crate::Cells) keep of one run.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use archon_types::{CallId, CommandId};
 
 use crate::work::Work;
 
-/// The id of a cell: its index among the cells of its conversation.
+/// The id of a cell: its index in [`Cells::all`](crate::Cells::all), from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellId(pub(super) usize);
 
-/// The state that the fold keeps of one run.
+/// The state that [`Cells`](crate::Cells) keep of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunState {
     /// The sequence number of the next new record; earlier records were applied already.

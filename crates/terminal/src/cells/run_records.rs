@@ -1,4 +1,4 @@
-//! The fold over the records about a run as a whole: its start, its suspensions and its end.
+//! Applies the records about a run as a whole to the cells: its start, its suspensions and its end.
 
 use archon_types::{Outcome, OutcomeStatus, Record, RecordBody, RunId, RunStarted};
 

@@ -45,7 +45,7 @@ impl Composer {
     }
 
     /// Returns the rows below the draft, at most `most`: the candidates or found drafts from which the person can
-    /// choose, otherwise a hint about the kind of the draft, if it has one.
+    /// choose. Without such a list, the result is a hint for a shell line or a text to remember, otherwise empty.
     pub fn popup(&mut self, page: &Page, most: usize) -> Vec<Row> {
         if let Some(search) = &mut self.search {
             return search.popup.rows(page, most);

@@ -33,7 +33,7 @@ pub struct CompletionCandidate {
 }
 
 impl CompletionCandidate {
-    /// Creates a candidate.
+    /// Creates a candidate that puts `insert` into the draft; the list shows `label` and `detail`.
     pub fn new(insert: impl Into<String>, label: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { insert: insert.into(), label: label.into(), detail: detail.into() }
     }

@@ -16,7 +16,7 @@ use crate::{
 /// The maximum count that a person can give a command.
 const MOST: usize = 999;
 
-/// The mode of vi keys.
+/// The mode of vi keys, which decides what a typed character does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ViMode {
@@ -28,7 +28,7 @@ pub enum ViMode {
 }
 
 impl ViMode {
-    /// Returns the name of the mode.
+    /// Returns the name that a person sees: `insert` or `normal`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Insert => "insert",

@@ -31,7 +31,7 @@ impl ThemeName {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
 
-    /// Returns the text of the name.
+    /// Returns the name as settings write it, such as `auto`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",

@@ -1,4 +1,4 @@
-//! The commands in the background, by session.
+//! The commands that run in the background, and the sessions to which they belong.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,17 +15,18 @@ const MOST_OF_ALL: usize = 64;
 
 /// The commands that the tools of [`background_tools`](fn@super::background_tools) started.
 ///
-/// Make one value for each conversation, or one for all sessions of a service, and keep it as long as commands may
-/// run: clones share the commands. A command belongs to the session of the run that started it, or of the run at the top
-/// if a sub-agent started it; other sessions do not see it. It outlives its run, and ends with all its processes when
-/// one of these happens:
+/// Make one value for each conversation, or one for all sessions of a service, and keep it as long as commands may run:
+/// clones share the commands. A command belongs to the session of the run that started it; other sessions do not see
+/// it. If a sub-agent started the command, it belongs to the session of the top-level run. A command outlives its run.
+/// It ends with all its processes when one of these happens:
 ///
 /// - the tool `stop_command` is called;
 /// - [`end_session`](Self::end_session) is called;
 /// - the last clone of this value is dropped, also those that the tools have;
 /// - this process ends, in any way.
 ///
-/// In another process, the tools report the last known output of the session's earlier commands.
+/// If the program is restarted and continues the session, the tools report the last known output of the
+/// earlier commands.
 ///
 /// ```
 /// use archon_tools::{Workspace, builtin::{BackgroundCommands, BashOptions, background_tools}};
@@ -86,7 +87,7 @@ pub(super) struct LastKnown {
 }
 
 impl BackgroundCommands {
-    /// Ends the commands of a session with all their processes: SIGTERM, and SIGKILL a second later.
+    /// Ends all commands of a session with all their processes: they get SIGTERM, and SIGKILL a second later.
     pub fn end_session(&self, tenant: &TenantId, session: &SessionId) {
         self.table().commands.retain(|command| !command.is_of(tenant, session));
     }

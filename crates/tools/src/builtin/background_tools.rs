@@ -33,12 +33,12 @@ const USUAL_READ: usize = 16 * 1024;
 
 /// Returns the tools for commands that run on after their call: a development server, a watcher, a REPL.
 ///
-/// The commands run in the sandbox of [`Bash`] with these options, and have an input. The time limits of the options
-/// and [`max_flood`](crate::sandbox::SandboxOptions::max_flood) do not apply to them. Of the unread output, the newest
-/// MiB is kept. Changed control files are reported at the end of a command, but not restored. Therefore a command is
-/// refused on a system where no mounts can protect these files, unless
-/// [`WithoutKernel`](crate::sandbox::Isolation::WithoutKernel) is set. [`BackgroundCommands`] describes when commands
-/// end.
+/// The commands run in the same sandbox as those of [`Bash`], with these options, and their standard input can be
+/// written. The time limits of the options and [`max_flood`](crate::sandbox::SandboxOptions::max_flood) do not apply to
+/// them. Of the output that was not read yet, the newest MiB is kept. Changes of control files (files that can start a
+/// program, such as `.git/config`) are only reported when the command ends. Therefore a command is refused on a system
+/// where no mounts can protect these files, unless [`WithoutKernel`](crate::sandbox::Isolation::WithoutKernel) is set.
+/// [`BackgroundCommands`] describes when commands end.
 ///
 /// `start_command` and `send_input` need the permission `shell_exec` and ask a person in the same cases as `bash`;
 /// [`BashOptions::deny`] applies to both. Permission rules about `bash` apply to `start_command`; rules that deny or

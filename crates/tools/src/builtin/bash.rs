@@ -20,7 +20,7 @@ use crate::{
 /// still return the output of a command that reached the limit.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// Options of the shell tools.
+/// Options of [`Bash`] and of the tools for commands in the background.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,14 +34,14 @@ const SLACK: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BashOptions {
-    /// Limits of the sandbox.
+    /// The grants and limits of the sandbox in which commands run.
     pub sandbox: SandboxOptions,
     /// Time limit of a command whose call sets none. Default 120 s.
     pub timeout: Duration,
     /// The maximum time limit that a call can set. Default 600 s.
     pub max_timeout: Duration,
-    /// Texts that a command may not contain. This only prevents accidents, as a command can be written in
-    /// many ways; the real protection is the sandbox.
+    /// Texts that a command line may not contain; by default such as `rm -rf /` and `mkfs`. This only
+    /// prevents accidents, as a command can be written in many ways; the real protection is the sandbox.
     pub deny: Vec<String>,
     /// The shell program. Default `bash`.
     pub shell: PathBuf,

@@ -168,8 +168,8 @@ macro_rules! git_tool {
         }
 
         impl $tool {
-            /// Creates the tool for the repository of a workspace. Git runs with these sandbox options, but
-            /// can only read: `write` is ignored.
+            /// Creates the tool for the repository in the first folder of a workspace. Git runs in a sandbox
+            /// with these options, but can only read: `write` is ignored.
             pub fn new(workspace: crate::Workspace, options: crate::sandbox::SandboxOptions) -> Self {
                 let limit = super::git::CALL_LIMIT;
                 let annotations = archon_types::ToolAnnotations::read_only().with_timeout(limit);

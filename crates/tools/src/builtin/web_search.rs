@@ -51,7 +51,7 @@ pub trait SearchBackend: Send + Sync {
     }
 }
 
-/// A page in the result of a search.
+/// A page that a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
     /// The page's title.
@@ -90,7 +90,7 @@ struct Arguments {
 }
 
 impl WebSearch {
-    /// Creates the tool with a search service.
+    /// Creates the tool, which asks this search service.
     pub fn new(backend: impl SearchBackend + 'static) -> Self {
         let about = "Searches the web and returns titles, addresses and excerpts of pages. Use it for what you do not \
                      know or what may have changed.";
@@ -134,7 +134,7 @@ archon_types::debug_fields!(WebSearch: spec);
 pub struct OfflineSearch(Vec<SearchHit>);
 
 impl OfflineSearch {
-    /// Creates a service with these pages.
+    /// Creates a service that finds only these pages.
     pub fn new(pages: impl IntoIterator<Item = SearchHit>) -> Self {
         Self(pages.into_iter().collect())
     }
@@ -160,7 +160,8 @@ impl SearchBackend for OfflineSearch {
     }
 }
 
-/// Brave Search with the user's own API key; the format is that of Brave's documentation of `web/search`.
+/// The search service Brave Search, with the user's own API key. Requests have the form of `web/search` in
+/// Brave's documentation.
 #[derive(Clone)]
 pub struct BraveSearch {
     key: Secret,
@@ -217,7 +218,8 @@ impl BraveSearch {
         }
     }
 
-    /// Creates the service with another address, `endpoint`, in place of the one of Brave Search.
+    /// Creates the service with the address `endpoint` in place of Brave Search's own, for instance for a
+    /// proxy or a test.
     ///
     /// # Errors
     /// As [`new`](Self::new).

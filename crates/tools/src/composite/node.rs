@@ -18,20 +18,20 @@ use archon_types::Json;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolNode {
-    /// The id of the call within the composite.
+    /// The id of the call, unique within the composite.
     pub id: String,
     /// The name of the tool.
     pub tool: String,
-    /// Constant arguments.
+    /// Arguments with constant values, by name.
     pub arguments: serde_json::Map<String, Json>,
     /// Parts of the call's result that become arguments of other calls.
     pub gives: Vec<Mapping>,
-    /// For arguments of the call, the name of the composite's parameter that gives the value. Default: the argument's
-    /// own name.
+    /// Maps an argument of the call to the name of the composite's parameter that gives its value. An argument that is
+    /// not listed uses its own name or, if several calls have this name, `ID_NAME` with the call's id.
     pub parameters: BTreeMap<String, String>,
-    /// The list for whose items the call is made, once for each item; `None` for a single call.
+    /// Makes the call once for each item of a list; `None`, the default, for a single call.
     pub for_each: Option<ForEachItem>,
-    /// The reaction to a failure of the call.
+    /// Decides what happens if the call fails. Default [`OnNodeFailure::Abort`].
     pub on_failure: OnNodeFailure,
 }
 
@@ -48,8 +48,8 @@ pub struct Mapping {
     pub argument: String,
 }
 
-/// Makes a call once for each item of a list. The result is the list of the single results, in the same
-/// order.
+/// Makes a call once for each item of a list. The result of the call is the list of all results, in the order
+/// of the items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForEachItem {
@@ -59,7 +59,7 @@ pub struct ForEachItem {
     pub pointer: String,
 }
 
-/// The reaction to a failed call.
+/// Decides what happens if a call of a composite fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnNodeFailure {
@@ -69,13 +69,13 @@ pub enum OnNodeFailure {
     /// The other calls go on; calls that need the failed call's result are skipped. If the call is made for
     /// each item of a list, failed items are left out.
     Continue,
-    /// The call is repeated up to this many times, then the composite fails. Only for tools that may run twice. If the
-    /// tool was replaced by a tool that may not run twice, a call with unknown effect is not repeated.
+    /// The call is repeated up to this many times; if it still fails, the composite fails. Only for tools that may run
+    /// twice: [`Composite::validate`](crate::Composite::validate) reports a problem for any other tool.
     Retry(u32),
 }
 
 impl ToolNode {
-    /// Creates a call of `tool`.
+    /// Creates a call of the tool with the name `tool`. `id` must be unique within the composite.
     pub fn new(id: impl Into<String>, tool: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -88,13 +88,14 @@ impl ToolNode {
         }
     }
 
-    /// Adds a constant argument.
+    /// Sets an argument to a constant value.
     pub fn constant(mut self, argument: impl Into<String>, value: impl Into<Json>) -> Self {
         self.arguments.insert(argument.into(), value.into());
         self
     }
 
-    /// Passes the part of the result at `pointer` to the call `node` as its `argument`.
+    /// Passes a part of this call's result to the call `node` as its `argument`. `pointer` is the JSON
+    /// pointer of the part, such as `/results/0/url`; empty for the whole result.
     pub fn gives(
         mut self,
         pointer: impl Into<String>,
@@ -106,21 +107,21 @@ impl ToolNode {
         self
     }
 
-    /// Makes an argument a parameter of the composite with this name. Calls that use the same name share the
-    /// parameter.
+    /// Makes an argument of this call a parameter of the composite with the name `name`. Calls that use the
+    /// same name share the parameter.
     pub fn parameter(mut self, argument: impl Into<String>, name: impl Into<String>) -> Self {
         self.parameters.insert(argument.into(), name.into());
         self
     }
 
-    /// Makes the call once for each item of the list in this argument; `pointer` selects the value in each
-    /// item.
+    /// Makes the call once for each item of a list: the value of `argument` is the list, and each call gets
+    /// one item. `pointer` is the JSON pointer of the value in each item; empty for the item itself.
     pub fn for_each(mut self, argument: impl Into<String>, pointer: impl Into<String>) -> Self {
         self.for_each = Some(ForEachItem { argument: argument.into(), pointer: pointer.into() });
         self
     }
 
-    /// Sets the reaction to a failure.
+    /// Sets what happens if the call fails. Default [`OnNodeFailure::Abort`].
     pub fn on_failure(mut self, policy: OnNodeFailure) -> Self {
         self.on_failure = policy;
         self

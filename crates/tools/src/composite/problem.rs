@@ -1,6 +1,6 @@
 //! The problems that a composite can have, each with advice.
 
-/// A problem of a composite.
+/// A problem that prevents a composite from becoming a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompositeProblem {
@@ -13,12 +13,12 @@ pub enum CompositeProblem {
         /// The id of both calls.
         node: String,
     },
-    /// An id belongs to no call.
+    /// The composite refers to a call that does not exist.
     #[error("{place} refers to the call '{node}', which does not exist; add the call or correct the id")]
     UnknownNode {
         /// The unknown id.
         node: String,
-        /// The part of the composite that refers to the id.
+        /// The part of the composite that refers to the id, for instance `an edge`.
         place: &'static str,
     },
     /// A call's tool is not registered.
@@ -31,20 +31,23 @@ pub enum CompositeProblem {
         /// A registered tool with a similar name, if there is one.
         nearest: Option<String>,
     },
-    /// Calls wait for each other.
+    /// Calls wait for each other, so that none can begin.
     #[error("these calls wait for each other: {}; remove one of these dependencies", nodes.join(" → "))]
     Cycle {
-        /// The cycle; the first call is also the last.
+        /// The ids of the calls in the cycle; the first one is repeated at the end.
         nodes: Vec<String>,
     },
     /// Composites call each other in a cycle.
     #[error("these tools call each other: {}; remove one of these calls", tools.join(" → "))]
     Recursion {
-        /// The cycle; the first tool is also the last.
+        /// The names of the tools in the cycle; the first one is repeated at the end.
         tools: Vec<String>,
     },
-    /// Composites are nested too deeply.
-    #[error("composites are nested in {depth} levels, but the maximum is 10: {}", tools.join(" → "))]
+    /// Composites call other composites in more than 10 levels.
+    #[error(
+        "composites are nested in {depth} levels, but the maximum is 10: {}; remove one of these levels",
+        tools.join(" → ")
+    )]
     TooDeep {
         /// The number of levels.
         depth: usize,
@@ -64,7 +67,7 @@ pub enum CompositeProblem {
         /// The name of the argument.
         argument: String,
     },
-    /// A required argument has no source.
+    /// A required argument has no source: no constant, no result of another call, no parameter of the composite.
     #[error(
         "the call '{node}' has no value for the argument '{argument}': set a constant, map a result to it, or make the \
          call an input of the composite"
@@ -75,7 +78,7 @@ pub enum CompositeProblem {
         /// The name of the argument.
         argument: String,
     },
-    /// An argument has more than one source.
+    /// An argument has more than one source, for instance a constant and a result of another call.
     #[error("the argument '{argument}' of the call '{node}' has more than one source; keep one of them")]
     TwoSources {
         /// The id of the call.
@@ -93,13 +96,13 @@ pub enum CompositeProblem {
         /// The name of the call's tool.
         tool: String,
     },
-    /// Two different parameters have the same name.
+    /// Two different parameters of the composite would get the same name; for instance, their schemas differ.
     #[error("two different parameters are named '{name}'; rename one of them with `ToolNode::parameter`")]
     SameParameter {
         /// The name of both parameters.
         name: String,
     },
-    /// A pointer is not a JSON pointer.
+    /// A text that must be a JSON pointer is not one.
     #[error(
         "'{pointer}' of the call '{node}' is not a JSON pointer: begin it with '/', or leave it empty for the whole \
          value"

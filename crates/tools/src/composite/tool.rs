@@ -13,8 +13,9 @@ use crate::{ToolEngine, arguments::call_beginning, guards::needs_consent};
 /// A tool made of other tools. Its result is the result of the composite's last call or, if there are
 /// several last calls, an object with their results.
 ///
-/// The result's metadata have a `trace` of the calls, and after a failure `partial_results` by call.
-/// Independent calls run concurrently if their tools allow that.
+/// The result's metadata have the list `trace` with each call, its status and its time. After a failure they
+/// also have `partial_results`: the results of successful calls, by the id of the call. Independent calls run
+/// concurrently if their tools allow that.
 pub struct CompositeTool {
     pub(super) spec: ToolSpec,
     pub(super) composite: Composite,
@@ -88,7 +89,7 @@ impl CompositeTool {
         text
     }
 
-    /// Sets the time limit of a call of the composite. Default 300 s.
+    /// Sets the time limit of one run of the whole composite. Default 300 s.
     ///
     /// ```
     /// use std::time::Duration;

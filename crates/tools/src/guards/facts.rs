@@ -1,4 +1,4 @@
-//! Guard: records facts about a call in its result's metadata.
+//! Guard: records facts about a call, such as its time, in its result's metadata.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ use super::{Access, Cage, SandboxOptions};
 use super::{kernel, mounts, scratch, search_path::search_path};
 use crate::Workspace;
 
-/// The sandbox of the process of a server, for `McpServer::with_sandbox` of `archon-mcp`.
+/// A sandbox for a server that runs as a process, such as an MCP server; for `McpServer::with_sandbox` of `archon-mcp`.
 ///
 /// The process and its children can read the system's programs, the files that the options grant, and their own
 /// program: its file and, if it is in a Python environment, the folder of that environment. They can write to the
@@ -27,9 +27,9 @@ use crate::Workspace;
 /// process has ended. They reach no network and no Unix sockets unless these are granted, and they cannot leave the
 /// process group.
 ///
-/// Of the options, the limits of memory, processes, processor time, files and output do not hold for servers.
-/// Neither does [`Isolation::WithoutKernel`](super::Isolation::WithoutKernel): a server that cannot be
-/// sandboxed is refused.
+/// The options that limit memory, processes, processor time, sizes of files and output have no effect on
+/// servers. Neither has [`Isolation::WithoutKernel`](super::Isolation::WithoutKernel): a server that cannot
+/// be sandboxed is refused.
 ///
 /// ```
 /// use archon_tools::{Workspace, sandbox::{SandboxOptions, ServerSandbox}};
@@ -46,8 +46,9 @@ pub struct ServerSandbox {
 }
 
 impl ServerSandbox {
-    /// Creates a sandbox with these grants. The folders of the workspace are not granted, and its excluded folders
-    /// ([`Workspace::without`]) cannot be granted: a server is refused if a grant overlaps with an excluded folder.
+    /// Creates a sandbox with these grants. The server gets no access to the folders of the workspace. The workspace's
+    /// excluded folders ([`Workspace::without`]) cannot be granted: a server is refused if a grant overlaps with an
+    /// excluded folder.
     pub fn new(workspace: &Workspace, options: SandboxOptions) -> Self {
         let mut cage = Cage::new(workspace, Access::Write, options);
         cage.roots.clear();

@@ -58,11 +58,11 @@ const TOOLCHAINS: &[Toolchain] = &[
 const NVM: &str = ".nvm/versions/node";
 
 impl SandboxOptions {
-    /// Lets commands read and run the toolchains of a home folder that are in this process's `PATH`, and sets
-    /// the variables with their locations: Rust (rustup and cargo), Node (nvm, volta), Bun, Deno, Python
-    /// (pyenv, uv), Ruby (rbenv), Go. Of cargo's files, commands can read the settings and downloaded
-    /// packages, but not the credentials. Commands cannot change the toolchains; to let commands fetch
-    /// packages, grant the network, and the folders for writing.
+    /// Lets commands read and run the toolchains in the home folder that are in this process's `PATH`, and sets the
+    /// environment variables with their locations. Known are Rust (rustup and cargo), Node (nvm, volta), Bun, Deno,
+    /// Python (pyenv, uv), Ruby (rbenv) and Go. Of cargo's files, commands can read the settings and downloaded
+    /// packages, but not the credentials. Commands cannot change the toolchains. To let commands download packages,
+    /// also grant the network, and write access to the folders of the packages.
     ///
     /// ```
     /// use archon_tools::{Workspace, sandbox::SandboxOptions};
@@ -73,8 +73,8 @@ impl SandboxOptions {
     /// # Ok::<(), archon_tools::ToolSetupError>(())
     /// ```
     ///
-    /// Links are resolved now, so that a grant cannot be redirected later. Folders that overlap with the
-    /// workspace or with an excluded folder ([`Workspace::without`]) are not granted.
+    /// Links are resolved when this is called, so that a grant cannot be redirected later. Folders that
+    /// overlap with the workspace or with an excluded folder ([`Workspace::without`]) are not granted.
     #[must_use]
     pub fn with_toolchains(mut self, workspace: &Workspace) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();

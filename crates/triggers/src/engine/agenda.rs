@@ -274,8 +274,9 @@ impl Entry {
         } else if limits.is_spent(&self.state) {
             self.state.status = TaskStatus::Disabled;
             let spent = format_money(self.state.spent_micros);
+            let limit = format_money(limits.cost_micros.unwrap_or_default());
             self.state.problem =
-                Some(format!("its runs have cost {spent}, which is its limit: give it a larger one"));
+                Some(format!("its runs have cost {spent}, and its cost limit is {limit}: raise the limit"));
         } else {
             return false;
         }
@@ -381,7 +382,7 @@ impl Entry {
             state.status = TaskStatus::Disabled;
             let count = state.failures;
             state.problem =
-                Some(format!("{count} runs failed one after the other, the last one so: {problem}"));
+                Some(format!("{count} runs failed one after the other; the last error is: {problem}"));
         } else {
             state.problem = Some(problem);
         }

@@ -9,10 +9,11 @@ use crate::{
 };
 
 impl TriggerEngine {
-    /// Notes a problem in the history of each task that `is_meant` selects: that of a source of events, or of a channel that
-    /// sends later. The text says what failed and what to do. The same problem again counts once, with the newest time.
+    /// Adds a problem that is outside of runs to the [`problems`](TaskState::problems) of each task that `is_meant`
+    /// selects: for instance the failure of a source of events, or of an outbox. Returns the ids of these tasks. The
+    /// text says what failed and what to do. The same text again counts once, with the newest time.
     ///
-    /// Only the engine that serves the tasks notes problems; another one changes nothing.
+    /// Only the engine that serves the tasks adds problems; another one changes nothing, and returns no ids.
     ///
     /// ```
     /// use archon_triggers::{TriggerEngine, TriggerError, TriggerTask};

@@ -45,8 +45,9 @@ enum TaskRequest {
 type Taken = BTreeMap<TaskId, TaskState>;
 
 impl TriggerEngine {
-    /// Starts a run of a task now, besides its occurrences; after the run that works now. `name` is unique for the task: a
-    /// second start with the same name starts nothing. The start is stored before this function returns.
+    /// Starts a run of a task by hand: at once, or after the run of the task that works now. While the task is paused,
+    /// the start waits. `name` identifies the start: a second start of the task with the same name starts nothing. The
+    /// start is stored before this function returns.
     ///
     /// # Errors
     /// There is no such task, too many occurrences or requests wait, or the storage failed.
@@ -58,11 +59,12 @@ impl TriggerEngine {
         self.request(&mut agenda, request).await.map(drop)
     }
 
-    /// Gives an event to each active task of its tenant whose filter it passes, and returns their ids. The event is stored before
-    /// this function returns. An event without a tenant is for the tenant `local`, and none is for several tenants.
+    /// Gives an event to each active task of the event's tenant whose filter the event passes, and returns the ids of
+    /// these tasks. The event is stored before this function returns. An event without a tenant is for the tenant
+    /// `local`; no event is for several tenants.
     ///
-    /// An event that is published again, with the same source and id, starts no second run: also after an error, with which
-    /// some tasks have it and others do not.
+    /// An event that is published again, with the same source and id, starts no second run. So publish it again after
+    /// an error: some tasks may have got it, and others not.
     ///
     /// ```
     /// use archon_triggers::{TriggerEngine, TriggerError, TriggerEvent};

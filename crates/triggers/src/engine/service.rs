@@ -6,7 +6,8 @@ use serde::Deserialize as _;
 use super::{ListedTask, TriggerEngine, to_json};
 use crate::{error::TriggerError, task::TriggerTask};
 
-/// The tasks of one tenant: those of other tenants do not exist for it, and a new task is the tenant's.
+/// A [`TaskService`] for the tasks of one tenant. It neither shows nor changes the tasks of other tenants, and a new
+/// task gets this tenant.
 ///
 /// ```
 /// use archon_triggers::TriggerEngine;
@@ -23,7 +24,7 @@ pub struct TenantTasks {
 }
 
 impl TriggerEngine {
-    /// Returns the tasks of one tenant.
+    /// Returns a service for the tasks of one tenant.
     pub fn for_tenant(&self, tenant: impl Into<TenantId>) -> TenantTasks {
         TenantTasks { engine: self.clone(), tenant: tenant.into() }
     }

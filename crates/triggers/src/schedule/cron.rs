@@ -38,7 +38,7 @@ pub struct Cron {
 type Local = Timestamp;
 
 impl Cron {
-    /// Reads a pattern for the zone with this name of the IANA database, such as `Europe/Berlin`.
+    /// Parses a pattern. `zone` is the name of a time zone in the IANA database, such as `Europe/Berlin`.
     ///
     /// ```
     /// use archon_triggers::Cron;
@@ -73,7 +73,7 @@ impl Cron {
         let cron = Self { pattern: pattern.to_owned(), zone, minutes, seconds, is_each_hour };
         match cron.next_local(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(cron),
-            None => Err(wrong("it names no time, such as February 30".to_owned())),
+            None => Err(wrong("it names a time that never comes, such as February 30".to_owned())),
         }
     }
 

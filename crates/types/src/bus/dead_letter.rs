@@ -13,13 +13,13 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// Creates a dead letter of this message.
+    /// Creates a dead letter: `message` could not be delivered because of `cause`.
     pub fn new(message: BusMessage, cause: DeathCause) -> Self {
         Self { message, cause }
     }
 }
 
-/// The cause of a failed delivery.
+/// The cause of the failed delivery of a [`DeadLetter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeathCause {
@@ -27,7 +27,7 @@ pub enum DeathCause {
     Undeliverable,
     /// The time to live of the message ended before the receiver read the message.
     Expired,
-    /// The receiver never acknowledged the message, after all deliveries.
+    /// The bus delivered the message as often as its options allow, but the receiver never confirmed it.
     Unconfirmed,
     /// The queue of the receiver was full. A bus that several processes share makes no dead letter of such a
     /// message, and only returns an error to the sender.

@@ -22,7 +22,7 @@ pub const REQUEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Carries messages between agents.
 ///
-/// Each subscription gets every message that matches it once, in the order of publication.
+/// A subscription gets each matching message once, in the order of publication.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -51,7 +51,7 @@ pub const REQUEST_WAIT: Duration = Duration::from_secs(60);
 /// }
 /// ```
 pub trait Bus: Send + Sync {
-    /// Publishes a message.
+    /// Sends a message to all subscriptions that match it; fails if the receiver has no subscription.
     fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>>;
 
     /// Subscribes to all later messages for `agent` or for everybody, and to all later messages of the types
@@ -107,7 +107,7 @@ pub trait Bus: Send + Sync {
     }
 }
 
-/// The rule that decides if a sender gets its own broadcast.
+/// An option of a bus: decides if an agent that sends a broadcast gets the broadcast too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
     /// The sender does not get its own broadcast.
@@ -162,7 +162,7 @@ pub struct BusMessage {
 }
 
 impl BusMessage {
-    /// Creates a message that expects no answer.
+    /// Creates a message that expects no answer; [`into_request`](Self::into_request) makes the message a request.
     pub fn new(
         sender: impl Into<AgentId>,
         receiver: impl Into<AgentId>,
@@ -210,7 +210,7 @@ impl BusMessage {
         self.correlation_id.as_deref().ok_or_else(not_a_request)
     }
 
-    /// Returns true if the message is for everybody.
+    /// Returns true if the message is for all agents: the receiver is [`BROADCAST`] or `*`.
     pub fn is_broadcast(&self) -> bool {
         matches!(self.receiver_id.as_str(), BROADCAST | "*")
     }
@@ -230,7 +230,7 @@ impl BusMessage {
 
 crate::setters! {
 impl BusMessage {
-    /// Sets the run in which the message was sent.
+    /// Sets the run in which the message was sent. Default none.
     pub fn of_run(self, run: RunId) -> Self { self.run_id = Some(run) }
 
     /// Makes the message a request, with a new correlation id.
@@ -269,7 +269,7 @@ pub enum MessageType {
     ToolRequest,
     /// A permission to use a tool for some time.
     ToolLease,
-    /// A type that this version of Archon does not know. The bus delivers the message unchanged.
+    /// A type, by its name, that this version of Archon does not know. The bus delivers the message unchanged.
     Other(String),
 }
 

@@ -74,7 +74,8 @@ pub struct FallbackModel {
 }
 
 impl FallbackModel {
-    /// Creates a fallback with one key, default retries and no known price.
+    /// Creates a fallback model with one API key and the default retries. Its price and its context window
+    /// are unknown.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -119,7 +120,7 @@ impl CircuitBreaker {
     }
 }
 
-/// The behaviour when the storage fails while a run begins, so that its log cannot be written.
+/// The behaviour when a run begins and the storage fails, so that the run's log cannot be written.
 ///
 /// A storage failure after the start always ends the run with an error: a run that is resumed from an
 /// incomplete log could repeat calls that already took effect.

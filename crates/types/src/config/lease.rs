@@ -19,12 +19,14 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Creates a lease of tokens and of active time in milliseconds, without a cost limit.
+    /// Creates a lease for at most `tokens` tokens and `duration_ms` milliseconds of active time, without a
+    /// cost limit.
     pub fn new(tokens: u64, duration_ms: u64) -> Self {
         Self { tokens, cost_micros: None, duration_ms }
     }
 
-    /// Returns the limits of a child run, with each limit that is above this lease lowered to the lease.
+    /// Returns `limits` with the tokens, the active time and the cost limited to this lease: the smaller
+    /// value applies. A cost limit that only one of the two sets applies too.
     pub fn narrow(&self, mut limits: ExecutionLimits) -> ExecutionLimits {
         limits.max_total_tokens = limits.max_total_tokens.min(self.tokens);
         limits.max_duration_ms = limits.max_duration_ms.min(self.duration_ms);
@@ -49,12 +51,12 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// Creates a spending of a number of tokens and a cost in millionths of a currency unit.
+    /// Creates the value for this number of tokens and this cost, in millionths of a currency unit.
     pub fn new(tokens: u64, cost: u64) -> Self {
         Self { tokens, cost_micros: cost }
     }
 
-    /// Returns true if nothing was spent.
+    /// Returns true if no tokens and no money were spent.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -94,7 +94,8 @@ impl Default for ExecutionLimits {
 }
 
 impl ExecutionLimits {
-    /// Raises each limit to the value in `more`, if that is larger. A run without a cost limit gets none.
+    /// Raises the limits that `more` sets, each only if its new value is larger. A run without a cost limit
+    /// stays without one.
     pub fn raise(&mut self, more: &MoreLimits) {
         self.max_turns = self.max_turns.max(more.max_turns.unwrap_or_default());
         self.max_total_tokens = self.max_total_tokens.max(more.max_total_tokens.unwrap_or_default());
@@ -108,7 +109,7 @@ impl ExecutionLimits {
         Self { max_turns: 10, on_limit: OnLimit::Error, ..Self::default() }
     }
 
-    /// Returns the maximum active time.
+    /// Returns the maximum active time; waiting for people does not count as active.
     pub fn max_duration(&self) -> Duration {
         Duration::from_millis(self.max_duration_ms)
     }
@@ -116,32 +117,34 @@ impl ExecutionLimits {
 
 crate::setters! {
 impl ExecutionLimits {
-    /// Sets the maximum number of turns.
+    /// Sets the maximum number of model calls; retries do not count. Default 50.
     pub fn with_max_turns(self, turns: u32) -> Self { self.max_turns = turns }
 
-    /// Sets the maximum number of tokens.
+    /// Sets the maximum number of tokens of all model calls together. Default 1,000,000.
     pub fn with_max_total_tokens(self, tokens: u64) -> Self { self.max_total_tokens = tokens }
 
-    /// Sets the maximum active time.
+    /// Sets the maximum active time; waiting for people does not count as active. Default 10 minutes.
     pub fn with_max_duration(self, duration: Duration) -> Self { self.max_duration_ms = millis(duration) }
 
-    /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. The limit needs the
-    /// price of the model, which known models have.
+    /// Sets the maximum cost, in millionths of a currency unit: `50_000` is five cents. Default none. The
+    /// limit needs the price of the model; the catalogue of models has the prices of well-known ones.
     pub fn with_max_cost_micros(self, micros: u64) -> Self { self.max_cost_micros = Some(micros) }
 
-    /// Sets the maximum number of levels of child runs.
+    /// Sets the maximum number of levels of child runs below the run. Default 1: a child run cannot start
+    /// another one.
     pub fn with_max_depth(self, levels: u32) -> Self { self.max_depth = levels }
 
-    /// Sets the maximum number of calls of the same tool with the same arguments.
+    /// Sets the maximum number of calls of the same tool with the same arguments, in a row or not. Default 3.
     pub fn with_max_repeats(self, repeats: u32) -> Self { self.max_repeats = repeats }
 
-    /// Sets the maximum of answers in a row that cannot be parsed: after this number of them the run fails.
+    /// Sets the number of answers in a row that cannot be parsed, after which the run fails. Default 3.
     pub fn with_max_parse_failures(self, failures: u32) -> Self { self.max_parse_failures = failures }
 
-    /// Sets the number of failed turns in a row after which the model is told that it is stuck; 0 for never.
+    /// Sets the number of turns in a row in which every call failed, after which the model is told that it is
+    /// stuck; 0 for never. Default 3.
     pub fn with_stuck_after(self, turns: u32) -> Self { self.stuck_after = turns }
 
-    /// Sets the behaviour at a limit.
+    /// Sets the behaviour when the run reaches a limit. Default [`OnLimit::Stop`].
     pub fn with_on_limit(self, end: OnLimit) -> Self { self.on_limit = end }
 }
 }
@@ -189,19 +192,19 @@ impl MoreLimits {
 
 crate::setters! {
 impl MoreLimits {
-    /// Sets a larger maximum number of turns.
+    /// Sets a larger maximum number of model calls, including those that the run already made.
     pub fn with_max_turns(self, turns: u32) -> Self { self.max_turns = Some(turns) }
 
-    /// Sets a larger maximum number of tokens.
+    /// Sets a larger maximum number of tokens, including those that the run already used.
     pub fn with_max_total_tokens(self, tokens: u64) -> Self { self.max_total_tokens = Some(tokens) }
 
-    /// Sets a larger maximum active time.
+    /// Sets a larger maximum active time, including the time that the run already used.
     pub fn with_max_duration(self, duration: Duration) -> Self {
         self.max_duration_ms = Some(millis(duration))
     }
 
-    /// Sets a larger maximum cost, in millionths of a currency unit: `50_000` is five cents. A run that was
-    /// started without a cost limit gets none.
+    /// Sets a larger maximum cost, including the costs so far, in millionths of a currency unit: `50_000` is
+    /// five cents. A run that was started without a cost limit stays without one.
     pub fn with_max_cost_micros(self, micros: u64) -> Self { self.max_cost_micros = Some(micros) }
 }
 }

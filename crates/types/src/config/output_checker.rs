@@ -42,8 +42,8 @@ impl OutputChecker {
         Some(Self { format, check, misses: 0, problems: Vec::new() })
     }
 
-    /// Counts an answer that was checked, and returns what the run does next. Without `problems` the answer
-    /// matches the format.
+    /// Counts an answer that was checked, and returns the next step of the run. `problems` are the problems
+    /// of the answer; if there are none, the answer matches the format.
     pub fn checked(&mut self, problems: &[SchemaProblem]) -> OutputVerdict {
         self.problems = problems.to_vec();
         if problems.is_empty() {
@@ -62,7 +62,7 @@ impl OutputChecker {
         &self.problems
     }
 
-    /// Resets the count of answers that did not match, because the failed run is resumed.
+    /// Sets the count of answers that did not match back to 0. Call this when a failed run is resumed.
     pub fn begin_again(&mut self) {
         self.misses = 0;
     }

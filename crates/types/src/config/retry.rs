@@ -46,7 +46,8 @@ impl RetryConfig {
         f64::from(sum % 2001) / 1000.0 - 1.0
     }
 
-    /// Returns the delay before retry `attempt` (from 0). The caller draws `jitter` from -1.0 to 1.0.
+    /// Returns the delay before the retry with the index `attempt`, from 0. `jitter`, from -1.0 to 1.0,
+    /// changes the delay by up to 20 %; [`draw_jitter`](Self::draw_jitter) draws such a value.
     pub fn delay_for_attempt(&self, attempt: u32, jitter: f64) -> Duration {
         let exponent = i32::try_from(attempt).unwrap_or(i32::MAX);
         // The growth is bounded, because zero times infinity is not a number.

@@ -35,9 +35,9 @@ pub struct RunConfig {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// The deferred tools: the model finds them with a search and calls them with
-    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names, versions and annotations are stored. An
-    /// entry with the name `PREFIX*` stands for all tools of a [`ToolSource`](crate::ToolSource) that did not
-    /// know its tools when the run began.
+    /// [`CALL_TOOL`](crate::messages::CALL_TOOL). Only their names, versions, annotations and alternatives are
+    /// stored. An entry with the name `PREFIX*` stands for all tools of a [`ToolSource`](crate::ToolSource) that did
+    /// not know its tools when the run began.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
     pub deferred_tools: Arc<[ToolSpec]>,
@@ -102,7 +102,9 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// Returns the names of all tools that the run was given: the offered and the deferred ones.
+    /// Returns the names of all tools of the run: the offered ones, which requests define, and the deferred
+    /// ones, which the model finds with a search. Leaves out [`TOOL_SEARCH`] and [`CALL_TOOL`] if there are
+    /// deferred tools, because these two only lead to the deferred tools.
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         let is_deferring = !self.deferred_tools.is_empty();
         let all = self.tools.iter().chain(self.deferred_tools.iter()).map(|tool| tool.name.as_str());
@@ -110,8 +112,9 @@ impl RunConfig {
     }
 
     /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. For a
-    /// deferred tool, only the name, the version and the annotations are set. For a tool of a source that did
-    /// not know its tools when the run began, this is the entry `PREFIX*` of the source.
+    /// deferred tool, only the name, the version and the annotations are set. For a tool of a
+    /// [`ToolSource`](crate::ToolSource) that did not know its tools when the run began, returns the entry
+    /// `PREFIX*` of the source.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         let all = || self.tools.iter().chain(self.deferred_tools.iter());
         let is_source_of =
@@ -119,7 +122,8 @@ impl RunConfig {
         all().find(|tool| tool.name == name).or_else(|| self.deferred_tools.iter().find(is_source_of))
     }
 
-    /// Returns true if a tool of the run takes media of this type.
+    /// Returns true if a tool of the run takes files of this media type, such as `application/pdf`, as
+    /// arguments.
     pub fn has_tool_for(&self, mime_type: &str) -> bool {
         self.tools
             .iter()
@@ -127,7 +131,7 @@ impl RunConfig {
             .any(|tool| tool.annotations.takes_media(mime_type))
     }
 
-    /// Returns true if a tool of the run takes media of any type.
+    /// Returns true if a tool of the run takes pictures, PDF files or other media as arguments.
     pub fn has_media_tool(&self) -> bool {
         let takes_any = |tool: &ToolSpec| !tool.annotations.input_mime_types.is_empty();
         self.tools.iter().chain(self.deferred_tools.iter()).any(takes_any)

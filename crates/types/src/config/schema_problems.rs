@@ -5,13 +5,14 @@ use crate::{Json, models::ResponseFormat, values::shorten};
 use super::structured_output::SchemaProblem;
 
 impl ResponseFormat {
-    /// Returns the first problems of an answer, at most 10; empty if the answer is valid. Without the feature
-    /// `structured-output` no answer is valid.
+    /// Checks an answer against the schema. Returns the first problems, at most 10; empty if the answer is
+    /// valid. Without the feature `structured-output` no answer is valid.
     pub fn problems(&self, answer: &str) -> Vec<SchemaProblem> {
         problems(self, answer)
     }
 
-    /// Returns why the schema cannot be used: an error in it, or the missing feature `structured-output`.
+    /// Returns the reason why the schema cannot be used: it has an error, or this build lacks the feature
+    /// `structured-output`. `None` if the schema can be used.
     pub fn schema_problem(&self) -> Option<String> {
         schema::schema_problems(&self.schema, &Json::Null).err()
     }

@@ -17,7 +17,7 @@ pub struct OutputCheck {
 }
 
 impl OutputCheck {
-    /// Creates a check with this number of retries.
+    /// Creates a check that sends up to `retries` answers with problems back to the model.
     pub fn new(retries: u32) -> Self {
         Self { retries }
     }
@@ -41,7 +41,8 @@ pub struct SchemaProblem {
 }
 
 impl SchemaProblem {
-    /// Creates a problem at the location `path`.
+    /// Creates a problem. `path` is its location as a JSON pointer such as `/days/0`; empty for the whole
+    /// answer.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
@@ -56,7 +57,7 @@ impl fmt::Display for SchemaProblem {
     }
 }
 
-/// Returns the problems of an answer as one line.
+/// Returns the problems of an answer as one line, with `; ` between them.
 pub fn problems_line(problems: &[SchemaProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -71,7 +72,8 @@ pub fn problems_note(problems: &[SchemaProblem], how: &str) -> String {
     )
 }
 
-/// Returns the error text of a run whose last answer does not match its schema, after `tries` attempts.
+/// Returns the error text of a run that failed because its last answer does not match the schema. `tries` is
+/// the number of answers.
 pub fn schema_failure(problems: &[SchemaProblem], tries: u32) -> String {
     let line = problems_line(problems);
     format!("the answer does not fit its schema (try {tries} of {tries}): {line}")

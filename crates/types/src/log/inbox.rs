@@ -89,18 +89,18 @@ pub struct InboxEntry {
     pub id: String,
     /// The time at which the message was posted.
     pub at: Timestamp,
-    /// The request.
+    /// The content: a message for the model, an answer, a cancel and so on.
     pub request: InboxRequest,
 }
 
 impl InboxEntry {
-    /// Creates a message to a run.
+    /// Creates a message to a run. `id` may have only letters, digits, `-` and `_`.
     pub fn new(id: impl Into<String>, at: Timestamp, request: InboxRequest) -> Self {
         Self { id: id.into(), at, request }
     }
 }
 
-/// A request to a run.
+/// The content of an [`InboxEntry`]: the request to the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -145,19 +145,19 @@ pub enum InboxRequest {
 }
 
 impl ApprovalRequest {
-    /// Returns the inbox message with this answer to the question.
+    /// Returns the inbox request that answers this question with `answer`.
     pub fn answered(&self, answer: Answer) -> InboxRequest {
         let (request_id, binding) = (self.request_id.clone(), self.binding.clone());
         InboxRequest::Answer { request_id, binding, answer }
     }
 
-    /// Returns the inbox message with this answer. The id of the message follows from the id of the question,
+    /// Returns the inbox message with this answer. The id of the message is computed from the id of the question,
     /// so an inbox stores only the first of two answers and refuses the second with
     /// [`JournalError::Posted`](crate::JournalError::Posted).
     ///
     /// `log` is the log of the run that asks. A run that could not use an answer asks again with the same
-    /// question id, but never reads two messages with the same id. So the number of answers that `log` has
-    /// received is also a part of the message id.
+    /// question id, but never reads two messages with the same id. So the message id also has the number of
+    /// earlier answers to this question in `log`.
     pub fn first_answer(&self, answer: Answer, at: Timestamp, log: &[Arc<Record>]) -> InboxEntry {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let start = format!("answer-{}-", self.request_id).replace(|c| !is_plain(c), "_");

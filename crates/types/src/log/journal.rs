@@ -68,8 +68,9 @@ pub trait Journal: Send + Sync {
     /// Reads the last `most` records of a log, or the last `most` before the record with the sequence number
     /// `before`.
     ///
-    /// Default: reads the whole log. A journal may read only the requested records, and media without their data; it
-    /// then does not notice damage of other records. Watchers of a run read its log in pages through this function.
+    /// Default: reads the whole log. A journal may read only the requested records, and media without their data. The
+    /// journal then does not notice damage of other records. Watchers of a run read the log in pages through this
+    /// function.
     fn read_before<'a>(
         &'a self,
         run: &'a RunId,
@@ -82,8 +83,8 @@ pub trait Journal: Send + Sync {
     /// Returns the runs that match a filter, the last written run first. [`RunHead::problem`] is set for a
     /// log that cannot be read.
     ///
-    /// For a filter with a session, with [`RunStatus::Suspended`] alone or with a limit, the cost of this
-    /// call must grow with the number of returned runs, not with the number of stored runs.
+    /// For a filter with a session, with [`RunStatus::Suspended`] as its only status, or with a limit, the cost of
+    /// this call must grow with the number of returned runs, not with the number of stored runs.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>>;
 
     /// Returns the head of one run, as in the list of runs.
@@ -138,7 +139,7 @@ pub(crate) async fn read_if_exists(
     }
 }
 
-/// The readable part of a log.
+/// The readable part of a log: its records up to the first damaged one.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvaged {

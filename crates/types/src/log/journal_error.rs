@@ -2,7 +2,7 @@
 
 use crate::values::RunId;
 
-/// The error of a journal.
+/// The reason why a journal could not read, write, list or delete runs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -53,7 +53,7 @@ pub enum JournalError {
     /// The journal does not support the action.
     #[error("this journal cannot {action}")]
     Unsupported {
-        /// The action.
+        /// The action after `cannot`, as in "delete runs".
         action: &'static str,
     },
     /// Another version of Archon wrote the store, in a format that this version does not read.
@@ -83,7 +83,7 @@ pub enum JournalError {
     UnknownRecord {
         /// The id of the run.
         run: RunId,
-        /// The index of the record, from 0.
+        /// The index of the record in the log, from 0.
         record: u64,
         /// The type of the record; for an event of a plan or a team with the event, such as `plan: planned`.
         name: String,
@@ -103,21 +103,21 @@ pub enum JournalError {
     Corrupt {
         /// The id of the run.
         run: RunId,
-        /// The index of the record, from 0.
+        /// The index of the record in the log, from 0.
         record: u64,
-        /// The damage.
+        /// The text that describes the damage.
         problem: String,
     },
     /// The text cannot be used as a run id, for instance because it has a path separator.
     #[error("{id:?} cannot be a run id: use letters, digits, '-', '_' and inner '.'")]
     BadId {
-        /// The text.
+        /// The text that was given as a run id.
         id: String,
     },
     /// The storage failed, for instance because it is full, read-only or missing.
     #[error("cannot {action} {place}: {source}")]
     Storage {
-        /// The action, for instance `write`.
+        /// The action after `cannot`, as in "write".
         action: &'static str,
         /// The file or database.
         place: String,

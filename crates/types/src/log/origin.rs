@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::{CallId, RunId};
 
-/// The kind of the extension message that names the task in the log of a run that nobody started. Its data has
-/// `task_id`, and `source` is `trigger`.
+/// The [`kind`](crate::ExtensionMessage::kind) of the extension message in the log of a run that a task started. The
+/// data of this message has the id of the task in `task_id`, and the text `trigger` in `source`.
 pub const TRIGGER_MESSAGE: &str = "trigger";
 
-/// The beginning of the idempotency keys of runs that a task starts. A server takes no such key from a client, which could
-/// put a run of its own in the place of one of a task.
+/// The prefix of the idempotency keys of runs that a task starts. A server refuses such a key from a client; otherwise
+/// the client could start its own run in the place of the task's run.
 pub const TRIGGER_KEYS: &str = "trigger/";
 
 /// The origin of a run.

@@ -47,7 +47,7 @@ pub struct PendingApproval {
 }
 
 impl PendingApproval {
-    /// Returns the run that asks, which receives the answer.
+    /// Returns the run that asked the question and receives the answer: [`run`](Self::run) or one of its child runs.
     pub fn asker(&self) -> &RunId {
         self.request.asker().map_or(&self.run, |asker| &asker.run)
     }
@@ -157,9 +157,9 @@ fn find_open(records: &[Arc<Record>]) -> Vec<Asked<'_>> {
     open
 }
 
-/// Returns all open questions of the child run that a call started, in the form in which the calling run logs
-/// them. If the child run's log has no open question or cannot be read, returns `said`, the question that the
-/// call reported.
+/// Returns all open questions of the child run `child` that `call` started, in the form in which the calling run
+/// logs them. If the child run's log has no open question or cannot be read, returns only `said`, the question that
+/// the call reported.
 pub async fn questions_below(
     journal: Option<&dyn Journal>,
     child: &RunId,

@@ -18,9 +18,9 @@ use super::{
     record::{Record, RecordBody},
 };
 
-/// An index of suspended runs.
+/// An index of the open questions of suspended runs, so that nobody must read all logs to find them.
 ///
-/// An entry is an open question of a suspended run, as [`pending_approvals`] reads it from the run's log.
+/// An entry is one open question, as [`pending_approvals`] reads it from the run's log.
 ///
 /// ```
 /// use std::{collections::BTreeMap, sync::Mutex};
@@ -81,12 +81,12 @@ pub struct PoolFilter {
 }
 
 impl PoolFilter {
-    /// Creates a filter for one tenant.
+    /// Creates a filter for the questions of one tenant.
     pub fn tenant(tenant: &TenantId) -> Self {
         Self { tenant: Some(tenant.clone()), ..Self::default() }
     }
 
-    /// Creates a filter for one run.
+    /// Creates a filter for the questions of one run.
     pub fn run(run: &RunId) -> Self {
         Self { run: Some(run.clone()), ..Self::default() }
     }
@@ -96,7 +96,7 @@ impl PoolFilter {
         Self { due: Some(now), ..Self::default() }
     }
 
-    /// Returns true if an entry matches.
+    /// Returns true if an entry matches all conditions.
     pub fn fits(&self, entry: &PendingApproval) -> bool {
         self.tenant.as_ref().is_none_or(|tenant| entry.tenant == *tenant)
             && self.run.as_ref().is_none_or(|run| entry.run == *run)

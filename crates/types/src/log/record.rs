@@ -348,8 +348,8 @@ impl RecordBody {
         )
     }
 
-    /// Returns true if a process resumes the run with this record. No process worked on the run between the
-    /// record before it and this one.
+    /// Returns true if a process begins to resume the run with this record. Between the record before and this
+    /// record no process worked on the run.
     pub fn is_resumption(&self) -> bool {
         matches!(self, Self::Resumed | Self::LimitsRaised(_))
     }
@@ -434,7 +434,8 @@ pub struct ModelFailure {
 }
 
 impl ModelFailure {
-    /// Creates the failure from a provider's error; `jitter` was drawn for the next delay.
+    /// Creates the failure from a provider's error. `jitter` is the random number, -1.0 to 1.0, for the delay
+    /// before the next attempt.
     pub fn new(error: &crate::ProviderError, jitter: f64) -> Self {
         Self {
             code: error.code(),

@@ -10,7 +10,7 @@ use super::{
 };
 
 impl RecordBody {
-    /// Returns the media in the messages and results of the record.
+    /// Returns the media (pictures, PDF files and so on) in the messages and tool results of the record.
     pub fn media(&self) -> impl Iterator<Item = &Media> {
         self.content().into_iter().flatten().filter_map(|block| match block {
             Content::Media(media) => Some(media),
@@ -18,7 +18,7 @@ impl RecordBody {
         })
     }
 
-    /// Returns the media in the messages and results of the record, for a journal that adds or removes data.
+    /// Returns the same media as [`media`](Self::media), so that a journal can add or remove their data.
     pub fn media_mut(&mut self) -> Vec<&mut Media> {
         let mut found = Vec::new();
         for block in self.content_mut().into_iter().flatten() {
@@ -93,8 +93,8 @@ impl Record {
 }
 
 impl Event {
-    /// Returns the event without the data of the media of its record or its partial result, as
-    /// [`Record::without_media_data`] does.
+    /// Returns the event without the data of the media in its record or its partial result, as
+    /// [`Record::without_media_data`] returns a record.
     pub fn without_media_data(&self) -> Cow<'_, Self> {
         match self {
             Self::Record { run, record } => match record.without_media_data() {

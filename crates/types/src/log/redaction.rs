@@ -14,7 +14,7 @@ use crate::{
 use super::{parallel::ParallelChoice, record::RecordBody};
 
 impl Redactor {
-    /// Redacts every secret in a message, in the same way as in the log.
+    /// Replaces every secret in a message by `****`, in the same way as in the log.
     ///
     /// ```
     /// use archon_types::{Message, Redactor, Timestamp};
@@ -32,9 +32,9 @@ impl Redactor {
         }
     }
 
-    /// Redacts every secret in the [input](RecordBody::is_input) records among `bodies`. Derived records need
-    /// no redaction, because they follow from the redacted input records. The `RunLog` of `archon-run`
-    /// redacts the records that are appended through it.
+    /// Replaces every secret in the [input](RecordBody::is_input) records among `bodies` by `****`. Derived records
+    /// need no redaction, because they are computed from redacted input records. The `RunLog` of `archon-run`
+    /// calls this function for the records that it appends.
     pub fn clean_records(&self, bodies: &mut [RecordBody]) {
         let forms = self.forms();
         if !forms.is_empty() {

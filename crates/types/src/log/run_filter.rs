@@ -20,15 +20,15 @@ use super::{
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Only runs of this session.
+    /// Only runs of this session; `None` for all sessions.
     pub session: Option<SessionId>,
-    /// Only runs on behalf of this tenant.
+    /// Only runs on behalf of this tenant; `None` for all tenants.
     pub tenant: Option<TenantId>,
     /// Only runs with one of these statuses; runs of every status if empty.
     pub status: Vec<RunStatus>,
-    /// Only runs that are not child runs.
+    /// If true, only runs that are not child runs. Default false.
     pub top_level: bool,
-    /// The maximum number of runs to return.
+    /// The maximum number of runs to return; `None` for no maximum.
     pub limit: Option<usize>,
     /// Only runs after this position in the list, which is the position of the last run on the previous page.
     pub after: Option<RunPlace>,

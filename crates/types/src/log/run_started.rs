@@ -43,7 +43,7 @@ pub struct RunStarted {
 }
 
 impl RunStarted {
-    /// Creates the record of a loop that begins with a prompt, in format [`LOG_FORMAT`].
+    /// Creates the record of a loop that begins with a prompt, for the tenant `local`, in the format [`LOG_FORMAT`].
     pub fn new(run: RunId, session: SessionId, agent: AgentId, loop_id: LoopId, config: RunConfig) -> Self {
         Self {
             format: LOG_FORMAT,

@@ -18,7 +18,7 @@ impl Collection {
     /// The maximum length of a name in bytes.
     pub const MAX_BYTES: usize = 512;
 
-    /// Creates a collection from its name.
+    /// Creates a collection from a name such as `team:eng:alice`.
     ///
     /// # Errors
     /// [`MemoryError::Collection`] for an empty name or part, control characters, or a name longer than
@@ -41,7 +41,7 @@ impl Collection {
         Self(Arc::from(""))
     }
 
-    /// Returns the collection `name` within this one.
+    /// Returns the collection `name` within this one: in `team:eng`, the child `alice` is `team:eng:alice`.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -130,7 +130,7 @@ impl TryFrom<&TenantId> for Collection {
     }
 }
 
-/// The error of a memory.
+/// The error of an access to memories or to their store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -149,7 +149,7 @@ pub enum MemoryError {
     Embedding {
         /// The [`id`](crate::Embedder::id) of the embedder.
         embedder: String,
-        /// The problem.
+        /// The description of the problem.
         problem: String,
     },
     /// A model call for the memory failed, or its answer could not be used.
@@ -157,7 +157,7 @@ pub enum MemoryError {
     Model {
         /// The name of the model.
         model: String,
-        /// The problem.
+        /// The description of the problem.
         problem: String,
     },
     /// A stored entry is damaged.
@@ -165,7 +165,7 @@ pub enum MemoryError {
     Corrupt {
         /// The id of the entry.
         id: String,
-        /// The damage.
+        /// The description of the damage.
         problem: String,
     },
     /// An entry is invalid, so it cannot be stored.
@@ -173,21 +173,21 @@ pub enum MemoryError {
     Invalid {
         /// The id of the entry.
         id: String,
-        /// The problem.
+        /// The description of the problem.
         problem: String,
     },
     /// A query of the memory is invalid.
     #[error("the memory query is invalid: {problem}")]
     Question {
-        /// The problem.
+        /// The description of the problem.
         problem: String,
     },
     /// A text is not a valid name of a collection.
     #[error("`{name}` is not a valid collection name: {problem}")]
     Collection {
-        /// The name.
+        /// The text, cut after 80 characters.
         name: String,
-        /// The problem.
+        /// The description of the problem.
         problem: &'static str,
     },
     /// A collection is outside of the collection that the memory is bound to.
@@ -206,7 +206,7 @@ pub enum MemoryError {
     FutureStore {
         /// The location of the store, for instance a file or a database.
         place: String,
-        /// The format of the store.
+        /// The number of the format in which the store is written.
         found: u32,
         /// The newest format that this version reads.
         supported: u32,
@@ -214,7 +214,7 @@ pub enum MemoryError {
     /// The store does not support an action.
     #[error("this memory does not support {what}")]
     Unsupported {
-        /// The action.
+        /// The action, for instance `listing entries`.
         what: &'static str,
     },
 }

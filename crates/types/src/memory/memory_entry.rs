@@ -54,8 +54,8 @@ pub trait Episodic: Send + Sync {
     /// Appends an entry.
     fn append(&self, entry: MemoryEntry) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// Returns copies of the entries from index `since` on, oldest first; with a `limit`, only of the last
-    /// `limit` of these entries.
+    /// Returns copies of the entries from the index `since` on, oldest first; the oldest entry has the index
+    /// 0. With a `limit`, returns only the last `limit` of these entries.
     fn get_messages(
         &self,
         limit: Option<usize>,
@@ -118,7 +118,8 @@ pub trait Episodic: Send + Sync {
 /// }
 /// ```
 pub trait Working: Send + Sync {
-    /// Sets all of these values, or none.
+    /// Sets these values by name, and keeps all values with other names. If a value cannot be set, none is
+    /// set.
     fn update(&self, values: serde_json::Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>>;
 
     /// Returns a copy of all values.
@@ -127,12 +128,12 @@ pub trait Working: Send + Sync {
     /// Deletes all values, for instance when a task is done.
     fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>>;
 
-    /// Returns one value.
+    /// Returns the value with the name `key`; `None` if there is none.
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Json>, MemoryError>> {
         Box::pin(async move { Ok(self.to_map().await?.remove(key)) })
     }
 
-    /// Sets one value.
+    /// Sets the value with the name `key`, in place of an earlier value.
     fn set<'a>(&'a self, key: &'a str, value: Json) -> BoxFuture<'a, Result<(), MemoryError>> {
         self.update(serde_json::Map::from_iter([(key.to_owned(), value)]))
     }
@@ -168,7 +169,7 @@ pub trait Working: Send + Sync {
 /// }
 /// ```
 pub trait LongTerm: Send + Sync {
-    /// Stores a text and returns its id.
+    /// Stores a text with metadata, and returns the id of the new entry.
     fn store<'a>(
         &'a self,
         content: &'a str,
@@ -223,7 +224,7 @@ pub trait Embedder: Send + Sync {
     /// Returns the number of dimensions of the vectors.
     fn dimensions(&self) -> usize;
 
-    /// Returns one vector for each text, in order.
+    /// Returns one vector for each text, in the order of the texts.
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>>;
 }
 
@@ -290,7 +291,8 @@ fn too_long(part: &str, name: &str) -> Option<String> {
 }
 
 impl MemoryEntry {
-    /// Checks the length of an embedder's id for the vector of the entry `id`.
+    /// Checks that the id `embedder` of an embedder is not too long. `id` is the id of the entry, for the
+    /// error.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] if the embedder's id has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
@@ -299,7 +301,9 @@ impl MemoryEntry {
         too_long("embedder", embedder).map_or(Ok(()), |problem| Err(invalid(problem)))
     }
 
-    /// Checks that a new vector is as long as the other vectors of its embedder in a store.
+    /// Checks that a new vector has as many dimensions as the stored vectors of the same embedder: `found` is
+    /// the number of its dimensions, `expected` the number of theirs. `id` is the id of the entry, for the
+    /// error.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] if `found` differs from `expected`.
@@ -321,12 +325,12 @@ impl MemoryEntry {
             && (&self.content, &self.run, &self.metadata) == (&other.content, &other.run, &other.metadata)
     }
 
-    /// Creates an entry without metadata and without a vector.
+    /// Creates a note without metadata and without a vector. The note is untrusted.
     pub fn new(id: impl Into<String>, content: impl Into<String>, timestamp: Timestamp) -> Self {
         Self { id: id.into(), content: content.into(), timestamp, ..Self::default() }
     }
 
-    /// Creates an entry for a message; the role is stored in the metadata.
+    /// Creates an entry for a message. The role of the author, such as `user`, is stored in the metadata.
     pub fn of_message(
         id: impl Into<String>,
         role: impl Into<String>,
@@ -338,7 +342,7 @@ impl MemoryEntry {
         entry
     }
 
-    /// Returns the role of the author; `None` if the entry has no role.
+    /// Returns the role of the message's author, such as `user`; `None` if the metadata have no role.
     pub fn role(&self) -> Option<&str> {
         self.metadata.get(ROLE).and_then(Json::as_str)
     }
@@ -422,9 +426,8 @@ impl MemoryEntry {
     /// be split.
     pub const MAX_BYTES: usize = 1 << 20;
 
-    /// The maximum size, in bytes, of an entry's id and key, and of the ids of its embedder and session.
-    /// Database indexes contain these, and an index of PostgreSQL has room for this size beside the name of a
-    /// collection.
+    /// The maximum size of an entry's id and key, and of the ids of its embedder and session: 2 KiB each.
+    /// Database indexes store these texts, and an index entry of PostgreSQL has no room for much more.
     pub const MAX_NAME_BYTES: usize = 2 << 10;
 
     /// Sets a new id if the entry has no id, and the time `now` if it has no time, for instance because the
@@ -497,7 +500,7 @@ pub struct MemoryQuery {
     pub text: String,
     /// The maximum number of entries to return. Default 5.
     pub limit: usize,
-    /// The minimum score of an entry; `None` for any score.
+    /// The minimum score of an entry, from 0 to 1; `None` for any score.
     pub threshold: Option<f32>,
     /// Only entries with these metadata values.
     pub metadata: serde_json::Map<String, Json>,
@@ -505,9 +508,10 @@ pub struct MemoryQuery {
     pub as_of: Option<Timestamp>,
     /// Only entries of this trust level or a higher one. Default: all levels.
     pub trust: Trust,
-    /// Only entries of these kinds; all kinds if empty.
+    /// Only entries of these kinds. If empty: notes, messages, summaries and facts.
     pub kinds: Vec<MemoryKind>,
-    /// Only entries of this collection, which is within the collection that the memory is bound to.
+    /// Only entries of this collection and of the collections within it. It must be within the collection
+    /// that the memory is bound to; `None` for that collection.
     pub collection: Option<Collection>,
     /// Only entries without these ids, for instance because the caller already has them.
     pub without: BTreeSet<String>,

@@ -72,9 +72,9 @@ pub trait MemoryStore: Send + Sync {
     /// Returns a page of entries, in the order in which they were first written, or in reverse order.
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>>;
 
-    /// Removes the bytes of deleted entries from the files of the store, as far as the store can: texts, words
-    /// and vectors. A store without files, or one that leaves no bytes, does nothing, which is the default. The store in
-    /// SQLite writes its whole file anew, and other writers wait for it.
+    /// Removes the bytes of deleted entries (texts, words and vectors) from the files of the store, as far as
+    /// the store can. By default does nothing, for stores that leave no such bytes. The SQLite store writes
+    /// its whole file anew, and other writers wait for it.
     ///
     /// # Errors
     /// [`MemoryError::Storage`] if bytes may be left.
@@ -83,7 +83,7 @@ pub trait MemoryStore: Send + Sync {
     }
 }
 
-/// A change of a store.
+/// A change of the entries in a store.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MemoryChange {
@@ -92,7 +92,7 @@ pub enum MemoryChange {
     Put(Box<MemoryEntry>),
     /// Deletes every entry that matches the filter.
     Forget(MemoryFilter),
-    /// Sets the vector of an entry, unless the text of the entry has changed.
+    /// Sets the vector of an entry, unless the entry's text is no longer `content`.
     Embed {
         /// The id of the entry.
         id: String,
@@ -129,7 +129,8 @@ impl MemoryChange {
     /// that the store is bound to.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfScope`] and [`MemoryError::Invalid`].
+    /// [`MemoryError::OutOfScope`] for a collection outside of `scope`; [`MemoryError::Invalid`] for an entry
+    /// or a vector that cannot be stored.
     pub fn check(&self, scope: &Collection) -> Result<(), MemoryError> {
         match self {
             Self::Put(entry) => {
@@ -207,7 +208,7 @@ pub struct MemoryFilter {
     pub until: Option<Timestamp>,
     /// Only entries with this validity.
     pub validity: Validity,
-    /// Only entries without a vector of this embedder.
+    /// The id of an embedder: only entries without a vector of this embedder.
     pub not_embedded_by: Option<String>,
 }
 
@@ -217,7 +218,7 @@ impl MemoryFilter {
         Self { validity: Validity::Any, ..Self::default() }
     }
 
-    /// Restricts the filter to these kinds.
+    /// Sets the kinds of entries to match; all kinds if `kinds` is empty.
     pub fn of(mut self, kinds: &[MemoryKind]) -> Self {
         self.kinds = kinds.to_vec();
         self
@@ -274,7 +275,7 @@ pub enum Validity {
     Any,
 }
 
-/// A search for candidates.
+/// A search for entries by words, by a vector, or by both.
 ///
 /// ```
 /// use archon_types::MemorySearch;
@@ -290,14 +291,15 @@ pub struct MemorySearch {
     /// The id of an embedder, and a vector that it made, to compare with the vectors of the entries; `None`
     /// for no search by vector.
     pub vector: Option<(String, Vec<f32>)>,
-    /// The maximum number of entries found by words, and of entries found by vector.
+    /// The maximum number of entries found by words; the same maximum applies to entries found by vector.
     pub limit: usize,
-    /// The filter of the entries.
+    /// The conditions that every found entry must match.
     pub filter: MemoryFilter,
 }
 
 impl MemorySearch {
-    /// Checks that a vector can be compared with stored vectors of `expected` dimensions.
+    /// Checks that a vector can be compared with stored vectors of `expected` dimensions; `None` if no
+    /// vectors are stored yet.
     ///
     /// # Errors
     /// [`MemoryError::Question`] if the vector has another number of dimensions, or a value that is not
@@ -315,7 +317,7 @@ impl MemorySearch {
         Err(MemoryError::Question { problem })
     }
 
-    /// Creates a search by words.
+    /// Creates a search by words for at most `limit` entries.
     pub fn words(text: impl Into<String>, limit: usize) -> Self {
         Self { text: text.into(), limit, ..Self::default() }
     }
@@ -343,9 +345,10 @@ pub struct MemoryCandidates {
 pub struct Candidate {
     /// The entry, without its vector.
     pub entry: MemoryEntry,
-    /// The BM25 score or a similar one, higher is better; `None` if no word occurs.
+    /// The score for matching words, BM25 or similar, higher is better; `None` if no word matches.
     pub lexical: Option<f32>,
-    /// The cosine similarity, higher is better; `None` if the vectors were not compared.
+    /// The cosine similarity of the entry's vector and the vector of the search, higher is better; `None` if
+    /// the vectors were not compared.
     pub vector: Option<f32>,
 }
 
@@ -356,13 +359,13 @@ impl Candidate {
     }
 }
 
-/// An entry that exists but cannot be read. Search results and pages do not have such entries.
+/// An entry that exists but cannot be read. Search results and pages list such entries in `damaged`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damaged {
     /// The id of the entry.
     pub id: String,
-    /// The damage.
+    /// The description of the damage.
     pub problem: String,
 }
 
@@ -384,9 +387,9 @@ impl Damaged {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// The filter.
+    /// The conditions that every entry must match.
     pub filter: MemoryFilter,
-    /// The order.
+    /// The order of the entries on the page and from page to page.
     pub order: MemoryOrder,
     /// Only entries after this [`position`](MemoryEntry::position), in the direction of the order.
     pub after: Option<u64>,

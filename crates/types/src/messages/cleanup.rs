@@ -28,7 +28,8 @@ pub struct SeenResult {
 }
 
 impl SeenResult {
-    /// Creates the value for a message in the context window; `None` if the message is not a tool result.
+    /// Describes the tool result in a message of the context window, with its estimated number of `tokens`;
+    /// `None` if the message is not a tool result.
     pub fn of(message: &Message, tokens: u64) -> Option<Self> {
         let Message::ToolResult(result) = message else { return None };
         Some(Self {
@@ -57,7 +58,7 @@ pub struct CleanedUp {
 }
 
 impl CleanedUp {
-    /// Creates the value for the removal of `result`.
+    /// Describes the removal of `result` by the model, with the model's reason and its summary of the result.
     pub fn new(result: &SeenResult, reason: impl Into<String>, summary: Option<String>) -> Self {
         Self {
             tool_call_id: result.call.clone(),

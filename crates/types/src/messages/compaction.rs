@@ -110,7 +110,7 @@ pub enum ViewPart {
 }
 
 impl ViewPart {
-    /// Returns the range of messages that the part covers.
+    /// Returns the indexes of the messages that the part covers: from 0, in the whole conversation.
     pub fn range(&self) -> std::ops::Range<u64> {
         match self {
             Self::Keep { from, to } | Self::Digest { from, to, .. } => *from..*to,
@@ -128,8 +128,8 @@ pub struct WindowItem {
     pub message: Arc<Message>,
     /// The estimated number of tokens of the message.
     pub tokens: u64,
-    /// True if a compaction must keep the message as it is: it is the goal, a message of a person in this run, or a
-    /// pinned result or its call.
+    /// True if a compaction must keep the message as it is: the goal, a message of a person in this run, a
+    /// pinned result, or the call of a pinned result.
     pub pinned: bool,
 }
 
@@ -163,10 +163,10 @@ impl<'a> CompactionInput<'a> {
 
 /// Selects the messages to shorten or replace when a conversation outgrows the context window.
 ///
-/// Rules for the view: it has every pinned message; its messages are in order, each at most once; if it has a
-/// tool call, it also has the results of the call. If a view breaks a rule, the built-in strategy decides
-/// instead. The result should depend on the input alone. Replay does not need the strategy, because the log
-/// has the view.
+/// Rules for the view that is returned: it has every pinned message; its messages are in order, each at most
+/// once; if it has a tool call, it also has the results of the call. If a view breaks a rule, the built-in
+/// strategy decides instead. The result should depend on the input alone. Replay does not need the strategy,
+/// because the log has the view.
 ///
 /// ```
 /// use archon_types::{CompactionInput, CompactionLevel, CompactionStrategy, ViewPart};
@@ -184,7 +184,8 @@ impl<'a> CompactionInput<'a> {
 /// }
 /// ```
 pub trait CompactionStrategy: Send + Sync {
-    /// Returns the new view and its level, or `None` to change nothing.
+    /// Returns the level of the compaction and the new view: the parts of the conversation that the model
+    /// then sees. `None` changes nothing.
     fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)>;
 }
 
@@ -221,7 +222,7 @@ pub enum ContextLevel {
 }
 
 impl ContextLevel {
-    /// Returns the level for a filled share of the window in percent.
+    /// Returns the level of a window that is filled to `percent` percent.
     pub fn at(percent: u8) -> Self {
         match percent {
             0..70 => Self::Normal,

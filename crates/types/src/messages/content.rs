@@ -62,7 +62,7 @@ impl Content {
         }
     }
 
-    /// Returns the medium or the image of a block; `None` for another block.
+    /// Returns the picture, PDF file or other data in a block; `None` for a block of another type.
     pub fn as_media(&self) -> Option<MediaView<'_>> {
         match self {
             Self::Media(media) => {
@@ -102,11 +102,12 @@ impl From<Arc<ToolCall>> for Content {
     }
 }
 
-/// The tool with which a model searches the deferred tools. Requests do not define deferred tools, so that a
-/// thousand tools cost no more tokens than a few.
+/// The name of the tool with which a model searches for deferred tools. Requests do not define deferred
+/// tools, so that a thousand tools cost no more tokens than a few.
 pub const TOOL_SEARCH: &str = "tool_search";
 
-/// The tool with which a model calls a deferred tool by its name.
+/// The name of the tool with which a model calls a deferred tool. Its arguments are the name and the
+/// arguments of the deferred tool.
 pub const CALL_TOOL: &str = "call_tool";
 
 /// A tool call: a model's request to run a tool.
@@ -132,7 +133,7 @@ impl ToolCall {
         Self { id: id.into(), name: name.into(), arguments, malformed: None }
     }
 
-    /// Creates a call from streamed argument text.
+    /// Creates a call from its arguments as JSON text, which services stream.
     ///
     /// Empty text and `null` mean no arguments, `{}`. Text that is not JSON is stored in
     /// [`malformed`](Self::malformed) without any repair.
@@ -155,7 +156,8 @@ impl ToolCall {
     /// (default: none). If there are further arguments beside these two, the returned call is malformed, so
     /// that the tool is not executed without them.
     ///
-    /// Returns `None` for a call of any other tool, for a malformed call, and without a name.
+    /// Returns `None` for a call of any other tool, for a malformed call, and if the argument `name` is
+    /// missing.
     pub fn resolve_call_tool(&self) -> Option<Self> {
         if self.name != CALL_TOOL || self.malformed.is_some() {
             return None;

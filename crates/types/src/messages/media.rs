@@ -46,7 +46,7 @@ pub struct Media {
     data: Option<Arc<str>>,
 }
 
-/// The kind of a medium, by which a model can or cannot read it.
+/// The kind of a file. It decides if a model can read the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -55,12 +55,12 @@ pub enum MediaKind {
     Image,
     /// A PDF file.
     Pdf,
-    /// Data that no model is sent, such as sound. Tools can use it.
+    /// Data that is sent to no model, such as sound. Tools can use it.
     Other,
 }
 
 impl MediaKind {
-    /// Returns the kind of a media type.
+    /// Returns the kind of files with a media type such as `image/png`.
     pub fn of(mime_type: &str) -> Self {
         match mime_type {
             PDF => Self::Pdf,
@@ -80,7 +80,7 @@ impl fmt::Display for MediaKind {
     }
 }
 
-/// The reason why data cannot be a medium.
+/// The reason why data cannot become a [`Media`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
@@ -96,13 +96,20 @@ pub enum MediaError {
     /// The data is of none of the types that [`sniff`] knows.
     #[error("the file is neither PNG, JPEG, GIF or WebP nor PDF")]
     UnknownType,
-    /// The data does not match the hash, the size or the type that it was given with.
-    #[error("the data of a medium does not match its {0}")]
+    /// The data is not base64 with padding.
+    #[error("the data of the file is not base64 with padding")]
+    NotBase64,
+    /// There is no data, and the hash or the size of the data is missing or malformed.
+    #[error("the file has no data: give `data`, or `bytes` and `sha256` (64 lower-case hexadecimal digits)")]
+    NoData,
+    /// The data does not match the hash, the size or the type that was given with it. The text names which of
+    /// these.
+    #[error("the data of the file does not match the stated {0}")]
     Mismatch(&'static str),
 }
 
 impl Media {
-    /// The maximum size of a medium in bytes, 20 MiB.
+    /// The maximum size of the data in bytes: 20 MiB.
     pub const MAX_BYTES: usize = 20 * 1024 * 1024;
 
     /// Creates a picture or a PDF file from its data. `name` is the name of the file; folders before it are
@@ -120,12 +127,13 @@ impl Media {
         }
     }
 
-    /// Creates a medium of any type. `mime_type` counts only if the data is of no type that [`sniff`] knows.
+    /// Creates a value from data of any type, such as sound. `mime_type` counts only if the data is of no
+    /// type that [`sniff`] knows.
     ///
     /// # Errors
     ///
-    /// The data is empty or larger than [`MAX_BYTES`](Self::MAX_BYTES), or `mime_type` is a type that [`sniff`]
-    /// knows and the data is not.
+    /// The data is empty or larger than [`MAX_BYTES`](Self::MAX_BYTES), or `mime_type` is a type that
+    /// [`sniff`] knows but the data is not of this type.
     pub fn of_type(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<Self, MediaError> {
         if bytes.is_empty() {
             return Err(MediaError::Empty);
@@ -148,13 +156,13 @@ impl Media {
         })
     }
 
-    /// Creates a medium like [`of_type`](Self::of_type), from its data in base64.
+    /// Does the same as [`of_type`](Self::of_type), for data in base64.
     ///
     /// # Errors
     ///
     /// See [`of_type`](Self::of_type); or the text is not base64 with padding.
     pub fn from_base64(data: &str, mime_type: &str, name: Option<&str>) -> Result<Self, MediaError> {
-        let bytes = BASE64.decode(data.as_bytes()).map_err(|_| MediaError::Mismatch("encoding, base64"))?;
+        let bytes = BASE64.decode(data.as_bytes()).map_err(|_| MediaError::NotBase64)?;
         Self::of_type(&bytes, mime_type, name)
     }
 
@@ -168,7 +176,7 @@ impl Media {
         &self.mime_type
     }
 
-    /// Returns the kind of the media type.
+    /// Returns the kind of the data: a picture, a PDF file or something else.
     pub fn kind(&self) -> MediaKind {
         MediaKind::of(&self.mime_type)
     }
@@ -178,7 +186,7 @@ impl Media {
         self.bytes
     }
 
-    /// Returns the name of the file, without a folder.
+    /// Returns the name of the file, without a folder; `None` if the file has no name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -188,23 +196,23 @@ impl Media {
         self.pages
     }
 
-    /// Returns the data in base64; `None` if only the journal has the data.
+    /// Returns the data in base64; `None` if the value only refers to the data, as in a log.
     pub fn base64(&self) -> Option<&str> {
         self.data.as_deref()
     }
 
-    /// Returns the data; `None` if only the journal has the data.
+    /// Returns the data; `None` if the value only refers to the data, as in a log.
     pub fn data(&self) -> Option<Vec<u8>> {
         BASE64.decode(self.data.as_deref()?.as_bytes()).ok()
     }
 
-    /// Returns the word by which a model names this medium in the arguments of a tool: `media:` and the first
+    /// Returns the word by which a model names this file in the arguments of a tool: `media:` and the first
     /// 16 digits of the hash.
     pub fn reference(&self) -> String {
         format!("{REFERENCE}{}", &self.sha256[..16])
     }
 
-    /// Returns a line with the name, the type, the reference and the size.
+    /// Returns a line with the name, the type, the [`reference`](Self::reference) and the size.
     ///
     /// ```
     /// use archon_types::Media;
@@ -218,13 +226,13 @@ impl Media {
         format!("{name}{}, {}, {} bytes", self.mime_type, self.reference(), self.bytes)
     }
 
-    /// Returns true if `reference` names this medium: `media:` and the first 16 or more digits of its hash.
+    /// Returns true if `reference` names this file: `media:` and the first 16 or more digits of its hash.
     pub fn is_named(&self, reference: &str) -> bool {
         let digits = reference.strip_prefix(REFERENCE);
         digits.is_some_and(|digits| digits.len() >= 16 && self.sha256.starts_with(digits))
     }
 
-    /// Returns the medium without its data, as a log refers to it.
+    /// Returns a copy without the data, in the form in which logs refer to the data.
     pub fn without_data(&self) -> Self {
         Self {
             sha256: self.sha256.clone(),
@@ -236,7 +244,7 @@ impl Media {
         }
     }
 
-    /// Adds the data to a medium that has none, as a journal does.
+    /// Adds the data to a value without data, for instance one that was read from a log.
     ///
     /// # Errors
     ///
@@ -293,13 +301,13 @@ impl TryFrom<MediaForm> for Media {
     fn try_from(form: MediaForm) -> Result<Self, MediaError> {
         let name = form.name.as_deref();
         let Some(data) = form.data else {
-            let sha256 = form.sha256.ok_or(MediaError::Mismatch("hash"))?;
+            let sha256 = form.sha256.ok_or(MediaError::NoData)?;
             let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
             // The hash names a file of a journal.
             if sha256.len() != 64 || !sha256.bytes().all(is_digit) {
-                return Err(MediaError::Mismatch("hash"));
+                return Err(MediaError::NoData);
             }
-            let (mime_type, bytes) = (form.mime_type, form.bytes.ok_or(MediaError::Mismatch("size"))?);
+            let (mime_type, bytes) = (form.mime_type, form.bytes.ok_or(MediaError::NoData)?);
             return Ok(Self {
                 sha256,
                 mime_type,
@@ -345,29 +353,30 @@ pub fn sniff(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A medium or an image of a message, for the code that sends or shows it.
+/// The picture, PDF file or other data of a message block, for the code that sends or shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct MediaView<'a> {
     /// The media type, for instance `image/png`.
     pub mime_type: &'a str,
-    /// The data in base64; `None` if only the journal has the data.
+    /// The data in base64; `None` if the block only refers to the data, as in a log.
     pub base64: Option<&'a str>,
-    /// The medium; `None` for a block [`Content::Image`](super::Content::Image).
+    /// The [`Media`] of the block, which has the name and the hash; `None` for a block
+    /// [`Content::Image`](super::Content::Image).
     pub media: Option<&'a Media>,
 }
 
 impl MediaView<'_> {
-    /// Returns the kind of the media type.
+    /// Returns the kind of the data: a picture, a PDF file or something else.
     pub fn kind(&self) -> MediaKind {
         MediaKind::of(self.mime_type)
     }
 
-    /// Returns the name of the file, without a folder.
+    /// Returns the name of the file, without a folder; `None` if the file has no name.
     pub fn name(&self) -> Option<&str> {
         self.media.and_then(Media::name)
     }
 
-    /// Returns a text about the medium, for a place that cannot have the medium itself. `about` is the last
+    /// Returns a text that stands for the data in a place that cannot show or send it. `about` is the last
     /// part of the text, such as the reason.
     ///
     /// ```

@@ -68,9 +68,9 @@ impl UserMessage {
         }
     }
 
-    /// Creates a message from blocks that a client sent. The speaker wrote the text; each medium is an attached
-    /// file, which counts as data, with its name or else its media type as its name. Attached files stand behind all
-    /// text, in their order.
+    /// Creates a message from blocks that a client sent. The speaker wrote the text blocks. Each picture, PDF
+    /// file or other data becomes an attached file, which is untrusted; its name is its own name or else its
+    /// media type. Attached files come after all text, in their order.
     ///
     /// ```
     /// use archon_types::{Content, Media, Timestamp, Trust, UserMessage};
@@ -91,13 +91,13 @@ impl UserMessage {
         message
     }
 
-    /// Adds a block to what the speaker wrote.
+    /// Adds a block after the other blocks that the speaker wrote, before attached files and recalled texts.
     pub fn add_written(&mut self, block: Content) {
         let place = self.written_content().len();
         self.content.insert(place, block);
     }
 
-    /// Attaches a file, whose text or image is this block.
+    /// Attaches a file with the name `name`; `block` has the text or the data of the file.
     pub fn attach(&mut self, name: impl Into<String>, block: Content) {
         let place = self.own_content().len();
         self.content.insert(place, block);
@@ -119,8 +119,8 @@ impl UserMessage {
         }
     }
 
-    /// Returns the lowest trust level of the blocks that the speaker did not write; [`Trust::Trusted`] without
-    /// such blocks. An attached file is untrusted, as the result of a tool that reads it.
+    /// Returns the lowest trust level of the blocks that the speaker did not write; [`Trust::Trusted`]
+    /// without such blocks. An attached file is untrusted, like the result of a tool that reads a file.
     pub fn added_trust(&self) -> Trust {
         match self.attached.is_empty() {
             true => self.recalled_trust(),
@@ -222,7 +222,7 @@ impl Message {
         Self::User(UserMessage::new(vec![Content::text(text)], timestamp))
     }
 
-    /// Creates the message that gives the result of a call to the model.
+    /// Creates the message in which the model reads the result of its tool call.
     pub fn tool_result(call: &ToolCall, result: &ToolResult, timestamp: Timestamp) -> Self {
         Self::ToolResult(ToolResultMessage {
             tool_call_id: call.id.clone(),
@@ -395,7 +395,7 @@ impl AgentMessage {
         self
     }
 
-    /// Sets the speaker of a message for the model. An extension has no speaker and stays unchanged.
+    /// Sets the speaker of a message. An [`ExtensionMessage`] has no speaker and stays unchanged.
     ///
     /// ```
     /// use archon_types::{AgentMessage, Message, Speaker, Timestamp};
@@ -418,7 +418,8 @@ impl AgentMessage {
         }
     }
 
-    /// Sets the mark of a message for the model. An extension has no mark and stays unchanged.
+    /// Sets the mark of a message: data for a tool of the run that receives the message. An
+    /// [`ExtensionMessage`] has no mark and stays unchanged.
     ///
     /// ```
     /// use archon_types::{AgentMessage, Message, Timestamp, ToolMark};
@@ -434,7 +435,8 @@ impl AgentMessage {
         self
     }
 
-    /// Returns the mark, if the message has one.
+    /// Returns the mark of the message: data for a tool of the run that receives the message. `None` if there
+    /// is no mark.
     pub fn mark(&self) -> Option<&ToolMark> {
         match self {
             Self::Llm(m) => m.mark.as_deref(),
@@ -496,7 +498,7 @@ pub struct ToolMark {
 }
 
 impl ToolMark {
-    /// Creates a mark for a tool.
+    /// Creates a mark for the tool with the name `tool`, which restores its state from the object `seen`.
     pub fn new(tool: impl Into<String>, seen: Json) -> Self {
         Self { tool: tool.into(), seen }
     }

@@ -9,8 +9,8 @@ use super::{
 };
 
 impl Speaker {
-    /// Returns the speaker of a message without provenance; [`Speaker::Unknown`] for a user message, because
-    /// any speaker may have sent it.
+    /// Returns the speaker as far as the role of the message tells it; [`Speaker::Unknown`] for a user
+    /// message, because a person, a tool or the program may have sent it.
     pub fn of(message: &Message) -> Self {
         match message {
             Message::User(_) => Self::Unknown,
@@ -20,7 +20,7 @@ impl Speaker {
     }
 }
 
-/// An original message with its provenance.
+/// A message as it was sent, with its speaker and its trust level.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Attributed {
@@ -33,8 +33,8 @@ pub struct Attributed {
 }
 
 impl Attributed {
-    /// Creates a message of a speaker, with the default trust level of the speaker. A model's message is
-    /// untrusted, because its context window is unknown here.
+    /// Creates a message with the trust level of its speaker ([`Speaker::trust`]). A model's message is
+    /// untrusted, because the texts that the model has read are unknown here.
     pub fn new(message: impl Into<Arc<Message>>, by: Speaker) -> Self {
         let trust = match by {
             Speaker::Model => Trust::Untrusted,
@@ -43,7 +43,7 @@ impl Attributed {
         Self { message: message.into(), by, trust }
     }
 
-    /// Sets the trust level.
+    /// Sets the trust level, in place of the level that follows from the speaker.
     ///
     /// ```
     /// use archon_types::{Attributed, Message, Speaker, Timestamp, Trust};

@@ -78,7 +78,8 @@ impl Redactor {
     /// The minimum length of a secret in bytes; shorter secrets are ignored.
     pub const SHORTEST: usize = 8;
 
-    /// Adds a secret of at least [`SHORTEST`](Self::SHORTEST) bytes.
+    /// Adds a secret, which is then replaced in texts. A secret of fewer than [`SHORTEST`](Self::SHORTEST)
+    /// bytes is ignored.
     pub fn add(&self, secret: &Secret) {
         let mut known = self.known();
         if is_long_enough(secret) && !known.secrets.contains(secret) {
@@ -135,8 +136,9 @@ impl Redactor {
         self.forms().cleaned(&text).unwrap_or(text)
     }
 
-    /// Does the same as [`clean`](Self::clean), for a text in which `cut` marks each place where text was cut
-    /// off. The beginning of a secret directly before `cut` is replaced too, if it has at least four bytes.
+    /// Does the same as [`clean`](Self::clean) for a shortened text: the character `cut` marks each place
+    /// where text is missing. The beginning of a secret directly before `cut` is replaced too, if it has at
+    /// least four bytes.
     pub fn clean_cut(&self, text: String, cut: char) -> String {
         let forms = self.forms();
         let clean = forms.cleaned(&text).unwrap_or(text);
@@ -169,8 +171,8 @@ impl Redactor {
         self.forms().clean_answer(answer);
     }
 
-    /// Replaces every secret in a tool result, in the parts for the model and in those for people and
-    /// programs. Images stay unchanged.
+    /// Replaces every secret in a tool result, in the content for the model and in the fields for people and
+    /// programs. The data of images and other media stays unchanged.
     pub fn clean_result(&self, result: &mut ToolResult) {
         self.forms().clean_result(result);
     }

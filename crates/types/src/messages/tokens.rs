@@ -49,16 +49,19 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-/// The number of tokens of a message besides its role and its content.
+/// The number of tokens that [`TokenCounter::count_message`] adds for each message, besides its role and its
+/// content.
 pub const TOKENS_PER_MESSAGE: u64 = 4;
 
-/// The number of tokens of a message's role.
+/// The number of tokens that [`TokenCounter::count_message`] adds for the role of a message.
 pub const TOKENS_PER_NAME: u64 = 1;
 
-/// The number of tokens of an image: services count less for a small image and more for a large one.
+/// The number of tokens that [`TokenCounter::count_message`] adds for each image. Services count fewer for a
+/// small image and more for a large one.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
-/// The number of tokens of a page of a PDF file. Anthropic names 1,500 to 3,000 for the text of a page:
+/// The number of tokens that [`TokenCounter::count_message`] adds for each page of a PDF file. Anthropic
+/// names 1,500 to 3,000 for the text of a page:
 /// <https://platform.claude.com/docs/en/build-with-claude/pdf-support>.
 pub const PDF_PAGE_TOKENS: u64 = 2_000;
 

@@ -60,7 +60,8 @@ impl ToolResult {
         Self::failed(ToolResultStatus::Cancelled, reason.clone(), reason)
     }
 
-    /// Creates the result of a failed call with different texts for the model and for logs and people.
+    /// Creates the result of a call that did not succeed: the model reads `for_model`, and logs and people
+    /// get `detail`.
     pub fn failed(status: ToolResultStatus, for_model: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             content: vec![Content::text(for_model)],
@@ -172,14 +173,14 @@ pub mod metadata {
     /// The [`Trust`](crate::Trust) of the result's text, for instance `trusted`. The key is ignored unless the tool
     /// [instructs](crate::ToolAnnotations::instructs): the results of other tools are untrusted.
     pub const TRUST: &str = "trust";
-    /// The kind of the correction that the tool engine made to invalid arguments. The model reads a
-    /// description of the correction.
+    /// The [kind](crate::Correction::kind) of the correction that the tool engine made to invalid arguments,
+    /// such as `replace_all`. The model reads a description of the correction.
     pub const CORRECTION: &str = "correction";
     /// Advice for the model, in the words that the model reads.
     pub const SUGGESTION: &str = "suggestion";
     /// `person` if a person answered or refused the call, so that the tool did not run.
     pub const ANSWERED_BY: &str = "answered_by";
-    /// True if the call was itself a question, and a person agreed.
+    /// True if the purpose of the call was to ask a person for agreement, and the person agreed.
     pub const APPROVED: &str = "approved";
     /// For a call that was refused because nobody could be asked: the narrowest permission rule that would
     /// allow the call, or an empty text if no rule would.

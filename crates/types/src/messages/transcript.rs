@@ -13,7 +13,8 @@ use crate::values::ContentHash;
 
 use super::{content::Content, message::Message};
 
-/// The messages of a conversation in order. Each message is encoded once, however many requests send it.
+/// The messages of a conversation in order. Each message is written in the provider's format only once,
+/// however many requests send it.
 ///
 /// Every request sends all messages again, and without a cache the encoding would make a turn cost more the
 /// longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes the new
@@ -57,7 +58,7 @@ impl Transcript {
         self.messages.push(message.into());
     }
 
-    /// Appends the text of all messages in `format` to `out`.
+    /// Appends all messages to `out`, encoded in `format`.
     ///
     /// `encode` appends the text of one message; it is called for messages that are not yet encoded. `format`
     /// names the encoding, including every option that changes its output. With another format than before,

@@ -44,19 +44,21 @@ pub struct LongPromptPrice {
 }
 
 impl LongPromptPrice {
-    /// Creates prices for prompts with more than `above` tokens; cached tokens cost as much as input.
+    /// Creates prices for prompts with more than `above` tokens, in the unit of [`ModelPrice`]. Cached tokens
+    /// cost as much as input.
     pub fn new(above: u64, input: u64, output: u64) -> Self {
         Self { above, input, output, cache_read: input, cache_write: input }
     }
 }
 
 impl ModelPrice {
-    /// Creates prices for input and output; cached tokens cost as much as input.
+    /// Creates prices for input and output, in millionths of a currency unit per million tokens. Cached
+    /// tokens cost as much as input.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, cache_read: input, cache_write: input, long: None }
     }
 
-    /// Sets other prices for long prompts.
+    /// Sets other prices for calls whose prompts have more than [`above`](LongPromptPrice::above) tokens.
     ///
     /// ```
     /// use archon_types::{LongPromptPrice, ModelPrice};

@@ -52,8 +52,9 @@ pub trait Provider: Send + Sync {
 
     /// Sends a request to the model. The stream ends after [`ModelEvent::Done`] or an error.
     ///
-    /// A cancel ends the call at once: the last event is then a [`ModelEvent::Done`] whose message has the
-    /// stop reason `Aborted` and the text so far. Dropping the stream ends the call too.
+    /// A cancel ends the call at once. The last event is then a [`ModelEvent::Done`] whose message has the
+    /// stop reason `Aborted` and the text so far; before the answer begins, it may be
+    /// [`ProviderError::Cancelled`] instead. Dropping the stream ends the call too.
     fn stream(
         &self,
         request: Request,
@@ -95,7 +96,7 @@ pub struct Capabilities {
     pub is_small: bool,
     /// The price of the model's tokens, in millionths of a US dollar per million tokens; `None` if unknown.
     pub price: Option<ModelPrice>,
-    /// The media that the model reads.
+    /// The files that the model can read, as far as known: images and PDF files.
     pub reads: Reads,
 }
 
@@ -126,7 +127,8 @@ pub struct Request {
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// The options of the request. Each option has a default.
     pub options: Arc<RequestOptions>,
-    /// The media that the model reads. A provider sends a text about any other medium instead of it.
+    /// The files that the model can read, as far as known. In place of other files, a provider sends a short
+    /// text.
     pub reads: Reads,
 }
 
@@ -192,24 +194,24 @@ pub struct RequestOptions {
 
 crate::setters! {
 impl RequestOptions {
-    /// Sets the maximum number of tokens of an answer.
+    /// Sets the maximum number of tokens of an answer. Without it, the provider's default applies.
     pub fn with_max_tokens(self, tokens: u32) -> Self { self.max_tokens = Some(tokens) }
 
-    /// Sets the sampling temperature.
+    /// Sets the sampling temperature: higher values make answers more varied. Default: that of the service.
     pub fn with_temperature(self, temperature: f32) -> Self { self.temperature = Some(temperature) }
 
-    /// Sets the sampling seed.
+    /// Sets the sampling seed: with the same seed, a service that supports seeds gives more similar answers.
     pub fn with_seed(self, seed: u64) -> Self { self.seed = Some(seed) }
 
-    /// Sets the stop sequences.
+    /// Sets the stop sequences: the model stops when it writes one of them. Default none.
     pub fn with_stop(self, texts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.stop = texts.into_iter().map(Into::into).collect()
     }
 
-    /// Sets the rule whether the model may, must or must not call tools.
+    /// Sets the rule whether the model may, must or must not call tools. Default [`ToolChoice::Auto`].
     pub fn with_tool_choice(self, choice: ToolChoice) -> Self { self.tool_choice = choice }
 
-    /// Sets the thinking level.
+    /// Sets the amount of thinking before an answer. Default [`ThinkingLevel::Off`].
     pub fn with_thinking(self, level: ThinkingLevel) -> Self { self.thinking = level }
 }
 }
@@ -234,17 +236,17 @@ impl Default for CacheConfig {
 }
 
 impl CacheConfig {
-    /// Creates a configuration with enabled hints.
+    /// Creates a configuration that sends hints for the parts of the prompt that `strategy` selects.
     pub fn new(strategy: CacheStrategy) -> Self {
         Self { enabled: true, strategy }
     }
 
-    /// Creates a configuration with disabled hints.
+    /// Creates a configuration that sends no hints.
     pub fn off() -> Self {
         Self { enabled: false, strategy: CacheStrategy::Disabled }
     }
 
-    /// Returns the parts of the prompt to cache.
+    /// Returns the parts of the prompt to cache: those of the strategy, or none if hints are disabled.
     pub fn parts(&self) -> CachedParts {
         match self.strategy {
             _ if !self.enabled => CachedParts::default(),
@@ -338,7 +340,8 @@ pub enum ThinkingLevel {
 }
 
 impl ThinkingLevel {
-    /// Returns the next lower level that models distinguish: high, medium, low, off; `None` below off.
+    /// Returns the next lower level, in the order high, medium, low, off. Minimal counts as low. `None` for
+    /// off.
     pub fn lower(self) -> Option<Self> {
         match self {
             Self::High => Some(Self::Medium),
@@ -369,7 +372,7 @@ pub enum ModelEvent {
     ThinkingDelta(String),
     /// The start of a tool call.
     ToolCallStart {
-        /// The index of the call in the answer, from 0.
+        /// The index of the call among the tool calls of the answer, from 0.
         index: u32,
         /// The model's id for the call.
         id: String,
@@ -378,17 +381,17 @@ pub enum ModelEvent {
     },
     /// A piece of the argument text of a tool call.
     ToolCallDelta {
-        /// The index of the call in the answer, from 0.
+        /// The index of the call among the tool calls of the answer, from 0.
         index: u32,
         /// The piece of the argument text.
         arguments: String,
     },
     /// The arguments of a tool call are complete.
     ToolCallEnd {
-        /// The index of the call in the answer, from 0.
+        /// The index of the call among the tool calls of the answer, from 0.
         index: u32,
     },
-    /// The answer is complete.
+    /// The complete answer, as the last event.
     Done(Box<AssistantMessage>),
 }
 
@@ -411,7 +414,7 @@ impl ModelEvent {
     }
 }
 
-/// The text of an error, with the HTTP status if there is one. A text converts with `into()`.
+/// The text of an error, with the HTTP status if there is one. A string converts into it with `into()`.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorText {
@@ -445,7 +448,7 @@ pub enum ProviderError {
     /// The service received too many requests.
     #[error("rate limited by the service: {message}")]
     RateLimited {
-        /// The delay that the service asks for before the next request.
+        /// The delay that the service asks for before the next request; `None` if it names none.
         retry_after: Option<Duration>,
         /// The message of the service.
         message: ErrorText,
@@ -455,7 +458,7 @@ pub enum ProviderError {
     Overloaded {
         /// The HTTP status.
         status: u16,
-        /// The delay that the service asks for before the next request.
+        /// The delay that the service asks for before the next request; `None` if it names none.
         retry_after: Option<Duration>,
         /// The message of the service.
         message: String,
@@ -600,7 +603,7 @@ impl ProviderError {
         self
     }
 
-    /// Returns the kind of the refusal; `None` if the service did not refuse the request.
+    /// Returns the kind of the refusal for [`Api`](Self::Api); `None` for any other error.
     pub fn refusal(&self) -> Option<ApiErrorKind> {
         match self {
             Self::Api { kind, .. } => Some(*kind),
@@ -608,7 +611,7 @@ impl ProviderError {
         }
     }
 
-    /// Returns the delay that the service asked for.
+    /// Returns the delay that the service asked for before the next request; `None` if it named none.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => *retry_after,

@@ -1,7 +1,8 @@
 //! A macro for wrappers of a provider: it writes the methods that only call the wrapped provider.
 
-/// Writes methods of [`Provider`](crate::Provider) that only call the wrapped provider, which is in a field
-/// of the wrapper. The methods are `id`, `secrets`, `capabilities` and `stream`.
+/// Writes methods of [`Provider`](crate::Provider) that only call the wrapped provider. The arguments are the
+/// field of the wrapper that has this provider, and the methods: any of `id`, `secrets`, `capabilities` and
+/// `stream`.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -27,7 +27,8 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Returns true unless it is known that the model cannot read media of this kind.
+    /// Returns true unless the model is known to be unable to read media of this kind. Always false for
+    /// [`MediaKind::Other`], which is sent to no model.
     pub fn may_have(self, kind: MediaKind) -> bool {
         match kind {
             MediaKind::Image => self.images != Some(false),

@@ -53,7 +53,7 @@ impl Task {
         }
     }
 
-    /// Returns the subtask with this id.
+    /// Returns the subtask with this id; `None` if there is none.
     pub fn get_subtask(&self, id: &SubTaskId) -> Option<&SubTask> {
         self.subtasks.iter().find(|s| s.id == *id)
     }
@@ -71,10 +71,10 @@ impl Task {
 
 crate::setters! {
 impl Task {
-    /// Sets the goal.
+    /// Sets the goal, as the planner understood it. Default: the person's request.
     pub fn with_goal(self, goal: impl Into<String>) -> Self { self.goal = goal.into() }
 
-    /// Sets the subtasks.
+    /// Sets the subtasks, in the order of the plan. Default none.
     pub fn with_subtasks(self, subtasks: Vec<SubTask>) -> Self { self.subtasks = subtasks }
 }
 }
@@ -188,8 +188,8 @@ pub struct ForEach {
 }
 
 impl ForEach {
-    /// Creates a loop over at most 50 items. The result of an item is the result of the last subtask in
-    /// `steps`.
+    /// Creates a loop over at most 50 items of `list`. The subtasks in `steps` refer to the current item by
+    /// the name `item`. The result of an item is the result of the last subtask in `steps`.
     pub fn new(list: Json, item: impl Into<String>, steps: Vec<SubTask>) -> Self {
         let results = steps.last().map(|step| step.id.clone()).into_iter().collect();
         Self { list, item: item.into(), steps, results, max_items: 50 }
@@ -223,8 +223,8 @@ impl OnFailure {
 }
 
 impl SubTask {
-    /// Returns advice for a run in which the subtasks `failed`, out of `all` subtasks: a simpler goal, which
-    /// leaves the failed subtasks out.
+    /// Returns advice for a person whose run failed: a simpler goal that leaves out the `failed` subtasks.
+    /// `all` is the number of all subtasks.
     pub fn simpler_goal(failed: &[&Self], all: usize) -> String {
         const LONGEST: usize = 200;
         if failed.len() >= all {
@@ -252,32 +252,35 @@ impl SubTask {
         }
     }
 
-    /// Sets the rules.
+    /// Sets the rules of the subtask, such as its condition and the behaviour when it has failed. Default: no
+    /// rules.
     pub fn with_rules(mut self, rules: SubTaskRules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Sets the tool that does the subtask. Without arguments, the agent that does the subtask chooses them.
+    /// Sets the tool that does the subtask, and its arguments. Without `arguments`, an agent chooses them.
     pub fn with_tool(mut self, name: impl Into<String>, arguments: Option<Json>) -> Self {
         self.tool_name = Some(name.into());
         self.tool_args = arguments;
         self
     }
 
-    /// Sets the dependencies, and the status: blocked with dependencies, pending without.
+    /// Sets the ids of the subtasks that must be completed before this one starts. The status becomes
+    /// blocked, or pending if there are no ids.
     pub fn after(mut self, dependencies: impl IntoIterator<Item = impl Into<SubTaskId>>) -> Self {
         self.dependencies = dependencies.into_iter().map(Into::into).collect();
         self.status = SubTaskStatus::initial(&self.dependencies);
         self
     }
 
-    /// Returns the name of the tool that the plan sets for the subtask.
+    /// Returns the name of the tool that does the subtask; `None` if the plan sets no tool.
     pub fn tool_name(&self) -> Option<&str> {
         self.tool_name.as_deref()
     }
 
-    /// Returns the arguments of the tool, an object; always `None` without a tool.
+    /// Returns the arguments of the tool, an object; `None` if an agent chooses them, and always without a
+    /// tool.
     pub fn tool_args(&self) -> Option<&Json> {
         self.tool_args.as_ref()
     }
@@ -351,7 +354,8 @@ pub enum SubTaskStatus {
 }
 
 impl SubTaskStatus {
-    /// Returns the status of a subtask that was just planned.
+    /// Returns the status of a subtask that was just planned: pending without `dependencies`, otherwise
+    /// blocked.
     pub fn initial(dependencies: &[SubTaskId]) -> Self {
         if dependencies.is_empty() { Self::Pending } else { Self::Blocked }
     }

@@ -41,12 +41,13 @@ pub struct TeamRole {
 }
 
 impl TeamRole {
-    /// Creates a role that may send every message and delegate to every role.
+    /// Creates a role that may send every message and delegate to every role, and that needs no tools.
+    /// `prompt` is the text that an agent with this role reads before each task.
     pub fn new(name: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self { name: name.into(), prompt: prompt.into(), ..Self::default() }
     }
 
-    /// Sets the tools that the work of the role needs.
+    /// Sets the names of the tools that the work of the role needs. Default none.
     pub fn with_tools<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.tools = tools.into_iter().map(Into::into).collect();
         self
@@ -87,15 +88,15 @@ impl Member {
 
 crate::setters! {
 impl Member {
-    /// Sets the tools that the member has.
+    /// Sets the names of the tools that the member has. Default none.
     pub fn with_tools(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = tools.into_iter().map(Into::into).collect()
     }
 
-    /// Sets the weight of the member's answers when a conflict is settled by authority.
+    /// Sets the weight of the member's answers when a conflict is settled by authority. Default 0.
     pub fn with_authority(self, authority: i32) -> Self { self.authority = authority }
 
-    /// Sets the maximum number of tasks that the member does in parallel.
+    /// Sets the maximum number of tasks that the member does in parallel. Default 3; 0 counts as 1.
     pub fn with_max_tasks(self, tasks: u32) -> Self { self.max_tasks = tasks }
 }
 }

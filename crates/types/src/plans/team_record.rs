@@ -229,12 +229,13 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Creates a claim without a confidence.
+    /// Creates the claim of the member `by`, which answered `value` in the delegation `call`, without a
+    /// confidence.
     pub fn new(by: AgentId, call: CallId, value: Json) -> Self {
         Self { by, call, value, confidence: None }
     }
 
-    /// Sets the confidence.
+    /// Sets the confidence of the member in its answer, from 0 to 1; `None` if the member reports none.
     ///
     /// ```
     /// use archon_types::{CallId, Claim, CommandId};

@@ -13,7 +13,7 @@ use crate::{
 
 use super::context::Context;
 
-/// Works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
+/// An agent, which works on tasks: a ReAct agent, a planning agent, a team or a remote agent.
 ///
 /// ```
 /// use archon_types::{Agent, BoxFuture, Context, Outcome, OutcomeStatus};
@@ -33,13 +33,13 @@ use super::context::Context;
 /// }
 /// ```
 pub trait Agent: Send + Sync {
-    /// Returns the name of the agent, for people and for delegation.
+    /// Returns the name of the agent, which people see and by which other agents delegate work to it.
     fn name(&self) -> &str;
 
     /// Works on the task until there is an outcome. A failure is an outcome too.
     ///
-    /// With a [`Context::delegation`] the run may already exist, from before a crash. The run is then
-    /// resumed: work that has ended is not repeated.
+    /// If `context` has a [`delegation`](Context::delegation), the journal may already have the run, from before
+    /// a crash. Resume the run in this case: work that has ended must not be repeated.
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
 
     /// Returns the configuration of the agent's runs. A run that calls the agent logs the configuration, so
@@ -49,8 +49,9 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Returns the same agent with structured output of this format, where its provider supports it. The
-    /// calling run checks the answer. Default: `None`, so that the task must describe the format.
+    /// Returns a copy of this agent that requests an answer in the format `form` from its provider. `None` if the
+    /// provider does not support this; the calling run then describes the format in the task. In both cases the
+    /// calling run checks the answer. Default: `None`.
     fn with_output_format(&self, form: &ResponseFormat) -> Option<Arc<dyn Agent>> {
         let _ = form;
         None

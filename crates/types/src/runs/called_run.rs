@@ -21,7 +21,7 @@ use super::{
     delegation::{CallerLog, Delegation},
 };
 
-/// The reason why a run is neither started nor resumed.
+/// The reason why a run cannot be started, resumed or answered, or cannot start child runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunRefused {
@@ -36,21 +36,21 @@ pub enum RunRefused {
     /// The run has ended.
     #[error("run {run} has ended")]
     Ended {
-        /// The run.
+        /// The run that has ended.
         run: RunId,
     },
-    /// The run has reached a limit, and the resumption does not raise the limit.
+    /// The run has ended at a limit, and the request to resume the run does not raise this limit.
     #[error("run {run} has ended: {limit}")]
     AtLimit {
-        /// The run.
+        /// The run that has reached the limit.
         run: RunId,
-        /// The limit.
+        /// The limit that the run would reach again.
         limit: LimitReached,
     },
     /// The run has no open question to which the answer belongs.
     #[error("run {run} has no open question about call {call}")]
     NoQuestion {
-        /// The run.
+        /// The run that the answer is for.
         run: RunId,
         /// The call that the answer names.
         call: CallId,
@@ -152,7 +152,7 @@ impl Delegation {
         }
     }
 
-    /// Returns the state of the child run, as the journal has it.
+    /// Reads the child run's log from the journal, and returns the state of the child run.
     ///
     /// # Errors
     /// The journal cannot read the log of the child run.
@@ -173,8 +173,8 @@ impl Delegation {
     }
 }
 
-/// Returns true if the journal has no log of the child run `child`. If the caller's log has a
-/// [`RecordBody::ChildRunCreated`] record for the child run, the log did exist and is lost.
+/// Returns true if the journal has no log of the child run `child`. Call this only if the caller's log has a
+/// [`RecordBody::ChildRunCreated`] record for the child run: then the log did exist and is lost.
 ///
 /// # Errors
 /// The journal cannot read the log of the child run.
@@ -257,7 +257,7 @@ impl Context {
         }
     }
 
-    /// Checks that the run may start child runs, where `max` is the maximum depth of a run.
+    /// Checks that the run may start child runs: its depth must be below `max`, the maximum depth of a run.
     ///
     /// # Errors
     /// [`RunRefused::TooDeep`] if this run already has the maximum depth.
@@ -290,7 +290,7 @@ impl Context {
 pub const CUT_OFF: &str = "[Cut off: the limit of tokens of one answer; the answer is not complete]";
 
 impl Outcome {
-    /// Returns the outcome of a run of `agent` as the result of the call that started the run.
+    /// Returns the outcome of a child run, a run of `agent`, as the tool result of the call that started it.
     pub fn to_result(&self, agent: &str) -> ToolResult {
         let said = self.last_text().unwrap_or_default().trim();
         let result = match self.status {
@@ -328,7 +328,8 @@ impl Outcome {
     }
 }
 
-/// Posts an answer to the inbox of the child run that asked. Posts nothing for a question of the run itself.
+/// Posts an answer to the inbox of the child run that asked the question `asked`. Does nothing if no child run asked
+/// it, but the run itself.
 ///
 /// # Errors
 /// The child run has no log ([`JournalError::UnknownRun`]), the journal has no inbox

@@ -12,14 +12,14 @@ use crate::{
 
 use super::{context::Context, tool::ToolContext};
 
-/// The maximum number of calling tools in a chain in which each tool calls the next. The last tool, which calls
-/// none, does not count.
+/// The maximum length of a chain in which each tool calls the next one: 10 tools that call a tool. The last tool of
+/// the chain calls none and does not count.
 pub const MAX_TOOL_DEPTH: usize = 10;
 
 impl ToolContext {
-    /// Returns the context for calls that `tool`, the tool of this call, makes itself. These calls are
-    /// cancelled with this call, their progress is shown as its progress, and their processes are registered
-    /// as its processes. They cannot wait for a person, because they are not in the log.
+    /// Returns the context for inner calls: calls that `tool`, the tool of this call, makes itself. Inner calls are
+    /// cancelled together with this call, and their progress and their processes count as those of this call.
+    /// Inner calls cannot wait for a person, because they are not in the log.
     ///
     /// # Errors
     /// [`ToolError::Failed`] if `tool` is already in the chain of calling tools, or if the chain is too long.

@@ -13,16 +13,17 @@ use crate::{
 
 use super::{delegation::Delegation, tool_questions::ToolQuestions, under_way::CallsUnderWay};
 
-/// The data that a run passes to its parts as an argument. There are no globals and no task-locals.
+/// The data of a run that its agent, tools, hooks and child runs get as an argument: ids, cancellation, clock,
+/// credentials and so on. Archon keeps none of it in global or task-local variables.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Context {
-    /// The current run.
+    /// The id of the run that this context belongs to.
     pub run: RunId,
     /// The session of the run.
     pub session: SessionId,
-    /// For a child run: the session of the run at the top, which is the conversation that the child run works
-    /// for.
+    /// For a child run: the session of the topmost run, which no other run called. The child run works for this
+    /// session. `None` for any other run. The method `top_session` returns the right session for every run.
     pub top_session: Option<SessionId>,
     /// The tenant on whose behalf the run works.
     pub tenant: TenantId,
@@ -32,36 +33,38 @@ pub struct Context {
     pub cancel: CancellationToken,
     /// Receives the events of the run and of its child runs. Each event names its run.
     pub sink: Arc<dyn Sink>,
-    /// The source of the time.
+    /// The clock from which the run reads the time.
     pub clock: Arc<dyn Clock>,
-    /// The source of new ids.
+    /// Creates new ids, for instance of runs.
     pub ids: Arc<dyn Ids>,
     /// The tenant's credentials, if the application supplied any.
     pub credentials: Option<Arc<dyn CredentialStore>>,
-    /// The secrets of the run: the keys of its providers and the credentials of its tools. They are removed
-    /// from everything before it is kept or shown.
+    /// Knows the secrets of the run: the keys of its providers and the credentials of its tools. Removes these
+    /// secrets from texts before Archon stores or shows the texts.
     pub redactor: Redactor,
     /// Logs the processes that the run's calls start. The loop that executes the calls sets it.
     pub processes: Option<Arc<dyn ProcessLog>>,
     /// For a child run: the call that started the run. In the context of a tool call to an agent: this call.
     /// Otherwise `None`.
     pub delegation: Option<Arc<Delegation>>,
-    /// True if a person can be asked, now or later. Code that needs an approval then returns
+    /// True if a person can be asked, now or later. Code that needs an approval may then return
     /// [`Executed::Suspended`](crate::Executed::Suspended) or
-    /// [`OutcomeStatus::Suspended`](crate::OutcomeStatus::Suspended) and waits.
+    /// [`OutcomeStatus::Suspended`](crate::OutcomeStatus::Suspended): the run waits for the person's answer.
+    /// Default false.
     pub can_ask: bool,
-    /// The [binding](crate::binding) hash of the call that a person approved: the prepared call may run if it
-    /// has the same hash. The loop sets the hash for this one call; calls that the call makes itself do not
-    /// inherit it.
+    /// The [binding](crate::binding) hash of the call that a person approved. A prepared call with the same hash may
+    /// run without a further question. The loop sets the hash for this one call; calls that the tool makes itself
+    /// do not inherit the hash.
     pub agreed: Option<Arc<str>>,
-    /// True if the call is a part of a call that a person approved, such as a call of a composite tool, and
-    /// the question to the person listed the parts. Then only permission rules can lead to another question
-    /// about the call.
+    /// True if this call is a part of a larger call, for instance of a composite tool, and a person approved the
+    /// larger call after a question that listed this part. Only a permission rule, a permission bound or a warning
+    /// in the preview can then lead to another question about this call.
     pub agreed_above: bool,
-    /// The permission rules that a person trusted: calls that match them need no question for the rest of the
-    /// session.
+    /// The permission rules that a person chose to trust: for the rest of the session, calls that match one of
+    /// them need no question.
     pub trusted: Arc<[String]>,
-    /// The mode of the session, which child runs share. The run of the session sets it.
+    /// The mode of the session, such as plan mode. Child runs share the value with the session's run, which sets
+    /// it.
     pub mode: SharedMode,
     /// The permission bound that the runs above (the caller, its caller and so on) set for this run and its
     /// child runs.
@@ -69,15 +72,16 @@ pub struct Context {
     /// The tools whose calls led to this call, the outermost first, to detect circles of calls.
     pub tools_above: Arc<[String]>,
     /// The tool results that the run's model sees, oldest first. The loop sets them for the tool that removes
-    /// results from the window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
+    /// results from the context window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)); otherwise `None`.
     pub results: Option<Arc<[SeenResult]>>,
-    /// The names under which results are [pinned](crate::metadata::PINNED) in the window of the run's model. The loop
-    /// sets them for tools that [instruct](crate::ToolAnnotations::instructs).
+    /// The names of the tool results that are [pinned](crate::metadata::PINNED) in the context window of the run's
+    /// model. The loop sets them for calls of tools whose results are instructions
+    /// ([`ToolAnnotations::instructs`](crate::ToolAnnotations::instructs)); otherwise `None`.
     pub pinned: Option<Arc<[String]>>,
-    /// The media of the run's conversation, oldest first, with their data. The loop sets them if a tool of the run
-    /// takes media.
+    /// The pictures, PDF files and other media of the run's conversation, oldest first, with their data. The loop sets
+    /// them if a tool of the run takes media; otherwise `None`.
     pub media: Option<Arc<[Media]>>,
-    /// The calls of the run that are under way. The loop that executes the calls sets it. If all these calls
+    /// The number of the run's calls under way. The loop that executes the calls sets it. If all these calls
     /// wait for other members of a team, the run may be dropped, and resumed later. `None` for calls that a
     /// tool makes: the run is then never dropped.
     pub under_way: Option<CallsUnderWay>,
@@ -85,7 +89,8 @@ pub struct Context {
     pub tool_questions: Option<Arc<ToolQuestions>>,
 }
 
-/// The permission bound of a run: the maximum that the run may do. A bound can only restrict.
+/// The permission bound of a run: the maximum that the run may do. A bound can forbid a call or require a question,
+/// but never allow more than the run's own rules.
 ///
 /// ```
 /// use archon_types::{Context, PermissionBound, Permit, Subject, ToolSpec};
@@ -103,7 +108,8 @@ pub struct Context {
 /// }
 /// ```
 pub trait PermissionBound: Send + Sync {
-    /// Returns the strictest decision of the runs above about a call of this tool.
+    /// Returns the decision about a call of `tool` on `subject` in the run `run`. Of the decisions of all runs
+    /// above (the caller, its caller and so on), this is the strictest.
     fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;
 }
 
@@ -152,14 +158,14 @@ impl Context {
         }
     }
 
-    /// Returns the session that the run works for: the session of the run at the top, for a child run as
-    /// well.
+    /// Returns the session that the run works for: for a child run the session of the topmost run, for any other
+    /// run its own session.
     pub fn top_session(&self) -> &SessionId {
         self.top_session.as_ref().unwrap_or(&self.session)
     }
 
-    /// Returns the medium of the conversation with this [reference](Media::reference). The error is a text for the
-    /// model that lists the media of the conversation.
+    /// Returns the picture, PDF file or other medium of the conversation that has this
+    /// [reference](Media::reference). The error is a text for the model that lists the media of the conversation.
     pub fn find_media(&self, reference: &str) -> Result<&Media, String> {
         let all = self.media.as_deref().unwrap_or_default();
         // The newest, if the name of the file has changed since.
@@ -187,7 +193,7 @@ crate::debug_fields!(Context: run, session, tenant, depth);
 
 impl OpenRun {
     /// Returns the context for resuming the run: `given` with the session and the tenant of the run, and with
-    /// a clock that does not fall behind the end of the log.
+    /// a clock that shows no time before that of the log's last record.
     pub fn context(&self, given: &Context) -> Context {
         let mut context = given.clone();
         if let Some(last) = self.records.last() {

@@ -31,9 +31,9 @@ pub struct Delegation {
     pub lease: Lease,
     /// The maximum number of turns of the child run, if the call sets one.
     pub max_turns: Option<u32>,
-    /// The maximum [depth](crate::Context::depth) that the caller allows for the runs below the child run.
+    /// The maximum [depth](crate::Context::depth) that the caller allows for the runs that the child run starts.
     pub max_depth: u32,
-    /// The journal of the caller and of the child run.
+    /// The journal that has both the log of the caller and the log of the child run.
     pub journal: Arc<dyn Journal>,
     /// The access to the caller's log, where the child run records that its own log was created.
     pub caller_log: Option<Arc<dyn CallerLog>>,
@@ -61,7 +61,8 @@ pub trait CallerLog: Send + Sync {
 }
 
 impl Delegation {
-    /// Creates the delegation of the child run that `call` of `caller` starts.
+    /// Creates the delegation of the child run that `call` of `caller` starts. It sets no maximum number of turns
+    /// and has no access to the caller's log.
     pub fn new(caller: RunId, call: CallId, lease: Lease, max_depth: u32, journal: Arc<dyn Journal>) -> Self {
         let child = caller.of_call(call);
         Self { caller, call, child, lease, max_turns: None, max_depth, journal, caller_log: None }

@@ -10,12 +10,12 @@ use crate::values::{RunId, Timestamp};
 pub struct MessagePlace {
     /// The run whose log has the record.
     pub run: RunId,
-    /// The sequence number of the record.
+    /// The sequence number of the record in this log, from 0.
     pub seq: u64,
 }
 
 impl MessagePlace {
-    /// Creates the place of a message.
+    /// Creates the place of the message in record `seq` of `run`.
     pub fn new(run: impl Into<RunId>, seq: u64) -> Self {
         Self { run: run.into(), seq }
     }
@@ -28,20 +28,20 @@ impl MessagePlace {
 pub struct EarlierMessage {
     /// The place of the message.
     pub place: MessagePlace,
-    /// The time of the record.
+    /// The time of the record that has the message.
     pub at: Timestamp,
     /// The text of the message, without recalled memories.
     pub text: String,
-    /// The number of messages, answers and tool results after this message. If the session goes back to this
-    /// message, its conversation no longer has them.
+    /// The number of messages, answers and tool results after this message. If another text takes the place of
+    /// this message, the conversation no longer has them.
     pub later: usize,
     /// True if another text can take the place of the message. False for a message that came between a tool
-    /// call and its result, or into a plan or a team at work.
+    /// call and its result, or while a plan or a team was at work.
     pub is_replaceable: bool,
 }
 
 impl EarlierMessage {
-    /// Creates a message that can be replaced.
+    /// Creates a message that can be replaced, with no message after it: [`later`](Self::later) is 0.
     pub fn new(place: MessagePlace, at: Timestamp, text: impl Into<String>) -> Self {
         Self { place, at, text: text.into(), later: 0, is_replaceable: true }
     }

@@ -42,8 +42,8 @@ pub trait EvaluationStrategy: Send + Sync {
     /// Returns the short lower-case name of the strategy, for logs.
     fn name(&self) -> &str;
 
-    /// Selects one of the branches; there is at least one. The cancellation token of the context ends a slow
-    /// selection.
+    /// Selects one of the branches; there is at least one. A slow selection must stop when `context.cancel` is
+    /// cancelled, with [`EvaluationError::Cancelled`].
     fn evaluate<'a>(
         &'a self,
         evaluation: Evaluation<'a>,
@@ -68,7 +68,7 @@ pub trait EvaluationStrategy: Send + Sync {
     }
 }
 
-/// The input of a selection.
+/// The input of [`EvaluationStrategy::evaluate`]: the conversation so far and the results of the branches.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Evaluation<'a> {
@@ -95,7 +95,7 @@ impl<'a> Evaluation<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BranchResult {
-    /// The index of the branch's configuration, from 0.
+    /// The index of the branch's configuration in the list with which the parallel loop was built, from 0.
     pub config: usize,
     /// The outcome of the branch. The usage in it counts only this branch.
     pub outcome: Outcome,
@@ -104,13 +104,13 @@ pub struct BranchResult {
 }
 
 impl BranchResult {
-    /// Creates the result of the branch with configuration `config`.
+    /// Creates the result of a branch. `config` is the index of its configuration, from 0.
     pub fn new(config: usize, outcome: Outcome, messages: Vec<AgentMessage>) -> Self {
         Self { config, outcome, messages }
     }
 }
 
-/// The verdict of a strategy.
+/// The result of [`EvaluationStrategy::evaluate`]: the selected branch, the cost of the selection and the reason.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BranchVerdict {
@@ -127,7 +127,8 @@ pub struct BranchVerdict {
 }
 
 impl BranchVerdict {
-    /// Creates a verdict for the branch with index `selected`, which used no tokens.
+    /// Creates a verdict for the branch at index `selected` of [`Evaluation::branches`], from 0. The selection
+    /// used no tokens and no money.
     pub fn select(selected: usize) -> Self {
         Self { selected, cost_micros: Some(0), ..Self::default() }
     }
@@ -144,13 +145,13 @@ pub enum EvaluationError {
         strategy: String,
         /// The maximum number of branches that the strategy handles.
         max: usize,
-        /// The number of branches.
+        /// The number of branches of the parallel loop.
         branches: usize,
     },
     /// The run was cancelled before there was a verdict.
     #[error("the choice among the branches was cancelled")]
     Cancelled,
-    /// Any other error.
+    /// Any other error, with its text.
     #[error("{0}")]
     Other(String),
 }

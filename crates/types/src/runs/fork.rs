@@ -49,10 +49,10 @@ impl ForkOptions {
 
 crate::setters! {
 impl ForkOptions {
-    /// Sets the message that the model answers next.
+    /// Sets the message that the model answers next. Default none.
     pub fn with_message(self, message: impl Into<AgentMessage>) -> Self { self.message = Some(message.into()) }
 
-    /// Sets the agent whose configuration the new run has.
+    /// Sets the agent whose configuration the new run has. Default: the configuration in the log of the old run.
     pub fn with_agent(self, agent: impl Into<AgentId>) -> Self { self.agent = Some(agent.into()) }
 }
 }
@@ -61,7 +61,7 @@ impl ForkOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForkPlace {
-    /// The end of the run. All turns are kept; calls without a result are closed.
+    /// The end of the run. All turns are kept. A tool call without a result gets the result that it was cancelled.
     #[default]
     End,
     /// After this number of turns, directly before the request of the next turn. After 0 turns, the fork has
@@ -88,7 +88,7 @@ impl std::fmt::Display for ForkPlace {
 pub struct Fork {
     /// The new run. Resume it, or send a prompt to its session.
     pub run: RunId,
-    /// The session of the run and its fork.
+    /// The session, to which both runs belong.
     pub session: SessionId,
     /// The run that was forked.
     pub of: RunId,

@@ -55,7 +55,7 @@ pub trait Hooks: Send + Sync {
         ready(())
     }
 
-    /// Called when a model call or the run failed.
+    /// Called when a model call failed, and when the run failed. `error` is the text of the error.
     fn on_error(&self, error: &str) -> impl Future<Output = ()> + Send {
         let _ = error;
         ready(())
@@ -67,7 +67,7 @@ pub trait Hooks: Send + Sync {
         ready(true)
     }
 
-    /// Called after a call that was executed.
+    /// Called after a tool call was executed, with its result.
     fn after_tool(&self, call: &ToolCall, result: &ToolResult) -> impl Future<Output = ()> + Send {
         let _ = (call, result);
         ready(())
@@ -80,7 +80,7 @@ pub trait Hooks: Send + Sync {
         true
     }
 
-    /// Called after watchers got a partial result.
+    /// Called after watchers got a partial result of a running tool. Must return at once, too.
     fn after_update(&self, call: &ToolCall, partial: &ToolResult) {
         let _ = (call, partial);
     }
@@ -176,7 +176,8 @@ impl<H: DynHooks + ?Sized> Hooks for Arc<H> {
     }
 }
 
-/// [`Hooks`] that call closures, at most one for each point of a run.
+/// [`Hooks`] from closures. Each method sets the closure for the hook of the same name; a hook without a closure
+/// changes nothing. For `before_loop`, `after_turn`, `before_update` and `after_update`, implement [`Hooks`].
 ///
 /// ```
 /// use archon_types::FnHooks;
@@ -207,12 +208,13 @@ where
 }
 
 impl FnHooks {
-    /// Creates hooks that do nothing.
+    /// Creates hooks without closures, which change nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`Hooks::before_turn`]. The closure gets the number of the turn, from 0.
+    /// Sets the closure for [`Hooks::before_turn`]. The closure gets the number of the turn, from 0, and returns
+    /// false to end the run.
     pub fn before_turn<F>(mut self, does: impl Fn(u32) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
@@ -221,7 +223,7 @@ impl FnHooks {
         self
     }
 
-    /// Sets [`Hooks::before_tool`].
+    /// Sets the closure for [`Hooks::before_tool`]. The closure returns false to skip the call.
     pub fn before_tool<F>(mut self, does: impl Fn(ToolCall) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
@@ -230,7 +232,7 @@ impl FnHooks {
         self
     }
 
-    /// Sets [`Hooks::after_tool`].
+    /// Sets the closure for [`Hooks::after_tool`], which gets the call and its result.
     pub fn after_tool<F>(mut self, does: impl Fn(ToolCall, ToolResult) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -239,7 +241,7 @@ impl FnHooks {
         self
     }
 
-    /// Sets [`Hooks::on_error`].
+    /// Sets the closure for [`Hooks::on_error`], which gets the text of the error.
     pub fn on_error<F>(mut self, does: impl Fn(String) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -248,7 +250,7 @@ impl FnHooks {
         self
     }
 
-    /// Sets [`Hooks::after_loop`].
+    /// Sets the closure for [`Hooks::after_loop`], which gets the outcome of the run.
     pub fn after_loop<F>(mut self, does: impl Fn(Outcome) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -311,7 +313,8 @@ impl Hooks for FnHooks {
 /// }
 /// ```
 pub trait InputFilter: Send + Sync {
-    /// Returns the verdict on one message of a prompt. The message is as the log has it: without the secrets of the run.
+    /// Returns the verdict on one message of a prompt. The secrets of the run are removed from the message, as in the
+    /// log.
     fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict>;
 }
 

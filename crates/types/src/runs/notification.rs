@@ -12,20 +12,20 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {
-    /// The tenant.
+    /// The tenant of the run or the task.
     pub tenant: TenantId,
-    /// The task that started the run.
+    /// The task that the message is about, or that started the run; `None` if there is none.
     pub task: Option<TaskId>,
     /// The run, if the message is about one.
     pub run: Option<RunId>,
-    /// The subject.
+    /// The subject: a result, a question, a failure and so on.
     pub about: NotificationKind,
-    /// The text for the person. It may have words of a model or of an event, so a channel escapes it.
+    /// The text for the person. It may contain words of a model or of an event, so a channel must escape it.
     pub text: String,
-    /// The address at which the person can answer the question.
+    /// The web address at which the person can answer the question; `None` if there is none.
     pub link: Option<String>,
-    /// The token that a reply must have to count as an answer, for a channel to which a person can reply. A channel does not
-    /// show it.
+    /// The secret token that a person's reply must contain to count as an answer; `None` if people cannot reply to the
+    /// channel. A mail channel, for instance, puts the token into the mail's id. A channel must not show the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_token: Option<String>,
 }
@@ -39,7 +39,7 @@ pub enum NotificationKind {
     Result,
     /// A run asks a person, and waits.
     Question(Box<PendingApproval>),
-    /// A question expired.
+    /// A question expired before a person answered it.
     Expired,
     /// A run failed, reached a limit, or could not start.
     Failure,
@@ -48,7 +48,7 @@ pub enum NotificationKind {
 }
 
 impl Notification {
-    /// Creates a notification.
+    /// Creates a notification without a task, a run and a link.
     pub fn new(tenant: impl Into<TenantId>, about: NotificationKind, text: impl Into<String>) -> Self {
         let (tenant, text) = (tenant.into(), text.into());
         Self { tenant, task: None, run: None, about, text, link: None, reply_token: None }
@@ -80,13 +80,13 @@ impl NotificationKind {
 
 crate::setters! {
 impl Notification {
-    /// Sets the task.
+    /// Sets the task that the message is about, or that started the run. Default none.
     pub fn task(self, task: TaskId) -> Self { self.task = Some(task) }
 
-    /// Sets the run.
+    /// Sets the run that the message is about. Default none.
     pub fn run(self, run: Option<RunId>) -> Self { self.run = run }
 
-    /// Sets the address at which the person can answer the question.
+    /// Sets the web address at which the person can answer the question. Default none.
     pub fn link(self, link: Option<String>) -> Self { self.link = link }
 }
 }

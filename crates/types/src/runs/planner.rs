@@ -48,13 +48,13 @@ pub trait Planner: Send + Sync {
         context: &PlanningContext,
     ) -> impl Future<Output = Result<Task, PlanError>> + Send;
 
-    /// Makes a new plan for the rest of a task in which a subtask failed for `reason`.
+    /// Makes a new plan for the rest of `task`, in which a subtask failed for `reason`.
     ///
-    /// The new task keeps the id, the query, the shared context and the completed subtasks of the old task.
-    /// Default: plans the goal again with the failure in the context.
+    /// The returned task keeps the id, the person's request, the shared data and the completed subtasks of `task`.
+    /// Default: calls [`create_plan`](Self::create_plan) with the goal again, with the failure in the context.
     ///
     /// # Errors
-    /// As for [`create_plan`](Self::create_plan), and [`PlanError::IdTaken`].
+    /// As for [`create_plan`](Self::create_plan), and those of [`Task::replanned`].
     fn replan(
         &self,
         task: &Task,
@@ -122,7 +122,8 @@ impl<P: DynPlanner + ?Sized> Planner for Arc<P> {
     }
 }
 
-/// A [`Planner`] that calls a closure. After a failure it plans again, with the failure in the context.
+/// A [`Planner`] that calls a closure. After the failure of a subtask the planner calls the closure again, with the
+/// failure in the context.
 ///
 /// ```
 /// use archon_types::{FnPlanner, SubTask, Task};
@@ -165,7 +166,7 @@ pub struct PlanningContext {
     pub tools: Vec<ToolDefinition>,
     /// The same tools as full specs, for a model that calls them; empty if only definitions are known.
     pub specs: Arc<Encoded<Vec<ToolSpec>>>,
-    /// The values known at the start, which become the context of the task.
+    /// The values that are known at the start. They become the data that the task's subtasks share.
     pub values: serde_json::Map<String, Json>,
     /// The memories recalled for this goal, most relevant first.
     pub memories: Vec<String>,
@@ -182,9 +183,9 @@ pub struct PlanningContext {
     pub targets: Vec<SubTaskId>,
     /// The maximum number of subtasks of the plan; `None` if only the planner's own limit applies.
     pub max_subtasks: Option<usize>,
-    /// The budget of the planner itself; `None` for no limit.
+    /// The tokens and the money that the planner itself may use; `None` for no limit.
     pub budget: Option<Lease>,
-    /// The counter of the spending of a planner that asks a model. Clones of the context share the counter.
+    /// Counts the tokens and the money that a planner uses if it asks a model. Clones of the context share the count.
     pub expenses: SpendingCounter,
 }
 
@@ -193,7 +194,7 @@ pub struct PlanningContext {
 pub struct SpendingCounter(Arc<Mutex<Spending>>);
 
 impl SpendingCounter {
-    /// Adds a spending to the total.
+    /// Adds tokens and money to the total.
     pub fn add(&self, spent: Spending) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += spent;
     }
@@ -205,7 +206,7 @@ impl SpendingCounter {
 }
 
 impl PlanningContext {
-    /// Creates a context without tools and without values.
+    /// Creates a context for a first plan, without tools, values and limits.
     pub fn new(run: Context) -> Self {
         Self {
             run,
@@ -223,7 +224,8 @@ impl PlanningContext {
         }
     }
 
-    /// Returns the context for a new plan after a failure.
+    /// Returns the context for a new plan after a subtask of `task` failed for `reason`. The context then has the
+    /// completed subtasks of `task` and the reason.
     ///
     /// ```
     /// use archon_types::{PlanningContext, Task};
@@ -274,7 +276,7 @@ pub enum PlanError {
     /// The planner's answer is not a plan.
     #[error("the planner's answer is not a plan: {problem}")]
     Unreadable {
-        /// The problem.
+        /// The reason why the answer cannot be read as a plan.
         problem: String,
     },
     /// A subtask is invalid, for instance because it depends on a subtask that does not exist.
@@ -294,7 +296,7 @@ pub enum PlanError {
     /// A new subtask has the id of a completed subtask but another description.
     #[error("the new plan uses the id {id} of a completed subtask for another subtask")]
     IdTaken {
-        /// The id.
+        /// The id that both subtasks have.
         id: SubTaskId,
     },
     /// The plan is valid, but does not reach the goal.
@@ -304,18 +306,22 @@ pub enum PlanError {
         problem: String,
     },
     /// The run has a cost limit, and the price of the model that plans or checks is unknown.
-    #[error("the run has a cost limit, but the price of {model}, the model that plans or checks, is unknown")]
+    #[error(
+        "the run has a cost limit, but the price of {model}, the model that makes or checks the plan, is unknown"
+    )]
     UnknownPrice {
         /// The name of the model.
         model: String,
     },
     /// The remaining budget is too small for another request to the model that plans or checks.
-    #[error("the remaining budget of {what} is too small for a request to the model that plans or checks")]
+    #[error(
+        "the remaining budget ({what}) is too small for another request to the model that makes or checks the plan"
+    )]
     OverBudget {
         /// The kind of the budget: `tokens` or `money`.
         what: &'static str,
     },
-    /// The plan is fixed, so there can be no new plan.
+    /// The plan is fixed, for instance by a template, so there can be no new plan.
     #[error("the plan is fixed, so there can be no new plan")]
     Fixed,
     /// Planning was cancelled.
@@ -324,7 +330,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Returns the failure kind of a run that ends with this error.
+    /// Returns the kind of failure that the outcome of a run has if the run ends with this error.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Model(error) => error.code().into(),

@@ -179,7 +179,8 @@ impl Outcome {
     /// Returns the outcome of a run, also of a failed run, for code that treats both alike.
     ///
     /// # Errors
-    /// The error unchanged, if it has no outcome, for instance because the run could not be started.
+    /// Any error except [`RunError::Failed`] and [`RunError::NotFinished`], unchanged. Most such errors have no
+    /// outcome, for instance because the run could not be started.
     pub fn of_result(result: Result<Reply, RunError>) -> Result<Self, RunError> {
         match result {
             Ok(reply) => Ok(reply.into_outcome()),

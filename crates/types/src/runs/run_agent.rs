@@ -19,8 +19,8 @@ use super::{
 
 /// An agent of one kind whose runs a service starts and resumes.
 ///
-/// The log of a run has all data that the agent needs to resume the run. These methods return a failed run as
-/// an outcome, since its log has the outcome; the service turns it into an error.
+/// The log of a run has all data that the agent needs to resume the run. For a run that failed, these methods return
+/// its outcome and not an error; the service turns the outcome into a [`RunError`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -73,8 +73,7 @@ pub trait RunAgent: Send + Sync {
     /// Starts the run that `context` names, and works on it until it ends or is suspended.
     ///
     /// # Errors
-    /// The run could not be started or logged, or runs of its kind (which the error names) do not support the
-    /// settings.
+    /// The run could not be started or logged, or `settings` has a setting that runs of this kind do not support.
     fn begin<'a>(
         &'a self,
         prompts: Vec<AgentMessage>,
@@ -116,13 +115,13 @@ pub trait RunAgent: Send + Sync {
         Box::pin(std::future::ready(Err(error)))
     }
 
-    /// Creates a fork of `run`: writes the first records of the run that `context` names, but does not start
-    /// this run. The input filters of this agent check the message of the fork. If [`ForkOptions::agent`] is
-    /// set, to whatever id, the fork has the configuration of this agent; otherwise it has the configuration
+    /// Creates a fork of `run`: writes the first records of the new run that `context` names, but does not start
+    /// the new run. The input filters of this agent check the message of the fork. If [`ForkOptions::agent`] is
+    /// set, to whatever id, the new run has the configuration of this agent; otherwise it has the configuration
     /// in the log of `run`. Default: an error, for runs without turns.
     ///
     /// # Errors
-    /// The run has no such place, the message is empty, the agent cannot start a run, or the journal failed.
+    /// `run` has no such place, the message is empty, the agent cannot start a run, or the journal failed.
     fn fork<'a>(
         &'a self,
         run: &'a RunId,

@@ -13,7 +13,7 @@ use crate::{
 use super::{called_run::RunRefused, fork::ForkPlace};
 
 /// The reason why there is no answer: the run failed, has no final answer yet, or could not be started,
-/// resumed, answered, forked or deleted. The facade, the run service and every kind of agent use this type.
+/// resumed, answered, forked or deleted. The `archon` crate, the run service and every kind of agent use this type.
 ///
 /// If `main` returns a `RunError`, the program prints its [`Debug`](std::fmt::Debug) form: the error, then
 /// the advice in brackets.
@@ -44,14 +44,14 @@ pub enum RunError {
     /// down.
     #[error("the async task that executed run {run} ended without an outcome")]
     Lost {
-        /// The run.
+        /// The run whose async task ended.
         run: RunId,
     },
     /// The run stopped without an outcome, for instance because its log cannot be written. Watchers of the
     /// run get this error.
     #[error("run {run} stopped: {error}")]
     Stopped {
-        /// The run.
+        /// The run that stopped.
         run: RunId,
         /// The reason. It determines the [`kind`](RunError::kind), the cause and the advice of this error.
         error: Arc<RunError>,
@@ -73,7 +73,7 @@ pub enum RunError {
     /// Runs of this kind do not support the action.
     #[error("run {run} is of kind {kind}, and such runs cannot {action}")]
     Unsupported {
-        /// The run.
+        /// The run that the action was for.
         run: RunId,
         /// The kind of the run.
         kind: RunKind,
@@ -109,7 +109,7 @@ pub enum RunError {
         key: String,
         /// The run that was started with the key.
         run: RunId,
-        /// The part of the request that differs, as in "prompt".
+        /// The part of the new request that differs from that of the run, as in "prompt".
         differs: &'static str,
     },
     /// The session is busy: its newest run works, waits or was interrupted. A run that started now would not
@@ -125,7 +125,7 @@ pub enum RunError {
     /// change something.
     #[error("session {session} is in plan mode, and a run of kind {kind} cannot start in it")]
     PlanMode {
-        /// The session.
+        /// The session that is in plan mode.
         session: SessionId,
         /// The kind of the run.
         kind: RunKind,
@@ -142,7 +142,7 @@ pub enum RunError {
     /// The run has no such place for a fork.
     #[error("run {run} has {turns} turns and {records} records, so it cannot be forked {place}")]
     NoForkPlace {
-        /// The run.
+        /// The run that was to be forked.
         run: RunId,
         /// The place that was given.
         place: ForkPlace,
@@ -154,30 +154,30 @@ pub enum RunError {
     /// The prompt is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// The prompt has a medium that neither the model nor a tool of the run can read.
+    /// The prompt has a picture, PDF file or other medium that neither the model nor a tool of the run can read.
     #[error("the model {model} cannot read {kind}, and the message has one: {name}")]
     UnreadableMedia {
-        /// The model.
+        /// The name of the model.
         model: String,
         /// The kind of the medium.
         kind: MediaKind,
         /// The name of the file, or its media type.
         name: String,
     },
-    /// There is no run in this journal.
+    /// The journal, or the session that was given, has no run to continue.
     #[error("there is no run to continue")]
     NothingToContinue,
     /// The run belongs to another tenant.
     #[error("run {run} does not belong to tenant {tenant}")]
     OtherTenant {
-        /// The run.
+        /// The run that was requested.
         run: RunId,
         /// The tenant that requested the run.
         tenant: TenantId,
     },
     /// The run belongs to another folder than the service. Its agent would have the permissions of the wrong
     /// folder.
-    #[error("the run belongs to the folder '{folder}', whose rules this service does not have")]
+    #[error("the run belongs to the folder '{folder}', whose permission rules this service does not have")]
     OtherFolder {
         /// The folder in the log of the run.
         folder: String,
@@ -214,7 +214,7 @@ pub enum RunError {
         problem: String,
     },
     /// An answer trusts a rule that its question does not offer.
-    #[error("the question {request} does not offer the rule {rule}")]
+    #[error("the answer trusts the permission rule {rule}, which the question {request} does not list")]
     RuleNotOffered {
         /// The id of the question.
         request: String,
@@ -266,7 +266,7 @@ impl RunError {
         }
     }
 
-    /// Returns the run that the error names, which can be passed to `resume`; `None` if it names none.
+    /// Returns the run that the error names, for instance to resume it; `None` if the error names no run.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::Failed { outcome } | Self::NotFinished { outcome } | Self::NotTyped { outcome, .. } => {
@@ -287,7 +287,7 @@ impl RunError {
         }
     }
 
-    /// Returns the agent's own error, if it has the type `E`.
+    /// Returns the error of the agent from [`Agent`](Self::Agent), if that error has the type `E`.
     pub fn cause<E: StdError + 'static>(&self) -> Option<&E> {
         match self {
             Self::Agent { source, .. } => source.downcast_ref(),
@@ -459,7 +459,8 @@ fn known_text(known: &[String]) -> String {
 }
 
 impl AgentMessage {
-    /// Joins the texts for the model, separated by blank lines, for agents that take a single text.
+    /// Joins the texts of `messages`, separated by blank lines, for agents that take a single text. Extension
+    /// messages are left out, because no model reads them.
     ///
     /// # Errors
     /// [`RunError::EmptyPrompt`] if there is no text, and [`RunError::NoEffect`] if there is a picture or another

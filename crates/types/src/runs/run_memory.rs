@@ -37,8 +37,8 @@ pub trait RunMemory: Send + Sync {
     ///
     /// `said` has all messages, oldest first, each with its speaker and its trust level. Messages that were
     /// stored before are passed again with the same trust level, also by a later run of the session, a branch
-    /// or a fork. Messages that earlier runs removed from the window are missing; a message of the program
-    /// takes their place.
+    /// or a fork. Messages that earlier runs removed from the window are missing; in their place is a message of
+    /// [`Speaker::Program`](crate::Speaker::Program), such as a summary.
     ///
     /// The memory must report its own failures: the run goes on in any case, and its log has all messages.
     ///
@@ -51,9 +51,9 @@ pub trait RunMemory: Send + Sync {
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()>;
 
-    /// Returns memories that fit a person's message, as text for the model. The text becomes a part of the
-    /// message in the run's log, with its trust level. `window` has the messages that the model reads anyway.
-    /// A cancel drops the returned future. Default: `None`.
+    /// Returns memories that fit a person's message, as text for the model. The run's log stores the text and its
+    /// trust level as a part of the message. `window` has the messages that the model reads anyway. A cancel drops
+    /// the returned future. Default: `None`.
     fn recall<'a>(
         &'a self,
         context: &'a Context,

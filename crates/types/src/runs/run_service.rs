@@ -36,7 +36,8 @@ use super::{
     start_run::StartRun,
 };
 
-/// The complete run service. Every type that implements the three parts implements this trait.
+/// [`StartRuns`], [`AnswerRuns`] and [`ManageRuns`] in one trait. A type that implements all three implements this
+/// trait automatically.
 ///
 /// ```
 /// use archon_types::{AnswerRuns, RunError, RunFilter, RunService, RunStatus, StartRuns};
@@ -75,7 +76,8 @@ pub trait StartRuns: Send + Sync {
 
     /// Resumes a run by its id in the background. Returns once the journal has the records of the resumption.
     ///
-    /// A child run is resumed together with the run at the top, which a person started.
+    /// If `run` is a child run, or a branch of a parallel loop, the topmost run above it is resumed, and with it
+    /// this run.
     ///
     /// # Errors
     /// The run is unknown, in use, has ended, is at a limit that `more` does not raise, or has no registered
@@ -100,8 +102,8 @@ pub trait StartRuns: Send + Sync {
     /// The journal failed.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, RunError>>;
 
-    /// Returns the records of a run after the record with the sequence number `after`, or all records. For a
-    /// damaged log this function returns the records before the damage, and the damage.
+    /// Returns the records of a run after the record with the sequence number `after`; `None` for all records. For
+    /// a damaged log this function returns the records before the damage, and the damage.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -124,7 +126,8 @@ pub trait StartRuns: Send + Sync {
         Box::pin(async move { Ok(self.records(run, None).await?.before(before, most)) })
     }
 
-    /// Returns the agents that can be started, by kind and id. Default: none, for a service that cannot tell.
+    /// Returns the agents that can be started, sorted by kind and id. Default: empty, for a service that does not
+    /// know its agents.
     fn agents(&self) -> Vec<AgentHead> {
         Vec::new()
     }
@@ -276,7 +279,7 @@ pub trait ManageRuns: Send + Sync {
     fn erase<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Removed, RunError>>;
 }
 
-/// An entry in the list of a service's agents.
+/// An agent of a service, as [`StartRuns::agents`] lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AgentHead {
@@ -284,12 +287,12 @@ pub struct AgentHead {
     pub id: AgentId,
     /// The kind of the agent's runs.
     pub kind: RunKind,
-    /// True for the agent that works on requests that name no agent.
+    /// True for the agent that works on requests that set neither an agent nor a kind.
     pub is_default: bool,
 }
 
 impl AgentHead {
-    /// Creates an entry of an agent that requests must name.
+    /// Creates an entry for an agent that is not the default: a request must name it.
     pub fn new(id: AgentId, kind: RunKind) -> Self {
         Self { id, kind, is_default: false }
     }
@@ -303,7 +306,7 @@ pub struct StartedRun {
     pub run: RunId,
     /// The session of the run.
     pub session: SessionId,
-    /// The way in which the service got the run.
+    /// The reason why the service returns this run: started now, resumed, found or busy.
     pub how: Started,
     /// The ids of the messages that wait in the inbox of the run, in the order of the prompts. The run has
     /// received a message once its log has an
@@ -312,7 +315,7 @@ pub struct StartedRun {
     pub message_ids: Vec<String>,
 }
 
-/// The way in which a service got a run.
+/// The reason why a service returns a run for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Started {
@@ -328,7 +331,7 @@ pub enum Started {
 }
 
 impl StartedRun {
-    /// Creates the result for a run that was started, resumed or found.
+    /// Creates the result for a run; no message waits in its inbox.
     pub fn new(run: RunId, session: SessionId, how: Started) -> Self {
         Self { run, session, how, message_ids: Vec::new() }
     }

@@ -9,14 +9,14 @@ use crate::{
 
 use super::context::Context;
 
-/// The place of a plan's or a team's run in its session: the run that it continues, and background for its
+/// The place of a plan's or a team's run in its session: the run that this run continues, and background for the
 /// agents.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionPlace {
     /// The origin of the run: the run that it continues, or the call that started it.
     pub origin: Origin,
-    /// The number of earlier runs of the session, which is a part of the run's display name.
+    /// The number of earlier runs of the session. The display name of the run ends with this number plus 1.
     pub earlier: usize,
     /// Background for the agents besides the goal: the project's instructions, memories, and earlier
     /// messages. The log stores it, so that the run can be resumed without other data.

@@ -30,7 +30,7 @@ pub trait TaskService: Send + Sync {
     /// The storage failed.
     fn list(&self) -> BoxFuture<'_, Result<Vec<TaskHead>, TaskServiceError>>;
 
-    /// Carries out a command. It is stored when the function returns.
+    /// Carries out a command. The change is stored when the function returns.
     ///
     /// # Errors
     /// There is no such task, the definition cannot be used, or the storage failed.
@@ -41,7 +41,7 @@ pub trait TaskService: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TaskCommand {
-    /// Creates the task with this definition, as the crate `archon-triggers` writes it.
+    /// Creates the task with this definition: a `TriggerTask` of the crate `archon-triggers` in JSON.
     Create(Json),
     /// Pauses the task: its run goes on, but no further run starts.
     Pause(TaskId),
@@ -58,41 +58,44 @@ pub enum TaskCommand {
     Delete(TaskId),
 }
 
-/// A task in a list.
+/// A task that starts runs without a person, as [`TaskService::list`] returns it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TaskHead {
-    /// The id.
+    /// The id of the task.
     pub id: TaskId,
     /// The tenant on whose behalf the runs work.
     pub tenant: TenantId,
-    /// The status.
+    /// The status: active, paused, disabled or completed.
     pub status: TaskStatus,
-    /// The next time of the schedule, or of the look at the condition; `None` while a run works or is about to start.
+    /// The next time at which the schedule starts a run or the condition is checked; `None` while a run works or is
+    /// about to start.
     pub next: Option<Timestamp>,
-    /// The last failure: of a run, a probe or a notification channel.
+    /// The newest failure: of a run, of a check of the condition, or of a notification channel. A later success removes
+    /// it.
     pub problem: Option<String>,
-    /// The newest problem outside of runs: of a source of events, or of a channel that sends later.
+    /// The newest problem outside of runs: of a source of events, such as a mailbox, or of a notification channel that
+    /// sends later.
     pub newest_problem: Option<TaskProblem>,
     /// The number of runs that started.
     pub runs: u64,
     /// The number of failed runs since the last run that did not fail.
     pub failures: u32,
-    /// The money of the runs that ended, in millionths of a currency unit.
+    /// The money that the ended runs of the task used, in millionths of a currency unit.
     pub spent_micros: u64,
     /// True while a run of the task starts, works or waits.
     pub is_busy: bool,
-    /// The last runs, the newest last.
+    /// The newest runs of the task, at most 50, the newest last.
     pub last_runs: Vec<RunId>,
-    /// The definition, as the crate `archon-triggers` writes it.
+    /// The definition: a `TriggerTask` of the crate `archon-triggers` in JSON.
     pub definition: Json,
 }
 
-/// A problem of a source of events or of a channel, which a run did not cause.
+/// A problem of a source of events or of a notification channel, which no run caused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskProblem {
-    /// The last time at which it occurred.
+    /// The last time at which the problem occurred.
     pub at: Timestamp,
     /// The text, which says what failed and what to do.
     pub text: String,
@@ -108,7 +111,7 @@ pub enum TaskStatus {
     Active,
     /// A person paused the task.
     Paused,
-    /// The engine stopped the task, for the reason in its problem.
+    /// The trigger engine stopped the task. The reason is in [`TaskHead::problem`].
     Disabled,
     /// The task has had its last run.
     Completed,
@@ -127,7 +130,7 @@ pub enum TaskServiceError {
     /// The definition, or the command, cannot be used. The text says what to do.
     #[error("{0}")]
     Refused(String),
-    /// Too many starts or events wait. The text says of which task.
+    /// Too many starts or events of a task wait. The text names the task.
     #[error("{0}")]
     Full(String),
     /// The storage or the run service failed. The text says what to do.

@@ -22,8 +22,8 @@ use super::{
 
 /// A function that a model can call.
 ///
-/// Implement this trait by hand, or write a function with `#[tool]`. The arguments of [`call`](Self::call)
-/// were validated against the spec's schema and are otherwise exactly as the model sent them.
+/// Implement this trait by hand, or write a function with `#[tool]`. The arguments of [`call`](Self::call) match
+/// the spec's schema. The model sent them, unless a person edited them or [`correction`](Self::correction) did.
 ///
 /// The future is boxed, unlike that of an [`Approver`](crate::Approver), because tools are stored as `Arc<dyn
 /// Tool>`. `#[tool]` and `FnTool` take an `async fn` or a closure, and box the future.
@@ -93,7 +93,8 @@ pub trait Tool: Send + Sync {
 
     /// Returns corrected arguments if the call would fail with `arguments` and the tool is sure of the
     /// correction. This method must change nothing and must not wait. The engine calls it at most once per
-    /// call, and uses the correction only if the options of the engine allow this kind. Default: `None`.
+    /// call, and uses the correction only if the engine's options allow its [kind](Correction::kind). Default:
+    /// `None`.
     fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
         let _ = (arguments, run);
         None
@@ -107,8 +108,8 @@ pub trait Tool: Send + Sync {
 
     /// Restores the state that the tool keeps in memory for a session. When the session is resumed, maybe in
     /// another process, this method is called in order for each earlier result of this tool and for each
-    /// earlier message with a [mark](crate::ToolMark) for the tool. It is also called when a run receives a
-    /// message with such a mark.
+    /// earlier message with a [mark](crate::ToolMark) for the tool. This method is also called when a run receives
+    /// a message with such a mark. Default: does nothing.
     fn recall(&self, session: &SessionId, result: &ToolResult) {
         let _ = (session, result);
     }
@@ -155,7 +156,8 @@ pub trait ToolSource: Send + Sync {
     /// The reason why the tools are not known now, as a sentence without a full stop.
     fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, String>;
 
-    /// Waits until the tools are known or cannot be known for now. The source limits the time.
+    /// Waits until the source knows its tools, or knows that it cannot get them for now. The source itself must
+    /// limit the time of this wait.
     fn settled(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -163,7 +165,8 @@ pub trait ToolSource: Send + Sync {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// The id of the call, as the model gave it. Models repeat ids; see [`key`](Self::key).
+    /// The id of the call, as the model gave it. A model may use an id again, so use [`key`](Self::key) as a unique
+    /// id.
     pub tool_call_id: ToolCallId,
     /// The id of the call in its run; `None` outside of a run.
     pub call: Option<CallId>,
@@ -221,17 +224,18 @@ impl ToolContext {
         child
     }
 
-    /// Returns a key of the call for other services, as an idempotency key: another call has another key, and
-    /// the call has the same key when it is run again after a failure or a crash.
+    /// Returns an idempotency key for requests that the tool sends to a service. Each call of a run has its own
+    /// key, and keeps it when the call is executed again after a failure or a crash.
     pub fn key(&self) -> String {
         let run = self.call.map(|call| self.run.run.of_call(call));
         format!("{}.{}", run.as_ref().unwrap_or(&self.run.run), self.tool_call_id)
     }
 
-    /// Returns the medium of the conversation that an argument of the call names.
+    /// Returns the picture, PDF file or other medium of the conversation that has this
+    /// [reference](Media::reference), which the model gave as an argument of the call.
     ///
     /// # Errors
-    /// The conversation has no such medium. The text lists the media that it has.
+    /// The conversation has no such medium. The text lists the media of the conversation.
     pub fn media(&self, reference: &str) -> Result<Media, ToolError> {
         self.run.find_media(reference).cloned().map_err(ToolError::InvalidArgs)
     }
@@ -241,7 +245,7 @@ impl ToolContext {
         Credentials::new(self.run.credentials.clone(), self.run.tenant.clone(), self.run.redactor.clone())
     }
 
-    /// Removes the run's secrets, such as those from [`credentials`](Self::credentials), from a result. An
+    /// Removes the run's secrets, such as those from [`credentials`](Self::credentials), from a result. The tool
     /// engine does this with every result and with progress messages.
     pub fn hide_secrets(&self, result: &mut ToolResult) {
         self.run.redactor.clean_result(result);
@@ -262,14 +266,14 @@ impl ToolContext {
         }
     }
 
-    /// Shows a person the progress of the tool.
+    /// Sends a progress message, a text for a person, to the watchers of the run.
     pub fn on_progress(&self, text: impl Into<String>) {
         if let Some(progress) = &self.progress {
             progress(Progress::Text(self.run.redactor.clean(text.into())));
         }
     }
 
-    /// Shows the partial result of the tool.
+    /// Sends the result so far to the watchers of the run, in place of the previous partial result.
     pub fn on_update(&self, mut partial: ToolResult) {
         if let Some(progress) = &self.progress {
             self.hide_secrets(&mut partial);

@@ -19,8 +19,8 @@ pub struct ToolQuestions {
 }
 
 impl ToolQuestions {
-    /// Creates the value for the calls `calls` of `run`, each with the last question of its tool and the
-    /// answer. `can_ask` is true if a person can be asked, now or later.
+    /// Creates the value for the calls `calls` of `run`. Each call comes with the last question that its tool asked
+    /// and the answer, if there is one. `can_ask` is true if a person can be asked, now or later.
     pub fn new(
         run: RunId,
         can_ask: bool,
@@ -30,7 +30,8 @@ impl ToolQuestions {
         Self { run, can_ask, agent_name: String::new(), approver: None, answered }
     }
 
-    /// Sets the approver of this process, and the name of the agent that asks it.
+    /// Sets the approver of this process, which [`ToolContext::ask_now`](crate::ToolContext::ask_now) asks, and the
+    /// name of the agent for its questions. Default: no approver.
     ///
     /// ```
     /// use std::sync::Arc;

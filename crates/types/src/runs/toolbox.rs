@@ -42,7 +42,7 @@ use super::context::Context;
 /// }
 /// ```
 pub trait Toolbox: Send + Sync {
-    /// Returns the tools that can be called now, in a stable order.
+    /// Returns the specs of the tools that can be called now, in a stable order.
     fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>>;
 
     /// Returns the spec of the tool with this name, if it is a tool of a [`ToolSource`](crate::ToolSource).
@@ -52,7 +52,7 @@ pub trait Toolbox: Send + Sync {
         None
     }
 
-    /// Checks a call without any effect.
+    /// Checks a call, and returns if it may run, is refused, or needs the answer of a person. Executes nothing.
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared>;
 
     /// Executes a prepared call. The caller of this method logs the start before and the result after.
@@ -77,7 +77,7 @@ pub trait Toolbox: Send + Sync {
     }
 }
 
-/// The result of preparing a call.
+/// The result of [`Toolbox::prepare`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Prepared {
@@ -89,7 +89,7 @@ pub enum Prepared {
     Ask(Box<ApprovalRequest>),
 }
 
-/// The result of executing a call.
+/// The result of [`Toolbox::execute`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Executed {
@@ -104,9 +104,9 @@ pub enum Executed {
 pub struct ReadyCall {
     /// The id of the call in the run.
     pub id: CallId,
-    /// The call as the model sent it.
+    /// The call as the model sent it, or with the arguments that a person edited.
     pub call: ToolCall,
-    /// The effect of a second execution, which is logged with the start of the call.
+    /// The effect that a second execution of the call would have. It is logged with the start of the call.
     pub effect: Effect,
     /// True if the call may run in parallel with other calls of its turn.
     pub concurrency_safe: bool,

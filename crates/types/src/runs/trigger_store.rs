@@ -12,7 +12,8 @@ use crate::{Json, values::TaskId};
 /// The store need not prevent double runs: an occurrence of a task, such as a due time, starts only one run,
 /// because the journal has the idempotency key of the run.
 ///
-/// One process serves the tasks, and others leave it requests in the store, such as an event.
+/// One process at a time serves the tasks: it starts their runs. Other processes leave requests for this process in the
+/// store, such as an event.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -55,8 +56,8 @@ pub trait TaskStore: Send + Sync {
         Box::pin(std::future::ready(Ok(0)))
     }
 
-    /// Takes the right to serve the tasks, until the value is dropped or the process ends. Returns `None` if
-    /// another process has it. Default: always gives it, for a store that only one process uses.
+    /// Takes the right to serve the tasks, until the returned value is dropped or the process ends. Returns `None`
+    /// if another process has the right. Default: always returns the right, for a store that only one process uses.
     ///
     /// # Errors
     /// The storage failed.
@@ -71,7 +72,7 @@ pub struct TaskHold {
 }
 
 impl TaskHold {
-    /// Creates a right that lasts as long as a lock.
+    /// Creates a right that holds `lock`. Dropping the right drops the lock.
     ///
     /// ```
     /// use archon_types::TaskHold;
@@ -107,16 +108,17 @@ pub enum TaskChange {
     Define(StoredTask),
     /// Replaces the state of a task; does nothing if there is no such task.
     SetState {
-        /// The id.
+        /// The id of the task.
         id: TaskId,
-        /// The state.
+        /// The new state.
         state: Json,
     },
     /// Deletes a task; does nothing if there is none.
     Delete(TaskId),
     /// Adds a request for the process that serves the tasks.
     Request(Json),
-    /// Deletes a request, which the process that serves the tasks has done; does nothing if there is none.
+    /// Deletes the request with this number, because the process that serves the tasks has carried it out; does
+    /// nothing if there is no such request.
     Forget(u64),
 }
 
@@ -126,12 +128,12 @@ pub enum TaskChange {
 pub struct StoredTasks {
     /// The tasks, in the order of their ids.
     pub tasks: Vec<StoredTask>,
-    /// The requests with their numbers, the oldest first. The store does not read them.
+    /// The requests with their numbers, the oldest first. The store does not interpret the requests.
     pub requests: Vec<(u64, Json)>,
 }
 
 impl StoredTasks {
-    /// Creates a content.
+    /// Creates the content of a store from tasks and requests.
     ///
     /// ```
     /// use archon_types::{StoredTask, StoredTasks};
@@ -145,12 +147,12 @@ impl StoredTasks {
     }
 }
 
-/// A task in a store. The store reads neither its definition nor its state.
+/// A task in a store. The store interprets neither the definition nor the state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTask {
-    /// The id.
+    /// The id of the task.
     pub id: TaskId,
-    /// The definition, as the crate `archon-triggers` writes it.
+    /// The definition: a `TriggerTask` of the crate `archon-triggers` in JSON.
     pub definition: Json,
     /// The state that the trigger engine keeps about the task.
     pub state: Json,
@@ -162,7 +164,7 @@ pub struct StoredTask {
 pub struct TaskStoreError {
     /// The action after "cannot be", as in "read".
     pub action: &'static str,
-    /// The problem, with its place.
+    /// The problem, after the file or the database in which it occurred.
     pub problem: String,
 }
 
@@ -181,7 +183,8 @@ impl StoredTask {
 }
 
 impl TaskStoreError {
-    /// Creates an error of an action, as in "read", with the problem and its place.
+    /// Creates an error. `action` completes "cannot be", as in "read". `problem` begins with the file or the
+    /// database in which the problem occurred.
     ///
     /// ```
     /// use archon_types::TaskStoreError;

@@ -14,7 +14,7 @@ use std::sync::{
 pub struct CallsUnderWay(Arc<AtomicUsize>);
 
 impl CallsUnderWay {
-    /// Creates a count of `calls` calls.
+    /// Creates the count with `calls` calls under way.
     pub fn new(calls: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(calls)))
     }
@@ -25,12 +25,12 @@ impl CallsUnderWay {
         self.0.store(calls, Ordering::Release);
     }
 
-    /// Sets the number to the maximum, because the loop itself works, so that the run must not be dropped.
+    /// Sets the number to the maximum of `usize`: the loop itself works, so the run must not be dropped.
     pub fn set_busy(&self) {
         self.set(usize::MAX);
     }
 
-    /// Returns the number of calls.
+    /// Returns the number of calls under way; the maximum of `usize` after [`set_busy`](Self::set_busy).
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }

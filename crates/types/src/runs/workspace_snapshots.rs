@@ -2,7 +2,7 @@
 
 use futures_core::future::BoxFuture;
 
-/// Takes snapshots of a workspace.
+/// Takes snapshots of the files in a workspace, so that the effects of a run can be undone.
 ///
 /// ```
 /// use std::sync::Mutex;

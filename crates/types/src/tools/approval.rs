@@ -176,12 +176,13 @@ impl ApprovalRequest {
         self
     }
 
-    /// Returns true if the deadline of the question has passed.
+    /// Returns true if the deadline of the question has passed. A paused question does not expire.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Returns true if an answer with this id and this binding belongs to this question.
+    /// Returns true if an answer with this `request_id` and this [`binding`](Self::binding) belongs to this
+    /// question.
     pub fn is_meant(&self, request_id: &str, binding: &str) -> bool {
         self.request_id == request_id && self.binding == binding
     }
@@ -202,7 +203,7 @@ impl ApprovalRequest {
         rules.iter().find(|rule| !self.rules.contains(rule)).map(String::as_str)
     }
 
-    /// Returns the run that asks; `None` if that is the run that logs the question.
+    /// Returns the run that asks; `None` if the run that logs the question asks itself.
     pub fn asker(&self) -> Option<&AskingRun> {
         self.call_path.last()
     }
@@ -350,15 +351,15 @@ impl Default for ApprovalSettings {
 
 crate::setters! {
 impl ApprovalSettings {
-    /// Sets the time that a question waits for a person.
+    /// Sets the time that a question waits for a person. Default 30 minutes.
     pub fn with_timeout(self, wait: std::time::Duration) -> Self {
         self.timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Sets the behaviour after a refusal.
+    /// Sets the behaviour after a person refused a call. Default [`OnDeny::ReturnToLlm`].
     pub fn with_on_deny(self, what: OnDeny) -> Self { self.on_deny = what }
 
-    /// Sets the behaviour after a question has expired.
+    /// Sets the behaviour after a question has expired. Default [`OnExpiry::ReturnToLlm`].
     pub fn with_on_expiry(self, what: OnExpiry) -> Self { self.on_expiry = what }
 }
 }
@@ -392,7 +393,8 @@ pub enum OnExpiry {
     Escalate,
 }
 
-/// Answers questions at once or later. Write `decide` as an `async fn`; [`FnApprover`] wraps a closure:
+/// Answers the questions of runs to people, at once or later. Write `decide` as an `async fn`; [`FnApprover`]
+/// wraps a closure:
 ///
 /// ```
 /// use archon_types::{Answer, ApprovalRequest, Approver, Decision};
@@ -410,7 +412,7 @@ pub enum OnExpiry {
 /// }
 /// ```
 pub trait Approver: Send + Sync {
-    /// Answers a question at once, or defers the answer to a person.
+    /// Answers a question at once, or leaves it open ([`Decision::Later`]) for a person who answers later.
     fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
 
     /// Answers all questions of a turn, in order, so that a program can show them together. A missing

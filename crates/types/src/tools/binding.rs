@@ -4,9 +4,9 @@ use crate::Json;
 
 use super::tool_spec::{Subject, ToolSpec};
 
-/// Returns the hash that an approval is bound to: the hash of the tool's description, the exact arguments,
-/// and the files after symbolic links are resolved. The hash is the SHA-256 of the tool and the arguments in
-/// hexadecimal digits. If `subject` has files, `-` and the SHA-256 of their paths follow.
+/// Returns the hash that an approval is bound to: the SHA-256 of the tool's name, version and parameter
+/// schema and of the exact arguments, in hexadecimal digits. If `subject` has files, `-` and the SHA-256 of
+/// their paths follow. These paths have their symbolic links resolved.
 pub fn binding(spec: &ToolSpec, arguments: &Json, subject: &Subject) -> String {
     // JSON separates the parts unambiguously.
     let parts = serde_json::json!([spec.name, spec.version, spec.parameters, arguments]);
@@ -21,9 +21,10 @@ pub fn binding(spec: &ToolSpec, arguments: &Json, subject: &Subject) -> String {
     }
 }
 
-/// Returns the binding after a person changed the arguments from `asked` to `wanted`, for the same tool and
-/// the same files. If the new arguments lead to other files, the hash differs and the person is asked again.
-/// `None` if `binding` does not belong to a question about `asked` and this tool.
+/// Returns the hash that the approval is bound to after a person changed the arguments from `asked` to
+/// `wanted`, for the same tool and the same files. If the new arguments lead to other files, the hash of the
+/// call differs and the person is asked again. `None` if `binding` does not belong to a question about
+/// `asked` and this tool.
 pub fn rebound(binding: &str, spec: &ToolSpec, asked: &Json, wanted: &Json) -> Option<String> {
     let of_call = |arguments| self::binding(spec, arguments, &Subject::Unknown);
     let files = binding.strip_prefix(&of_call(asked))?;

@@ -12,7 +12,7 @@ use crate::{
 
 use super::tool_error::ToolError;
 
-/// The key of an account: its tenant, its service and its name.
+/// Identifies an account by its tenant, its service and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CredentialKey {
     /// The tenant that owns the account.
@@ -29,7 +29,7 @@ impl CredentialKey {
         Self { tenant, service: service.into(), account: PRIMARY.to_owned() }
     }
 
-    /// Sets the name of the account.
+    /// Sets the name of the account. Default `primary`.
     ///
     /// ```
     /// use archon_types::CredentialKey;
@@ -50,7 +50,7 @@ const PRIMARY: &str = "primary";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CredentialEntry {
-    /// The key of the account.
+    /// The tenant, the service and the name of the account.
     pub key: CredentialKey,
     /// The time at which the account was first saved.
     pub created_at: Timestamp,
@@ -65,8 +65,8 @@ impl CredentialEntry {
     }
 }
 
-/// Stores credentials. The store does not interpret their content: the code that knows the service signs in,
-/// refreshes tokens and saves them again.
+/// Stores the credentials of accounts, such as API keys and tokens. The store does not interpret them: the
+/// code that knows the service signs in, refreshes tokens and saves the new credentials.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -112,7 +112,7 @@ pub trait CredentialStore: Send + Sync {
         credentials: Option<Secret<Json>>,
     ) -> BoxFuture<'a, Result<bool, CredentialError>>;
 
-    /// Returns the credentials that are stored under the key.
+    /// Returns the credentials that are stored under the key; `None` if there are none.
     fn get<'a>(
         &'a self,
         key: &'a CredentialKey,
@@ -126,7 +126,7 @@ pub trait CredentialStore: Send + Sync {
         service: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>>;
 
-    /// Stores credentials, which replace earlier ones.
+    /// Stores credentials under the key, in place of earlier ones.
     fn save<'a>(
         &'a self,
         key: &'a CredentialKey,
@@ -158,15 +158,15 @@ pub enum CredentialError {
         service: String,
         /// The name of the account.
         account: String,
-        /// The damage.
+        /// The description of the damage.
         problem: String,
     },
-    /// A newer version wrote the store.
+    /// A newer version of Archon wrote the store.
     #[error("the credentials at {place} have format {found}; this version reads formats up to {supported}")]
     FutureStore {
-        /// The location of the store.
+        /// The location of the store, for instance a file or a database.
         place: String,
-        /// The format of the credentials.
+        /// The number of the format in which the credentials are written.
         found: u32,
         /// The newest format that this version reads.
         supported: u32,
@@ -189,7 +189,7 @@ impl Credentials {
         Self { store, tenant, redactor }
     }
 
-    /// Returns the tenant.
+    /// Returns the tenant that owns the credentials.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }
@@ -203,7 +203,7 @@ impl Credentials {
         self.account(service, PRIMARY).await
     }
 
-    /// Returns the credentials of a named account at a service.
+    /// Returns the credentials of the account with the name `account` at a service.
     ///
     /// # Errors
     /// As [`get`](Self::get).

@@ -28,7 +28,7 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Creates a preview with this summary.
+    /// Creates a preview whose `summary` names the action of the call, as one line.
     pub fn new(summary: impl Into<String>) -> Self {
         Self { summary: summary.into(), ..Self::default() }
     }
@@ -54,7 +54,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Creates a change of the file `path` without details.
+    /// Creates a change of the existing file `path`, without a diff and without numbers of lines.
     pub fn new(path: impl Into<String>) -> Self {
         Self { path: path.into(), created: false, diff: None, added: 0, removed: 0 }
     }

@@ -47,7 +47,7 @@ crate::values::named! { SessionMode:
 pub struct SharedMode(Arc<Mutex<SessionMode>>);
 
 impl SharedMode {
-    /// Creates a value that nothing else shares yet.
+    /// Creates a mode that is shared only with its later clones.
     pub fn new(mode: SessionMode) -> Self {
         Self(Arc::new(Mutex::new(mode)))
     }

@@ -64,7 +64,8 @@ pub struct ToolDefinition {
 }
 
 impl ToolSpec {
-    /// Creates a spec with default annotations: side effects, no permissions required.
+    /// Creates the spec of a tool, with the version 1.0.0 and default annotations: the calls have side effects, run
+    /// one after the other, and require no permissions.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Json) -> Self {
         Self {
             name: name.into(),
@@ -91,12 +92,13 @@ impl ToolSpec {
 
 crate::setters! {
 impl ToolSpec {
-    /// Sets the names of tools that can replace this one, best first.
+    /// Sets the names of similar tools, best first, which the model reads while this tool is blocked because
+    /// it keeps failing. Default none.
     pub fn with_alternatives(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.alternatives = names.into_iter().map(Into::into).collect()
     }
 
-    /// Sets the annotations.
+    /// Sets the effects of the tool and its requirements for execution. Default: calls have side effects.
     pub fn with_annotations(self, annotations: ToolAnnotations) -> Self { self.annotations = annotations }
 }
 }
@@ -192,13 +194,14 @@ impl ToolAnnotations {
         self
     }
 
-    /// Sets the time limit of a call.
+    /// Sets the time limit of a call. Default: the limit of the tool engine.
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// Sets the media types that the tool takes.
+    /// Sets the media types of the files that the tool takes as arguments, such as `application/pdf` or
+    /// `image/*`. Default none.
     ///
     /// ```
     /// use archon_types::ToolAnnotations;
@@ -211,24 +214,25 @@ impl ToolAnnotations {
         self
     }
 
-    /// Sets the media types that a result may have.
+    /// Sets the media types of the files that a result may contain, such as `image/png`. Default: all types.
     pub fn with_output_types(mut self, types: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.output_mime_types = types.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the maximum size in bytes of a medium that the tool takes.
+    /// Sets the maximum size in bytes of a file that the tool takes as an argument. Default
+    /// [`Media::MAX_BYTES`](crate::Media::MAX_BYTES).
     pub fn with_max_input_size(mut self, bytes: u64) -> Self {
         self.max_input_size = Some(bytes);
         self
     }
 
-    /// Returns true if the tool takes media of this type.
+    /// Returns true if the tool takes files of this media type as arguments.
     pub fn takes_media(&self, mime_type: &str) -> bool {
         is_listed(&self.input_mime_types, mime_type)
     }
 
-    /// Returns true if a result of the tool may have media of this type.
+    /// Returns true if a result of the tool may contain files of this media type.
     pub fn may_return(&self, mime_type: &str) -> bool {
         self.output_mime_types.is_empty() || is_listed(&self.output_mime_types, mime_type)
     }
@@ -260,7 +264,7 @@ impl Effect {
     }
 }
 
-/// The target of a call, as permission rules match it.
+/// The target of a tool call: a command, files or web addresses. Permission rules are compared with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
@@ -286,11 +290,12 @@ pub enum Subject {
     Urls(Vec<String>),
 }
 
-/// A correction of arguments with which a call would fail.
+/// New arguments for a call that would fail with the given ones.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Correction {
-    /// The kind of the correction, as options name it, for instance `replace_all`.
+    /// The kind of the correction, such as `replace_all`. The options of the tool engine allow corrections by
+    /// their kinds.
     pub kind: &'static str,
     /// The corrected arguments.
     pub arguments: Json,

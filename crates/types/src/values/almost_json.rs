@@ -263,12 +263,13 @@ fn ends_a_text(behind: &str) -> bool {
     behind.is_empty() || behind.starts_with([',', ':', '}', ']', ')']) || behind.starts_with("```")
 }
 
-/// Returns true if `text` begins with `lower`, ignoring case.
+/// Returns true if `text` begins with `lower`, ignoring the case of ASCII letters.
 pub fn starts_with(text: &str, lower: &str) -> bool {
     text.get(..lower.len()).is_some_and(|start| start.eq_ignore_ascii_case(lower))
 }
 
-/// Parses a whole text leniently. `None` if the text is not an object or a list, or cannot be parsed.
+/// Parses a whole text leniently. `None` if the text does not begin with `{` or `[`, has other text after the
+/// object or list, or cannot be parsed.
 pub fn mended(text: &str) -> Option<Json> {
     let is_nested = text.starts_with(['{', '[']);
     if !is_nested {

@@ -11,8 +11,8 @@ use serde::Serialize;
 pub struct ContentHash(u64);
 
 impl ContentHash {
-    /// Adds the JSON form of a value. The form marks the end of the value: `ab`, `c` and `a`, `bc` give
-    /// different hashes.
+    /// Adds the JSON form of a value. This form marks the end of texts, lists and objects, so `ab`, `c` and
+    /// `a`, `bc` give different hashes. It does not mark the end of numbers.
     pub fn add(&mut self, value: &(impl Serialize + ?Sized)) {
         // All hashed values can be written as JSON, and this writer cannot fail.
         let _ = serde_json::to_writer(&mut *self, value);

@@ -9,7 +9,7 @@ use std::{
 
 use super::content_hash::ContentHash;
 
-/// A value with its cached encoding.
+/// A value, such as the tools of a run, with a cache of its text in a provider's format.
 ///
 /// Tools and instructions are sent again with every request. The first provider that encodes the value caches
 /// the encoded text here; the value is immutable, so the text stays valid. A text in a second format (after a

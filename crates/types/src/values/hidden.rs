@@ -27,8 +27,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns text that a person may approve. No character is removed: characters that would control the
-/// terminal, reverse the writing direction or be invisible are shown by their number. Line ends and tabs stay.
+/// Returns the text in a form that is safe to show to a person on a terminal. No character is removed:
+/// characters that would control the terminal, reverse the writing direction or be invisible are shown by
+/// their number. Line ends and tabs stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

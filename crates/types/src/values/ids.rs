@@ -1,6 +1,6 @@
 //! Identifiers as distinct types, so that a run's id cannot be used as a call's id.
 //!
-//! Ids are text, because they appear in file names, logs and other systems. Values refer to each other by id,
+//! Ids are text, because file names, logs and other programs contain them. Values refer to each other by id,
 //! never by reference. A clone only increments a reference count.
 
 use std::{borrow::Borrow, fmt, sync::Arc};

@@ -15,7 +15,7 @@ macro_rules! named {
                 }
             }
 
-            /// Returns the value with this name.
+            /// Returns the value with this name; `None` if there is none.
             pub fn of_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.as_str() == name)
             }

@@ -18,8 +18,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the similarity of two names: from 0 for nothing in common to 1 for the same name in another
-/// spelling. The similarity is 0 if a name is longer than 100 bytes.
+/// Returns the similarity of two names, from 0 (nothing in common) to 1 (the same, ignoring case and the
+/// difference between `-`, `.`, a space and `_`). The similarity is 0 if a name is longer than 100 bytes.
 pub fn likeness(name: &str, candidate: &str) -> f64 {
     let (Some(wanted), Some(known)) = (simplified(name), simplified(candidate)) else { return 0.0 };
     if wanted == known {

@@ -1,7 +1,8 @@
 //! Recognizes the addresses to which nothing needs to be encrypted.
 
 /// Returns true if `host`, the host of a URL or the name of a server, is surely this machine: `localhost`,
-/// `127.0.0.1` or `::1`, with or without brackets. To any other host, secrets and prompts need TLS.
+/// `127.0.0.1` or `::1`, with or without brackets. Connections to any other host need TLS, because they carry
+/// secrets and prompts.
 ///
 /// ```
 /// use archon_types::is_this_machine;

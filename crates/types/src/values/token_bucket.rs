@@ -28,7 +28,8 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Creates a full bucket of `tokens` tokens, which refills within `period`. 0 tokens count as 1.
+    /// Creates a full bucket of `tokens` tokens. An empty bucket is full again after `period`. 0 tokens count
+    /// as 1.
     pub fn new(tokens: u32, period: Duration, now: Timestamp) -> Self {
         let capacity = tokens.max(1);
         Self { capacity, refill: period / capacity, count: capacity, since: now }

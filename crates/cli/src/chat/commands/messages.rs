@@ -8,7 +8,8 @@ const LISTED: usize = 20;
 /// The maximum number of shown characters of a message.
 const SHOWN: usize = 70;
 
-/// Lists the messages, or asks the conversation for one.
+/// Without an argument, lists the earlier messages of the person. With a number, asks the conversation to go back to
+/// that message.
 ///
 /// # Errors
 /// The text about an argument that is no number.

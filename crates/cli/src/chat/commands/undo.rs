@@ -21,7 +21,7 @@ use crate::{
     undo::{OUT_OF_REACH, failed, nothing_to, of_run, report, rows},
 };
 
-/// The changes to take back.
+/// The command, by the changes that it takes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// The last run that changed something.

@@ -18,7 +18,7 @@ use crate::{
     failure::Failure,
 };
 
-/// The session of a conversation.
+/// The session with which a conversation begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     /// A new session.
@@ -82,7 +82,7 @@ impl Found {
 pub(super) struct Beginning {
     pub(super) session: Option<SessionId>,
     pub(super) newest: Option<RunHead>,
-    /// The configuration of the last run, whose tools stay defined.
+    /// The configuration of the last run. The tools that it defined stay defined.
     pub(super) last: Option<RunConfig>,
     /// The sequence number of the last record of the newest run.
     pub(super) after: Option<u64>,

@@ -158,7 +158,10 @@ mod with_setup {
 
     fn forget_pins(app: &App, entry: &Entry) -> Result<(), Failure> {
         mcp::forget(app, entry).map_err(|e| {
-            let what = format!("cannot remove the pins of the MCP server '{}': {e}", entry.name);
+            let what = format!(
+                "cannot remove the stored tool definitions (pins) of the MCP server '{}': {e}",
+                entry.name
+            );
             Failure::failed(what, format!("remove them by hand, below {}", app.data_dir.display()))
         })
     }

@@ -19,7 +19,7 @@ use crate::{
 /// The id of the agent that makes the calls of clients.
 const CALLS: &str = "mcp-tools";
 
-/// Tools and agents for MCP clients.
+/// The tools and agents that MCP clients can call.
 pub(in crate::commands) struct Offer {
     /// The agent that makes the calls of clients.
     calls: Archon,

@@ -3,7 +3,7 @@
 
 #![cfg_attr(not(feature = "setup"), allow(dead_code, reason = "this build cannot change settings"))]
 
-/// The form of credentials.
+/// The kind of credentials that calls of an API send: the value of `--auth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AuthFlag {
     None,
@@ -33,7 +33,7 @@ pub(crate) struct OAuthFlags {
     scope: Vec<String>,
 }
 
-/// Parses a form.
+/// Parses the value of `--auth`, such as `bearer` or `header=NAME`.
 pub(super) fn parse(text: &str) -> Result<AuthFlag, String> {
     match text.split_once('=') {
         Some(("header", name)) if !name.is_empty() => Ok(AuthFlag::Header(name.to_owned())),

@@ -39,7 +39,7 @@ pub(super) struct Agents {
     memory: Option<Memory>,
     #[cfg(all(unix, feature = "mcp-serve"))]
     offer: Option<Offer>,
-    /// The parts of an assistant, whose agents these are.
+    /// The assistant whose agents these are; `None` for agents of the settings.
     #[cfg(all(feature = "skills", feature = "triggers"))]
     assisted: Option<crate::assistant::Assisted>,
 }
@@ -149,7 +149,8 @@ impl Agents {
         Ok(runs)
     }
 
-    /// Adds the descriptions of the agents, and the memories that a token of a tenant, or without a tenant, can list.
+    /// Lets a token see the descriptions of the agents, and list memories. For an assistant, these are the memories of
+    /// `tenant`, or of the tenant `local` for a token without a tenant; otherwise those of the default agent.
     pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
         let scope = self
             .described
@@ -170,7 +171,7 @@ impl Agents {
         self.memory.as_ref().map(|memory| memory.store().clone())
     }
 
-    /// Returns the parts that the tasks of files name besides channels.
+    /// Returns the probes that the triggers in agent files read; none without an assistant.
     pub(super) fn task_parts(&self) -> TaskParts {
         #[cfg(all(feature = "skills", feature = "triggers"))]
         if let Some(assisted) = &self.assisted {
@@ -179,7 +180,7 @@ impl Agents {
         TaskParts::default()
     }
 
-    /// Makes the tasks of files equal to the files.
+    /// Makes the stored tasks follow the triggers in agent files; does nothing without an assistant.
     ///
     /// # Errors
     /// [`Failure`] if the tasks cannot be read or stored.

@@ -11,7 +11,7 @@ use archon::{
     },
 };
 
-/// See the [module](self).
+/// An agent that follows the current settings in a new run, and the run's own log in an existing run.
 pub(super) struct ByLog {
     begins: Arc<dyn RunAgent>,
     journal: Arc<dyn Journal>,

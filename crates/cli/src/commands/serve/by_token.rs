@@ -19,8 +19,8 @@ use archon::{
 use super::tokens::Access;
 
 /// Returns a router for these paths, behind the checks of the server. Each token has a service of its own, and the runs
-/// that the service starts count for the limit of the token. Requests start runs, so the token needs the right to
-/// operate.
+/// that the service starts count for the limit of the token. A token needs the right to operate, because requests start
+/// runs.
 pub(super) fn router<S, F>(
     server: &Server,
     tokens: &[Access],

@@ -19,13 +19,13 @@ use crate::{config::ServeSettings, failure::Failure};
 /// The address if neither the settings nor a flag has one.
 const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
 
-/// The place where a server is to listen.
+/// The address or the Unix socket at which a server will listen.
 pub(super) enum Place {
     Address(SocketAddr),
     Socket(PathBuf),
 }
 
-/// The place where a server listens.
+/// The address or the Unix socket at which a server listens now.
 pub(super) enum Bound {
     Address(TcpListener),
     #[cfg(unix)]
@@ -44,7 +44,7 @@ impl Drop for SocketFile {
 }
 
 impl Place {
-    /// Returns the place of the settings.
+    /// Returns the place at which a server with these settings listens.
     ///
     /// # Errors
     /// [`Failure`] if other machines could reach the place without encryption, or if a name of the server is wrong or
@@ -105,7 +105,7 @@ impl Place {
     }
 }
 
-/// Refuses an address that would send the permission of a link unencrypted, or that is none.
+/// Refuses a text that is no address, and an address that would send the permission of a link unencrypted.
 fn check_url(url: &str) -> Result<(), Failure> {
     let is_here =
         |host: &str| archon::types::is_this_machine(host.rsplit_once(':').map_or(host, |(name, _)| name));
@@ -115,7 +115,7 @@ fn check_url(url: &str) -> Result<(), Failure> {
     match host_of(url) {
         None => wrong("which is no address of a server", "write it as in https://agents.example"),
         Some(host) if url.starts_with("http://") && !is_here(host) => {
-            wrong("which is not encrypted: who reads a link can answer", "write https://")
+            wrong("which is not encrypted: anyone who reads a link can answer", "write https://")
         }
         Some(_) => Ok(()),
     }
@@ -203,7 +203,7 @@ impl Bound {
         }
     }
 
-    /// Returns the place, for people.
+    /// Returns the address or the path of the socket, for people.
     pub(super) fn place(&self, settings: &ServeSettings) -> String {
         match self {
             Self::Address(listener) => match listener.local_addr() {

@@ -1,4 +1,4 @@
-//! MCP clients at `/mcp` of the server.
+//! Serves MCP clients at `/mcp`.
 
 use archon::{
     mcp_serve::{self, HttpServerOptions},
@@ -15,7 +15,7 @@ use crate::commands::mcp::offer::Offer;
 /// A service with the sessions of one token.
 type Service = mcp_serve::HttpService<mcp_serve::ToolServer>;
 
-/// Returns the router. The calls of clients are runs.
+/// Returns the router for MCP clients. Each call of a client is a run.
 pub(super) fn router(offer: &Offer, server: &Server, tokens: &[Access]) -> Router {
     let options = HttpServerOptions::default();
     // It is never cancelled: a call that the end of the server cuts off is a run that the next start goes on with.

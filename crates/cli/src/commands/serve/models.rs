@@ -1,4 +1,4 @@
-//! The agents as models of the OpenAI endpoints, below `/v1/` of the server.
+//! Offers the agents to OpenAI clients as models, below `/v1/` of the server.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use archon::{
 
 use super::{by_token, tokens::Access};
 
-/// Returns the router. Each token starts and reads the runs that it reaches.
+/// Returns the router for OpenAI clients. Each token starts and reads only the runs that it reaches.
 pub(super) fn router<'a>(
     agents: impl Iterator<Item = &'a str> + Clone,
     server: &Server,

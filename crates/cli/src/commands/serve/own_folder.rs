@@ -14,7 +14,7 @@ use archon::{
 
 use crate::{app::App, recorded::Recorded, toolset};
 
-/// Builds the agents of the runs that began in the server's folder, or in none.
+/// Builds the agent of a run only if the run began in the server's folder, or in no folder.
 pub(super) struct OwnFolder {
     recorded: Recorded,
     folder: Option<PathBuf>,

@@ -8,7 +8,7 @@ use archon::{
 
 use crate::{app::App, failure::Failure};
 
-/// The parts that tasks name besides channels; nothing in a build without tasks.
+/// The probes that the conditions of tasks read; nothing in a build without tasks.
 #[cfg(feature = "triggers")]
 pub(super) type TaskParts = archon::triggers::TriggerParts;
 #[cfg(not(feature = "triggers"))]
@@ -22,12 +22,16 @@ pub(super) struct Tasks(#[cfg(feature = "triggers")] crate::tasks::served::Serve
 
 #[cfg(feature = "triggers")]
 impl SettledTasks {
+    /// Reads the channels and the sources of events of the settings.
+    ///
     /// # Errors
     /// [`Failure`] if a channel or a source of events cannot be used.
     pub(super) fn read(app: &App) -> Result<Self, Failure> {
         Ok(Self(crate::tasks::served::Settled::read(app)?))
     }
 
+    /// Opens the tasks. `url` is the address of the server for the links of questions.
+    ///
     /// # Errors
     /// [`Failure`] if a file of the tasks cannot be used.
     pub(super) fn open(
@@ -43,18 +47,19 @@ impl SettledTasks {
 
 #[cfg(feature = "triggers")]
 impl Tasks {
-    /// Returns the engine.
+    /// Returns the engine that starts the runs of the tasks.
     #[cfg(feature = "skills")]
     pub(super) fn engine(&self) -> &archon::triggers::TriggerEngine {
         &self.0.engine
     }
 
-    /// Adds the tasks and the notifications to the scope of a token: all tasks, or those of its tenant.
+    /// Lets a token reach the tasks and the notifications of its tenant. A token without a tenant reaches all tasks,
+    /// and the notifications of the tenant `local`.
     pub(super) fn add_to(&self, scope: Scope, tenant: Option<&str>) -> Scope {
         self.0.add_to(scope, tenant)
     }
 
-    /// Adds the routes that take no access token.
+    /// Adds the routes of web hooks and of the page on which people answer; they take no access token.
     pub(super) fn mount(&self, router: Router, hosts: AllowedHosts) -> Router {
         router.merge(self.0.routes(hosts))
     }

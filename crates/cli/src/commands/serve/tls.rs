@@ -1,4 +1,4 @@
-//! TLS of the server: its certificate and its key, from files.
+//! The certificate and the private key with which the server speaks TLS, from files.
 
 use std::path::Path;
 

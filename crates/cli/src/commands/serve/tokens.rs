@@ -34,12 +34,12 @@ pub(super) struct Tokens(BTreeMap<String, TokenSettings>);
 pub(super) struct Access {
     pub(super) name: String,
     pub(super) role: Role,
-    /// The place of the secret, for people.
+    /// The variable or the file that has the secret.
     pub(super) source: Source,
     pub(super) access: AccessToken,
 }
 
-/// The place of a secret.
+/// The variable or the file that has the secret of a token.
 pub(super) enum Source {
     Variable(String),
     File(PathBuf),
@@ -87,8 +87,8 @@ impl Tokens {
         self.0.iter().map(|(name, token)| (name.clone(), token.own_tenant().to_owned())).collect()
     }
 
-    /// Reads the secrets. Writes a random one for a token without a file. `add` adds the agents and tasks that a token of a
-    /// tenant, or without a tenant, reaches.
+    /// Reads the secrets of the tokens, and writes a random one for a token without a file. `add` lets a token reach
+    /// agents and tasks; it gets the tenant of the token.
     ///
     /// # Errors
     /// [`Failure`] if a secret is missing, too short, or in a file that others can read.

@@ -21,6 +21,8 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
+    /// Returns the mailbox that the settings describe under this name.
+    ///
     /// # Errors
     /// [`Failure`] if the secret is missing, or the settings cannot be used.
     pub(super) fn of(app: &App, name: &str, settings: &EventSettings) -> Result<Self, Failure> {
@@ -95,6 +97,8 @@ struct Taker {
 }
 
 impl Taker {
+    /// Takes a mail: a reply answers its question, and any other mail is published as an event.
+    ///
     /// # Errors
     /// The storage failed, so the mail must come again.
     async fn take(self: Arc<Self>, mail: ReceivedMail) -> Result<(), String> {

@@ -13,7 +13,7 @@ use crate::{
 const PINNED_SHARE: f64 = 0.25;
 
 impl ContextManager {
-    /// Returns the names under which results are pinned, oldest first.
+    /// Returns the names of the pinned tool results, which a compaction keeps unchanged, oldest first.
     pub fn pinned(&self) -> impl Iterator<Item = &str> {
         self.state.entries.iter().filter_map(|entry| entry.pinned.as_deref())
     }
