@@ -12,8 +12,8 @@ use serde_json::json;
 ///
 /// The child run has its own session and log. The log is in the caller's journal, under an id that is
 /// derived from the call: after a crash, a resumed caller finds the child run, and resumes it or reads
-/// its answer. The child run ends when the caller is cancelled, it never spends more than the caller has
-/// left, and the caller's watchers see its events.
+/// its answer. If the caller is cancelled, a child run at work ends. The child run never spends more than the
+/// caller has left, and the caller's watchers see its events.
 ///
 /// The model writes the task into the argument `task`. Some models know a similar tool and write the task into
 /// `prompt`, which is accepted too.
