@@ -210,7 +210,7 @@ mod tests {
         for (line, expected) in [
             ("words", "an answer of the model must be one line of JSON"),
             ("1", "an answer of the model must be a text or an object"),
-            (r#"{"txt": "a"}"#, "has `text`, `calls`, `when` and `hangs`, not `txt: \"a\"`"),
+            (r#"{"txt": "a"}"#, "may have `text`, `calls`, `when` and `hangs`, not `txt: \"a\"`"),
             (r#"{"calls": ["a"]}"#, "a call must be written as [\"tool\", {\"argument\": 1}], not as \"a\""),
         ] {
             let error = Answer::parse(line).unwrap_err().to_string();
