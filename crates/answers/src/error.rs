@@ -15,7 +15,7 @@ pub enum AnswerError {
     /// The token was not made with this key, or is for the other way to answer: by link or by mail.
     #[error("this link or reply is not valid: open the link of the newest notification")]
     Token,
-    /// The token has expired: the time for an answer is over.
+    /// The token has expired: the question has expired, or has no deadline and was asked more than seven days ago.
     #[error("question {question} has expired, which counts as a no: this answer changes nothing")]
     Expired {
         /// The id of the question.

@@ -91,7 +91,8 @@ impl Archon {
 
     /// Works on a task until there is a reply, with these options. The returned future does the work itself;
     /// no async task is spawned. If the options name a session, the run also takes over what the last run of the
-    /// session left unread in its inbox: messages, a change of the mode, and a request to compact.
+    /// session left unread in its inbox: messages, a change of the mode, and a request to compact. A branch of the
+    /// session takes over only the mode.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {
@@ -196,7 +197,7 @@ impl Archon {
     /// ```
     ///
     /// # Errors
-    /// As [`steer`](Self::steer).
+    /// The run is unknown or has ended; or its journal has no inbox or failed.
     pub async fn cancel(&self, run: &RunId, reason: impl Into<String>) -> Result<(), RunError> {
         self.post(run, InboxRequest::Cancel { reason: reason.into() }).await
     }

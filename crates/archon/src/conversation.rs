@@ -210,8 +210,8 @@ impl Conversation {
     }
 
     /// Lets the agent answer the last message of the conversation: after a failure, or after restored
-    /// messages that end with a question. A waiting request to compact the conversation passes to this run. The run
-    /// compacts before a later request to the model; if it makes none, the next run compacts.
+    /// messages that end with a question. A waiting request to compact the conversation goes to the inbox of this
+    /// run. The run compacts before its next request to the model; if it makes none, the next run compacts.
     ///
     /// ```
     /// # async fn example(chat: archon::Conversation) -> Result<(), archon::RunError> {

@@ -43,7 +43,7 @@ pub struct RunHandle {
 impl Archon {
     /// Starts a run for a task in the background and returns at once. If the options name a session, the run also
     /// takes over what the last run of the session left unread in its inbox: messages, a change of the mode, and a
-    /// request to compact.
+    /// request to compact. A branch of the session takes over only the mode.
     ///
     /// ```
     /// # async fn example(agent: archon::Archon) -> Result<(), archon::RunError> {

@@ -33,7 +33,7 @@ pub(crate) enum Asking {
 
 impl Asking {
     /// Returns the way for this command: [`Later`](Self::Later) with `--ask-later`, otherwise [`Nobody`](Self::Nobody)
-    /// without a terminal, otherwise [`Here`](Self::Here).
+    /// with `--json` or without a terminal, otherwise [`Here`](Self::Here).
     pub(crate) fn of(app: &App) -> Self {
         let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
         match (app.ask_later, terminal && !app.json) {

@@ -199,7 +199,7 @@ fn described<'a>(app: &'a App, name: &str) -> Option<&'a AgentSettings> {
 }
 
 /// Returns the tools of an agent. An agent from a file gets the tools of its caller, `of_caller`, that its file names;
-/// any other agent gets the tools that its settings name.
+/// any other agent gets the tools that its settings name, by default those that change nothing.
 pub(crate) async fn tools_of(
     app: &App,
     described: &AgentSettings,

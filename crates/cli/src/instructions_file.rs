@@ -87,7 +87,7 @@ pub(crate) fn with_instructions(app: &App, builder: ArchonBuilder) -> ArchonBuil
     }
 }
 
-/// Returns the file if no person has agreed to its current text.
+/// Returns the file if no person has agreed to its current text, and no setting `project_file` is used in its place.
 pub(crate) fn waiting(app: &App) -> Option<ProjectPart> {
     let Found { path, text, agreement } = find(app)?.ok()?;
     if agreement == Agreement::Holds || app.config.settings.project_file.is_some() {

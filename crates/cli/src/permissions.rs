@@ -49,7 +49,7 @@ pub(crate) fn stored_rules(app: &App) -> Option<StoredRules> {
     Some(StoredRules { file, workspace })
 }
 
-/// The rules from answers with `always` for one workspace, and the file that stores them.
+/// The file that stores the rules from answers with `always`, and the workspace whose rules are meant.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredRules {
     pub(crate) file: PathBuf,

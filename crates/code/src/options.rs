@@ -27,8 +27,8 @@ pub struct CodeOptions {
     pub calls: usize,
     /// Maximum size of one call's arguments, in bytes of JSON. Default 1 MB.
     pub arguments: usize,
-    /// Time limit of the whole call if the program can call tools, with all waiting. It is never below four
-    /// times `max_time` and 5 s. Default 300 s.
+    /// Time limit of the whole call if the program can call tools, with all waiting. If it is less than four times
+    /// `max_time` plus 5 s, that sum is used. Default 300 s.
     pub with_tools: Duration,
 }
 

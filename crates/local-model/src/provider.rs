@@ -51,8 +51,8 @@ pub struct LocalModelOptions {
     pub limits: SchemaLimits,
     /// Decides if the model may call another tool after a successful call. Default [`AfterResult::Answer`].
     pub after_result: AfterResult,
-    /// Makes it more likely that arguments copy words of the request: the number is added to the logits of
-    /// tokens that continue such a word. Default 3; 0 turns this off.
+    /// Makes it more likely that arguments copy words of the conversation, and answers copy words of tool results: the
+    /// number is added to the logits of tokens that continue such a word. Default 3; 0 turns this off.
     pub copying: f32,
     /// The clock that gives the times of messages. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,

@@ -96,7 +96,8 @@ const BESIDE: u64 = 8 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PullProgress {
-    /// The licence terms of the model, to be shown to a person. They come before the model itself is downloaded.
+    /// The licence terms of the model, to be shown to a person. They come before the model is downloaded if they have a
+    /// package of their own; otherwise after the download of the package with both.
     Terms {
         /// The text of the notice.
         text: String,

@@ -93,7 +93,7 @@ impl ServerPins {
 
 /// The pins of a server cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
-#[error("the stored tool definitions (pins) of the MCP server '{server}' cannot be {action}: {why}")]
+#[error("the tool definitions (pins) of the MCP server '{server}' cannot be {action}: {why}")]
 #[non_exhaustive]
 pub struct PinError {
     /// The configured name of the server.

@@ -65,7 +65,8 @@ pub enum ServerState {
     Connecting,
     /// The server is connected.
     Ready,
-    /// The last attempt failed, or the connection broke, for this reason. Another attempt follows after a pause.
+    /// The last attempt failed, or the connection broke, for this reason. Another attempt follows after a pause, or is
+    /// under way.
     Down(McpError),
     /// The server was closed.
     Closed,

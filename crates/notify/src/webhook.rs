@@ -55,7 +55,8 @@ impl WebhookOptions {
 /// [name](archon_types::NotificationKind::as_str) of the kind of notification. `data` has `tenant`, `task`, `run`,
 /// `subject`, `text`, `link`, and `question` with `id` and `expires_at`. The headers are `webhook-id`, the same for a
 /// notification that is sent again, `webhook-timestamp`, and with a secret `webhook-signature`, an HMAC-SHA256 over id,
-/// time and body. The times are in seconds: in the body that of the first try, in the header that of each try.
+/// time and body. The times are in seconds: in the body the time at which `send` was called, in the header that of each
+/// try. An outbox that tries again calls `send` again.
 ///
 /// An https address needs the feature `tls`.
 ///

@@ -24,11 +24,8 @@ pub enum OAuthError {
         /// The reason of the service, such as `access_denied`.
         problem: String,
     },
-    /// The service cannot be reached, or its answer cannot be read.
-    #[error(
-        "cannot get a usable OAuth answer from the service {service}: {problem}; check the network and the address, \
-         then try again"
-    )]
+    /// The service cannot be reached, its answer cannot be read, or the HTTP client cannot be created.
+    #[error("cannot get a usable OAuth answer from the service {service}: {problem}; try again")]
     Unavailable {
         /// The name of the service.
         service: String,

@@ -116,7 +116,7 @@ impl OAuth {
         let client = Client::builder().timeout(LIMIT).redirect(redirect::Policy::none()).build();
         let http = client.map_err(|error| OAuthError::Unavailable {
             service: service.name.clone(),
-            problem: error.without_url().to_string(),
+            problem: format!("the HTTP client cannot be created: {}", error.without_url()),
         })?;
         let oauth = Self { service, clock, http, refreshing: Mutex::default() };
         oauth.check("token address", &oauth.service.token_address)?;

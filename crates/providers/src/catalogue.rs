@@ -33,14 +33,15 @@ pub struct ModelInfo {
     pub thinking: bool,
     /// True if the model accepts images; false also if the catalogue does not know.
     pub vision: bool,
-    /// True if the model accepts PDF files; false also if the catalogue does not know.
+    /// True if the model accepts PDF files. If the catalogue does not know: true for models of OpenAI (also at Azure)
+    /// that accept images, else false.
     pub pdf: bool,
     /// True if the model accepts tool specs and answers with tool calls; `None` if the catalogue does not
     /// know.
     pub tools: Option<bool>,
     /// True if the model is small and needs short instructions; `None` if the catalogue does not know.
     pub is_small: Option<bool>,
-    /// The source and date of these facts, as text for people.
+    /// The source of these facts, as text for people, with the date if the source gives one.
     pub source: String,
 }
 

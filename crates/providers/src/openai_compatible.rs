@@ -47,7 +47,8 @@ pub struct OpenAiOptions {
 connect_choices!(OpenAiOptions with a key);
 
 impl OpenAiOptions {
-    /// Returns options with the differences of a known service; all other options have their defaults.
+    /// Returns options with the name of a known service as the provider's id, and with the differences of the service;
+    /// all other options have their defaults.
     pub fn of(profile: &Profile) -> Self {
         Self::default().with_id(profile.name).with_compat(profile.compat)
     }

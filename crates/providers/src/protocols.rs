@@ -12,7 +12,8 @@ use crate::{connect::ConnectOptions, error::SetupError, profile::Profile};
 pub struct Protocol {
     /// The name: `anthropic` in `anthropic:claude-sonnet-4-5`.
     pub name: &'static str,
-    /// A second name that means the same protocol: `google` for `gemini`. `None` if there is no second name.
+    /// A second name that means the same protocol: `google` for `gemini`, which is also the id of the provider in
+    /// records. `None` if there is no second name.
     pub alias: Option<&'static str>,
     /// The cargo feature of this crate for the protocol.
     pub feature: &'static str,

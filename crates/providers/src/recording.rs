@@ -87,7 +87,8 @@ impl RecordingProvider {
         Ok(())
     }
 
-    /// Replaces this secret by `****` in everything that is written to the cassette.
+    /// Replaces this secret by `****` in everything that this provider writes to the cassette. Call it before
+    /// [`also_record`](Self::also_record), since providers that were made before do not hide the secret.
     ///
     /// ```
     /// use archon_providers::RecordingProvider;

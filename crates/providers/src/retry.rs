@@ -64,8 +64,9 @@ impl RetryProvider {
         self
     }
 
-    /// Makes each delay up to 20 % longer or shorter, so that clients that failed together do not retry
-    /// together. `draw` returns a random number from -1.0 (20 % shorter) to 1.0 (20 % longer) for each delay.
+    /// Makes each delay of the [`RetryConfig`] up to 20 % longer or shorter, so that clients that failed together do
+    /// not retry together; a wait that the service asks for stays as it is. `draw` returns a random number from -1.0
+    /// (20 % shorter) to 1.0 (20 % longer) for each delay.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -49,8 +49,8 @@ fn is_zero(count: &u32) -> bool {
 /// A person's consent to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// [`ApprovalRequest::binding`] of the question. The consent holds only for the tool and the arguments that this
-    /// value identifies.
+    /// [`ApprovalRequest::binding`] of the question. This value identifies the tool and the arguments at the time of
+    /// the question. The consent holds only for these, unless the person changed the arguments (`edited`).
     pub binding: String,
     /// Arguments that the person put in place of the model's. The consent holds for these arguments, with
     /// the tool of the question.

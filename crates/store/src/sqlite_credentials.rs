@@ -219,9 +219,9 @@ impl Database {
             .map_err(self.failed("read"))?;
         let Some(body) = body else { return Ok(None) };
         let text = match &self.seal {
-            Some(seal) => {
-                seal.open(key, &body).ok_or_else(|| damaged(key, "the stored value was changed"))?
-            }
+            Some(seal) => seal.open(key, &body).ok_or_else(|| {
+                damaged(key, "the stored value was changed, or belongs to another account or key")
+            })?,
             None => body,
         };
         let value =

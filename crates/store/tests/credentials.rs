@@ -245,7 +245,7 @@ mod sealed {
         let error = store.get(&github("bob")).await.unwrap_err().to_string();
         assert_eq!(
             error,
-            "the credentials of 'github' (primary) are damaged: the stored value was changed; save them again"
+            "the credentials of 'github' (primary) are damaged: the stored value was changed, or belongs to another account or key; save them again"
         );
         assert_eq!(*store.get(&github("ann")).await.unwrap().unwrap().expose(), json!("ann's"));
         bodies("UPDATE credentials SET body = zeroblob(3)");

@@ -168,7 +168,7 @@ pub enum KeyCode {
     PageDown,
     /// Escape.
     Escape,
-    /// Any other key, which cannot be bound.
+    /// Any other key. It has no name, so settings cannot bind it.
     Other,
 }
 

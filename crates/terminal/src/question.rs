@@ -188,10 +188,10 @@ impl Question {
     }
 
     /// Returns the rows that show the question, at least one and at most `most`: the first line of the question if
-    /// there is room, then the keys that answer it, or the open text field. While the composer has a draft, keys do
-    /// not answer; the rows then say how to answer. The rows never show the whole call. The second value is the place
-    /// of the caret in these rows while a text field is open; `None` if the caret stays in the composer. `draft` is
-    /// the composer if it has text, and `None` otherwise.
+    /// there is room, then the keys that answer it, or the open text field. While the composer has a draft, keys answer
+    /// only after Tab; until then, the rows say so in place of the keys. The rows never show the whole call. The second
+    /// value is the place of the caret in these rows while a text field is open; `None` if the caret stays in the
+    /// composer. `draft` is the composer if it has text, and `None` otherwise.
     pub fn rows(&self, page: &Page, most: usize, draft: Option<&Composer>) -> (Vec<Row>, Option<Place>) {
         let most = most.max(1);
         let (below, place) = match &self.stage {

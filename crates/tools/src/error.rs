@@ -12,7 +12,8 @@ pub enum ToolSetupError {
         /// The tool's name.
         name: String,
     },
-    /// The name is not valid. A valid name has 1 to 64 characters: ASCII letters, digits, `_`, `-` and `.`.
+    /// The name is not valid. A valid name has 1 to 64 characters: ASCII letters, digits, `_`, `-` and `.`, which
+    /// separates namespaces. The name of a tool with a source is such a name and `*` at its end.
     #[error("Tool name '{name}' cannot be used: {why}")]
     InvalidName {
         /// The tool's name.

@@ -17,7 +17,7 @@ use crate::{
 impl ToolEngine {
     /// Runs one call of the tool `name` with all checks, and returns its result; an error is a result, too.
     ///
-    /// A call that needs approval fails if the engine's approver does not answer at once, because there is no
+    /// A call that needs approval fails unless the engine has an approver that answers at once, because there is no
     /// run that could be suspended.
     pub async fn execute_tool_call(&self, name: &str, arguments: Json, run: &Context) -> ToolResult {
         let call = ToolCall::new(run.ids.fresh("call"), name, arguments);

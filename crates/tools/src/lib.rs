@@ -92,7 +92,7 @@ mod patterns;
 mod permission_bound;
 mod permissions;
 /// Starts programs of a tool call as a process group. The run's log names the group before its processes do
-/// anything; when the call ends, all of them are ended.
+/// anything; when the call ends, the processes that are still in the group are ended.
 #[cfg(unix)]
 pub mod process {
     pub use archon_process::{RUN_VARIABLE, spawn_group};

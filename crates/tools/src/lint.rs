@@ -5,8 +5,8 @@ use archon_types::ToolSpec;
 /// Minimum length of a useful description, in characters.
 const SHORT: usize = 20;
 
-/// Returns the problems of a tool's description, such as less than 20 characters: one sentence for each,
-/// empty if there are none.
+/// Returns the problems of a tool's description, one sentence for each; empty if there are none. A description with
+/// fewer than 20 characters is a problem.
 ///
 /// A registry refuses a tool without a description. It logs other problems as warnings.
 pub fn lint(spec: &ToolSpec) -> Vec<String> {

@@ -73,8 +73,8 @@ pub struct EngineOptions {
     /// Folder for large results: each is stored as a file in the subfolder `tool_data`, and the model reads
     /// the file's path and a summary. Default none: results are not stored.
     pub storage_dir: Option<PathBuf>,
-    /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait does
-    /// not count as time of the call.
+    /// Rate limits by tool name. Default none. Calls beyond the limit wait in order of arrival; the wait does not count
+    /// against the time limit of a call.
     pub rates: BTreeMap<String, CallRate>,
     /// The [kinds](archon_types::Correction::kind) of corrections that a tool may make, once for each call, in
     /// arguments that it refused. A note tells the model of the change. The built-in tools have two kinds:
@@ -160,8 +160,8 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
-    /// Returns the default options, but with a time limit of 120 s for each call: for tools that are agents
-    /// or run commands.
+    /// Returns the default options, but with a time limit of 120 s for calls whose tool sets none: for tools that are
+    /// agents or run commands.
     pub fn for_agent_tools() -> Self {
         Self { timeout: Duration::from_secs(120), ..Self::default() }
     }

@@ -64,7 +64,8 @@ mod urls;
 
 pub(crate) use suggestions::suggestions;
 
-/// A rule about calls of a tool: `TOOL` or `TOOL(PATTERN)`, for instance `read_file` or `bash(git status:*)`.
+/// A rule about calls of a tool: `TOOL` or `TOOL(PATTERN)`, for instance `read_file` or `bash(git status:*)`. A `*` in
+/// `TOOL` stands for any text: `mcp__github__*`.
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -193,7 +194,8 @@ pub enum Ruling {
     Deny(String),
     /// The call needs a person's approval because of the rule with this text.
     Ask(String),
-    /// The call is allowed, without a question to a person.
+    /// The call is allowed. A person is still asked if the tool requires approval for each call, or if the call's
+    /// preview has a warning.
     Allow,
     /// No rule matches: the tool's annotations and [`Ask`](crate::Ask) decide.
     Silent,

@@ -13,9 +13,9 @@ use crate::{IntoTool, ToolSetupError, dialect, lint};
 
 /// The tools that an engine offers, by name.
 ///
-/// Clones share the tools. Tools can be added and removed while runs use them; a call that has begun keeps
-/// its tool. Lists are in the order of the names, not of registration, so that two processes with the same
-/// tools send the same request, byte for byte.
+/// Clones share the tools. Tools can be added and removed while runs use them; a call that passed its checks keeps
+/// its tool, even if it has not begun yet. Lists are in the order of the names, not of registration, so that two
+/// processes with the same tools send the same request, byte for byte.
 ///
 /// ```
 /// use archon_tools::{ToolRegistry, builtin::Calculator};
@@ -107,7 +107,8 @@ impl ToolRegistry {
         added
     }
 
-    /// Removes the tool called `name` and returns it; `None` if there is none. Calls of the tool that have begun go on.
+    /// Removes the tool called `name` and returns it; `None` if there is none. Calls that passed their checks before
+    /// still run, and running calls go on.
     pub fn unregister(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut shared = self.write();
         if let Some(source) = name.strip_suffix('*').and_then(|prefix| shared.sources.remove(prefix)) {

@@ -118,7 +118,7 @@ pub struct SandboxOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Network {
-    /// No network sockets can be created. [`UnixSockets`] decides about Unix sockets.
+    /// No sockets can be created, of any kind, except the Unix sockets that [`UnixSockets`] allows.
     #[default]
     Denied,
     /// IPv4 and IPv6 sockets can be created, and the netlink sockets with which programs list this machine's
@@ -145,8 +145,9 @@ pub enum Isolation {
     /// Commands are refused.
     #[default]
     Required,
-    /// Commands run without a sandbox, with all rights of this process. Their processes are still ended with their
-    /// call. Commands in the background also run where no mounts can be made.
+    /// Commands run without a sandbox, with all rights of this process. Their process group is still ended with their
+    /// call, but a process that left the group runs on. Commands in the background also run where no mounts can be
+    /// made.
     WithoutKernel,
 }
 

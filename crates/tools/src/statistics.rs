@@ -28,8 +28,8 @@ pub struct ToolStats {
     pub total_calls: u64,
     /// Number of calls without an error.
     pub successful_calls: u64,
-    /// Number of retries by the engine, outside of runs. Within a run the agent loop retries, and each
-    /// attempt counts as a call.
+    /// Number of retries by the engine: of calls outside of runs, and of the calls of a composite. Other calls of a run
+    /// are retried by the agent loop, and each attempt counts as a call.
     #[serde(default)]
     pub retries: u64,
     /// Total time of all calls.

@@ -100,7 +100,7 @@ pub enum TriggerAction {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MissedRuns {
-    /// They are left out. An occurrence that is at most one minute late still starts its run.
+    /// They are left out. Only the last one still starts its run, if it is at most one minute late.
     Skip,
     /// One run starts for all of them together, with the time of the last one. This is the default.
     #[default]
@@ -117,8 +117,8 @@ pub struct TaskLimits {
     /// The number of runs after which the task is completed; `None` for no limit.
     pub runs: Option<u64>,
     /// The money of all runs together, in millionths of a currency unit. Once it is spent, the task is disabled and a
-    /// person is notified. `None`, the default, for no limit. The last run may exceed it, unless `each_run` limits its
-    /// cost. The limit works only for models with a known price.
+    /// person is notified. `None`, the default, for no limit. The last run may exceed it; the cost limit in `each_run`
+    /// bounds by how much. The limit works only for models with a known price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
     /// The time at which the task is completed; `None` for no limit. A run that works then goes on.

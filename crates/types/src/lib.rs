@@ -6,7 +6,7 @@
 //! | term | types | meaning |
 //! |---|---|---|
 //! | message | [`Message`], [`AgentMessage`] | a text of a person, a model or a tool, in a conversation |
-//! | medium | [`Media`], [`MediaKind`] | a picture, a PDF file or other data in a message; the log has only its hash |
+//! | medium | [`Media`], [`MediaKind`] | a picture, a PDF file or other data in a message; the log names it by hash |
 //! | provenance | [`Speaker`], [`Attributed`] | the real author of a message, which its role does not always show |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of an answer while it streams; never stored |
@@ -57,8 +57,9 @@
 //! | records, journals, inboxes | `log/` |
 //! | agents, tools, hooks, planners, the run service | `runs/` |
 //!
-//! Traits that an application implements have few required methods, mostly one to three; traits for a store or a
-//! service have more. Each of them is object-safe, or has an object-safe form, such as [`DynHooks`] for [`Hooks`].
+//! Traits that an application implements have few required methods, mostly one to three; those for a store or a
+//! service that hides a whole system have more. Each of them is object-safe, or has an object-safe form, such as
+//! [`DynHooks`] for [`Hooks`].
 //!
 //! # Example
 //!

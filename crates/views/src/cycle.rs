@@ -106,7 +106,8 @@ pub struct ToolCallRecord {
     pub result_status: ToolResultStatus,
     /// The number of characters of the result.
     pub result_chars: u64,
-    /// The tokens of the whole answer that made this call. Other calls in the same answer have the same number.
+    /// The tokens of the whole answer that made this call, and of its request. Other calls in the same answer have the
+    /// same number.
     pub token_attribution: Usage,
 }
 

@@ -7,9 +7,9 @@ use archon_openapi::{OpenApiConfig, OpenApiError, OpenApiTools, OperationFilter}
 use super::ArchonBuilder;
 
 impl ArchonBuilder {
-    /// Adds the operations of an OpenAPI document in a file as tools, after the tools added before. If the definitions
-    /// exceed the [budget](Self::definition_budget), requests do not contain them, and the model finds them with a
-    /// search.
+    /// Adds the operations of an OpenAPI document in a file as tools, after the tools added before. These tools are
+    /// deferrable: if the definitions of all deferrable tools exceed the [budget](Self::definition_budget), requests
+    /// may leave these tools out, and the model then finds them with a search.
     ///
     /// The parts of the document that are left out are logged. [`OpenApiTools`] returns them.
     ///

@@ -14,7 +14,8 @@ use super::{
     state::{Found, Item},
 };
 
-/// Reads messages one after the other. A message that is not confirmed is delivered again.
+/// Reads messages one after the other: each delivery must end before the next one begins. A message that is not
+/// confirmed is delivered again, at most [`BusOptions::retries`](crate::BusOptions::retries) times.
 pub struct Receiver {
     bus: InMemoryBus,
     id: u64,

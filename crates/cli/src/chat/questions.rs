@@ -1,5 +1,5 @@
-//! The questions of a conversation's runs. A question about a call waits in the log; a tool that asks while it works
-//! gets its answer at once.
+//! The questions of a conversation's runs. A question about a call waits in the log. The question of a tool that asks
+//! while it works is shown to the person at once, and the tool waits for the answer.
 
 use archon::{
     types::{Answer, ApprovalRequest, Approver, Decision, PLAN_TOOL},

@@ -122,7 +122,7 @@ impl ServeArgs {
 }
 
 impl ListenFlags {
-    /// Returns these settings, in which the flags replace the values that they set.
+    /// Returns these settings, in which the flags replace the values that they set. `--host` adds names.
     pub(crate) fn over(&self, mut settings: ServeSettings) -> ServeSettings {
         if self.listen.is_some() || self.socket.is_some() {
             (settings.listen, settings.socket) = (self.listen, self.socket.clone());

@@ -155,7 +155,7 @@ fn delivery_rules(app: &App, name: &str, settings: &RuleSettings) -> Result<Deli
     let mut rules = DeliveryRules::new();
     if let Some(hours) = &settings.quiet {
         let (from, until) = hours.split_once('-').ok_or_else(|| {
-            let what = format!("{place}: `quiet` is {hours:?}, which is not two times");
+            let what = format!("{place}: `quiet` is {hours:?}, which has no `-` between two times");
             Failure::usage(what, "write both ends, as in quiet = \"22:00-07:00\"")
         })?;
         rules = rules.quiet(QuietHours::new(from.trim(), until.trim(), &zone).map_err(wrong)?);

@@ -218,7 +218,11 @@ async fn watch_refusals(door: WebhookDoor, names: Vec<String>, world: World) {
 fn refusals(before: WebhookCounts, now: WebhookCounts) -> impl Iterator<Item = &'static str> {
     [
         (before.wrong_signature, now.wrong_signature, "a signature is missing or wrong: compare the secret"),
-        (before.replayed, now.replayed, "they came before, or their time is wrong: compare the clocks"),
+        (
+            before.replayed,
+            now.replayed,
+            "they came before, or their time is over 5 minutes from now: compare the clocks",
+        ),
         (before.too_large, now.too_large, "they are too large: set `max_bytes`"),
         (before.too_fast, now.too_fast, "they come too fast: set `per_minute`"),
         (before.unreadable, now.unreadable, "their body is not JSON: let the service send JSON"),

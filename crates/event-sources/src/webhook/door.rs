@@ -148,7 +148,9 @@ fn answer(name: &str, result: Result<(), Refusal>) -> Response {
     let (status, text) = match result {
         Ok(()) => return StatusCode::ACCEPTED.into_response(),
         Err(Refusal::WrongSignature) => (StatusCode::UNAUTHORIZED, "the signature is missing or wrong"),
-        Err(Refusal::Replayed) => (StatusCode::CONFLICT, "the request came before, or its time is wrong"),
+        Err(Refusal::Replayed) => {
+            (StatusCode::CONFLICT, "the request came before, or its time is over 5 minutes from now")
+        }
         Err(Refusal::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or ended early"),
         Err(Refusal::TooFast(_)) => (StatusCode::TOO_MANY_REQUESTS, "too many requests in a minute"),
         Err(Refusal::Unreadable) => {

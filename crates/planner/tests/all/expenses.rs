@@ -163,7 +163,10 @@ async fn with_a_limit_of_money_a_model_without_a_price_is_not_asked_nor_one_that
     let provider = FnProvider::new(|_, _| answer(&two(), 1, 1));
     let (outcome, _) = run(provider.clone(), None, |options| options.limits.max_cost_micros = Some(10)).await;
     let error = outcome.error.unwrap();
-    assert!(error.contains("the price of m, the model that makes or checks the plan, is unknown"), "{error}");
+    assert!(
+        error.contains("the price of m, which plans, checks the plan or writes the final answer, is unknown"),
+        "{error}"
+    );
     let dear = ModelPrice::new(1_000_000, 1_000_000);
     let (outcome, _) =
         run(provider.clone(), Some(dear), |options| options.limits.max_cost_micros = Some(10)).await;

@@ -70,7 +70,8 @@ pub enum OnNodeFailure {
     /// each item of a list, failed items are left out.
     Continue,
     /// The call is repeated up to this many times; if it still fails, the composite fails. Only for tools that may run
-    /// twice: [`Composite::validate`](crate::Composite::validate) reports a problem for any other tool.
+    /// twice: [`Composite::validate`](crate::Composite::validate) reports a problem for any other tool. If the tool was
+    /// replaced later by one that may not run twice, a call with unknown effect is not repeated.
     Retry(u32),
 }
 

@@ -13,9 +13,9 @@ use crate::{ToolEngine, arguments::call_beginning, guards::needs_consent};
 /// A tool made of other tools. Its result is the result of the composite's last call or, if there are
 /// several last calls, an object with their results.
 ///
-/// The result's metadata have the list `trace` with each call, its status and its time. After a failure they
-/// also have `partial_results`: the results of successful calls, by the id of the call. Independent calls run
-/// concurrently if their tools allow that.
+/// The result's metadata have the list `trace` with each call that has ended or was skipped: its status and, unless it
+/// was skipped, its time. After a failure they also have `partial_results`: the results of successful calls, by the id
+/// of the call. Independent calls run concurrently if their tools allow that.
 pub struct CompositeTool {
     pub(super) spec: ToolSpec,
     pub(super) composite: Composite,

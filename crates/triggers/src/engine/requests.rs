@@ -45,9 +45,9 @@ enum TaskRequest {
 type Taken = BTreeMap<TaskId, TaskState>;
 
 impl TriggerEngine {
-    /// Starts a run of a task by hand: at once, or after the run of the task that works now. While the task is paused,
-    /// the start waits. `name` identifies the start: a second start of the task with the same name starts nothing. The
-    /// start is stored before this function returns.
+    /// Starts a run of a task by hand: at once, or after the run of the task that works now. While the task is paused
+    /// or disabled, or pauses after a failure, the start waits. `name` identifies the start: a second start of the task
+    /// with the same name starts nothing. The start is stored before this function returns.
     ///
     /// # Errors
     /// There is no such task, too many occurrences or requests wait, or the storage failed.

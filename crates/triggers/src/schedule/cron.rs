@@ -73,7 +73,9 @@ impl Cron {
         let cron = Self { pattern: pattern.to_owned(), zone, minutes, seconds, is_each_hour };
         match cron.next_local(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(cron),
-            None => Err(wrong("it names a time that never comes, such as February 30".to_owned())),
+            None => Err(wrong(
+                "it fits no time within four years: it may name a day such as February 30".to_owned(),
+            )),
         }
     }
 

@@ -111,8 +111,8 @@ impl RunConfig {
         all.filter(move |name| !is_deferring || ![TOOL_SEARCH, CALL_TOOL].contains(name))
     }
 
-    /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. For a
-    /// deferred tool, only the name, the version and the annotations are set. For a tool of a
+    /// Returns the offered or deferred tool with this name; `None` if the run has no such tool. For a deferred
+    /// tool, only the name, the version, the annotations and the alternatives are set. For a tool of a
     /// [`ToolSource`](crate::ToolSource) that did not know its tools when the run began, returns the entry
     /// `PREFIX*` of the source.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {

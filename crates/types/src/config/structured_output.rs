@@ -73,7 +73,7 @@ pub fn problems_note(problems: &[SchemaProblem], how: &str) -> String {
 }
 
 /// Returns the error text of a run that failed because its last answer does not match the schema. `tries` is
-/// the number of answers.
+/// the number of answers in a row that did not match, including the last one.
 pub fn schema_failure(problems: &[SchemaProblem], tries: u32) -> String {
     let line = problems_line(problems);
     format!("the answer does not fit its schema (try {tries} of {tries}): {line}")

@@ -2,7 +2,7 @@
 
 use crate::values::RunId;
 
-/// The reason why a journal could not read, write, list or delete runs.
+/// The error of a journal, of its inbox or of its index of open questions.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {

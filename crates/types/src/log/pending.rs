@@ -47,7 +47,8 @@ pub struct PendingApproval {
 }
 
 impl PendingApproval {
-    /// Returns the run that asked the question and receives the answer: [`run`](Self::run) or one of its child runs.
+    /// Returns the run that asked the question and receives the answer: [`run`](Self::run) or a run at any level
+    /// below it.
     pub fn asker(&self) -> &RunId {
         self.request.asker().map_or(&self.run, |asker| &asker.run)
     }

@@ -10,7 +10,8 @@ use super::{
 };
 
 impl RecordBody {
-    /// Returns the media (pictures, PDF files and so on) in the messages and tool results of the record.
+    /// Returns the pictures, PDF files and other media in the messages and tool results of the record, without
+    /// blocks [`Content::Image`], whose data is a part of the log.
     pub fn media(&self) -> impl Iterator<Item = &Media> {
         self.content().into_iter().flatten().filter_map(|block| match block {
             Content::Media(media) => Some(media),

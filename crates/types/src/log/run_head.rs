@@ -94,8 +94,8 @@ impl RunHead {
         head
     }
 
-    /// Returns the status of a run whose last record is `last`, as far as the log shows the status. A run whose
-    /// process died still has the status [`Running`](RunStatus::Running); see [`not_worked_on`](Self::not_worked_on).
+    /// Returns the status of a run whose last record is `last`, as far as the log shows the status. The log does not
+    /// show if a process works on the run; see [`not_worked_on`](Self::not_worked_on).
     pub fn status_after(last: &RecordBody) -> RunStatus {
         match last {
             RecordBody::RunStarted(_) => RunStatus::Created,

@@ -157,7 +157,7 @@ impl ToolCall {
     /// that the tool is not executed without them.
     ///
     /// Returns `None` for a call of any other tool, for a malformed call, and if the argument `name` is
-    /// missing.
+    /// missing or not a text.
     pub fn resolve_call_tool(&self) -> Option<Self> {
         if self.name != CALL_TOOL || self.malformed.is_some() {
             return None;

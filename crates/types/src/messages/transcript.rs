@@ -13,8 +13,8 @@ use crate::values::ContentHash;
 
 use super::{content::Content, message::Message};
 
-/// The messages of a conversation in order. Each message is written in the provider's format only once,
-/// however many requests send it.
+/// The messages of a conversation in order. Each message is written in the provider's format only once, as long
+/// as requests have the same format and the same head.
 ///
 /// Every request sends all messages again, and without a cache the encoding would make a turn cost more the
 /// longer the run is. Messages are only appended, so encoded text stays valid: a provider encodes the new

@@ -13,7 +13,7 @@ use crate::{
 
 use super::{delegation::Delegation, tool_questions::ToolQuestions, under_way::CallsUnderWay};
 
-/// The data of a run that its agent, tools, hooks and child runs get as an argument: ids, cancellation, clock,
+/// The data of a run that its agent, toolbox, tools and child runs get as an argument: ids, cancellation, clock,
 /// credentials and so on. Archon keeps none of it in global or task-local variables.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -75,7 +75,7 @@ pub struct Context {
     /// results from the context window ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)); otherwise `None`.
     pub results: Option<Arc<[SeenResult]>>,
     /// The names of the tool results that are [pinned](crate::metadata::PINNED) in the context window of the run's
-    /// model. The loop sets them for calls of tools whose results are instructions
+    /// model. The loop sets them for calls that run together if the tool of one of them gives instructions
     /// ([`ToolAnnotations::instructs`](crate::ToolAnnotations::instructs)); otherwise `None`.
     pub pinned: Option<Arc<[String]>>,
     /// The pictures, PDF files and other media of the run's conversation, oldest first, with their data. The loop sets

@@ -31,7 +31,8 @@ pub struct Delegation {
     pub lease: Lease,
     /// The maximum number of turns of the child run, if the call sets one.
     pub max_turns: Option<u32>,
-    /// The maximum [depth](crate::Context::depth) that the caller allows for the runs that the child run starts.
+    /// The maximum [depth](crate::Context::depth) that the caller allows for all runs below the child run: its child
+    /// runs, their child runs and so on.
     pub max_depth: u32,
     /// The journal that has both the log of the caller and the log of the child run.
     pub journal: Arc<dyn Journal>,

@@ -61,7 +61,8 @@ impl ForkOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForkPlace {
-    /// The end of the run. All turns are kept. A tool call without a result gets the result that it was cancelled.
+    /// The end of the run. All turns are kept. A tool call without a result gets a result which says that the fork
+    /// did not wait for the call, and that nothing is known of its effect.
     #[default]
     End,
     /// After this number of turns, directly before the request of the next turn. After 0 turns, the fork has

@@ -305,17 +305,21 @@ pub enum PlanError {
         /// The part of the goal that the plan does not reach.
         problem: String,
     },
-    /// The run has a cost limit, and the price of the model that plans or checks is unknown.
+    /// The run has a cost limit, and the price of a model that plans, checks the plan or writes the final answer is
+    /// unknown.
     #[error(
-        "the run has a cost limit, but the price of {model}, the model that makes or checks the plan, is unknown"
+        "the run has a cost limit, but the price of {model}, which plans, checks the plan or writes the final \
+         answer, is unknown"
     )]
     UnknownPrice {
         /// The name of the model.
         model: String,
     },
-    /// The remaining budget is too small for another request to the model that plans or checks.
+    /// The remaining budget is too small for a request to the model that plans, checks the plan or writes the final
+    /// answer.
     #[error(
-        "the remaining budget ({what}) is too small for another request to the model that makes or checks the plan"
+        "the remaining budget ({what}) is too small for a request to the model that plans, checks the plan or writes \
+         the final answer"
     )]
     OverBudget {
         /// The kind of the budget: `tokens` or `money`.

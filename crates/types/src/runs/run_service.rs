@@ -292,7 +292,7 @@ pub struct AgentHead {
 }
 
 impl AgentHead {
-    /// Creates an entry for an agent that is not the default: a request must name it.
+    /// Creates an entry for an agent that is not the default: a request must set its id or its kind.
     pub fn new(id: AgentId, kind: RunKind) -> Self {
         Self { id, kind, is_default: false }
     }

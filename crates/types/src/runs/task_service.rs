@@ -71,8 +71,8 @@ pub struct TaskHead {
     /// The next time at which the schedule starts a run or the condition is checked; `None` while a run works or is
     /// about to start.
     pub next: Option<Timestamp>,
-    /// The newest failure: of a run, of a check of the condition, or of a notification channel. A later success removes
-    /// it.
+    /// The newest failure (of a run, of a check of the condition, or of a notification channel), or the reason why
+    /// the task is disabled, for instance its cost limit. A later success removes a failure.
     pub problem: Option<String>,
     /// The newest problem outside of runs: of a source of events, such as a mailbox, or of a notification channel that
     /// sends later.

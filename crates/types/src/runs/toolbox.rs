@@ -104,7 +104,8 @@ pub enum Executed {
 pub struct ReadyCall {
     /// The id of the call in the run.
     pub id: CallId,
-    /// The call as the model sent it, or with the arguments that a person edited.
+    /// The call as the model sent it, or with arguments that a person edited or the tool corrected
+    /// ([`Tool::correction`](crate::Tool::correction)).
     pub call: ToolCall,
     /// The effect that a second execution of the call would have. It is logged with the start of the call.
     pub effect: Effect,

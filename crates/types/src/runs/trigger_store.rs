@@ -152,9 +152,9 @@ impl StoredTasks {
 pub struct StoredTask {
     /// The id of the task.
     pub id: TaskId,
-    /// The definition: a `TriggerTask` of the crate `archon-triggers` in JSON.
+    /// The definition, for instance a `TriggerTask` of the crate `archon-triggers` in JSON.
     pub definition: Json,
-    /// The state that the trigger engine keeps about the task.
+    /// The state that the owner of the store, for instance the trigger engine, keeps about the task.
     pub state: Json,
 }
 
@@ -164,7 +164,7 @@ pub struct StoredTask {
 pub struct TaskStoreError {
     /// The action after "cannot be", as in "read".
     pub action: &'static str,
-    /// The problem, after the file or the database in which it occurred.
+    /// The problem. If a file or a database failed, the text begins with its name.
     pub problem: String,
 }
 
@@ -183,8 +183,8 @@ impl StoredTask {
 }
 
 impl TaskStoreError {
-    /// Creates an error. `action` completes "cannot be", as in "read". `problem` begins with the file or the
-    /// database in which the problem occurred.
+    /// Creates an error. `action` completes "cannot be", as in "read". If a file or a database failed, begin
+    /// `problem` with its name.
     ///
     /// ```
     /// use archon_types::TaskStoreError;

@@ -203,7 +203,7 @@ impl ApprovalRequest {
         rules.iter().find(|rule| !self.rules.contains(rule)).map(String::as_str)
     }
 
-    /// Returns the run that asks; `None` if the run that logs the question asks itself.
+    /// Returns the run that asks the question; `None` if it is the run that logs the question.
     pub fn asker(&self) -> Option<&AskingRun> {
         self.call_path.last()
     }

@@ -41,8 +41,8 @@ pub struct ToolSpec {
     /// Examples of arguments, each an object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Json>,
-    /// The names of similar tools, best first. The model reads them while the circuit breaker of this tool
-    /// blocks its calls.
+    /// The names of similar tools, best first. While the circuit breaker of this tool blocks its calls, the model
+    /// reads the first of these names whose tool the run has and that is not blocked too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
     /// The names of groups of tools to which this one belongs, in ASCII, such as the tags of an operation of an HTTP API.
@@ -92,8 +92,8 @@ impl ToolSpec {
 
 crate::setters! {
 impl ToolSpec {
-    /// Sets the names of similar tools, best first, which the model reads while this tool is blocked because
-    /// it keeps failing. Default none.
+    /// Sets the names of similar tools, best first. While this tool is blocked because it keeps failing, the model
+    /// reads the first of these names whose tool the run has and that is not blocked too. Default none.
     pub fn with_alternatives(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.alternatives = names.into_iter().map(Into::into).collect()
     }

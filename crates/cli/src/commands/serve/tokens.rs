@@ -87,8 +87,9 @@ impl Tokens {
         self.0.iter().map(|(name, token)| (name.clone(), token.own_tenant().to_owned())).collect()
     }
 
-    /// Reads the secrets of the tokens, and writes a random one for a token without a file. `add` lets a token reach
-    /// agents and tasks; it gets the tenant of the token.
+    /// Reads the secrets of the tokens from their variables or files. If a token has no variable and its file is
+    /// missing, writes the file with a random secret. `add` lets a token reach agents and tasks; it gets the tenant of
+    /// the token.
     ///
     /// # Errors
     /// [`Failure`] if a secret is missing, too short, or in a file that others can read.
