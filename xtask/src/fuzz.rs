@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(seconds(Some("30")).unwrap(), 30);
         for wrong in ["0", "-1", "ten", "1.5", ""] {
             let error = seconds(Some(wrong)).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{wrong}` is not a whole number of seconds")), "{error}");
+            let problem = "is not a whole number of seconds above 0; give one, or leave it out";
+            assert_eq!(error, format!("`{wrong}` {problem}"));
         }
     }
 

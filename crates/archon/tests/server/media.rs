@@ -117,7 +117,11 @@ async fn block_with_the_data_of_an_image_is_recorded_by_hash() {
     assert!(records.contains("\"sha256\"") && !records.contains(PNG), "{records}");
     let refused = site.post("/v1/runs", json!({ "content": image("aGk=") })).await;
     assert_eq!(refused.refusal(), (422, "body"));
-    assert!(refused.body["detail"].as_str().unwrap().contains("the stated type"), "{}", refused.body);
+    assert!(
+        refused.body["detail"].as_str().unwrap().contains("does not match the stated type"),
+        "{}",
+        refused.body
+    );
 }
 
 /// Returns a site with a model that waits, then answers with the data of the file that it gets, and reads PDF files or

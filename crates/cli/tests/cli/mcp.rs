@@ -442,7 +442,8 @@ async fn damaged_pins_hold_all_tools_back_until_their_file_is_deleted() {
     let pins = place.data().join("mcp-pins");
     std::fs::create_dir_all(&pins).unwrap();
     std::fs::write(pins.join("fake.json"), "{").unwrap();
-    let (what, advice) = ("(pins) of the MCP server 'fake' cannot be read", "mcp-pins/fake.json");
+    let (what, advice) =
+        ("the tool definitions (pins) of the MCP server 'fake' cannot be read", "mcp-pins/fake.json");
     let approved = place.archon("mcp approve", &["fake", "--yes"]).await;
     approved.check_refused(1, what, advice);
     let called = place.archon("tools call", &["fake__echo", "text=x"]).await;

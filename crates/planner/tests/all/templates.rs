@@ -104,9 +104,10 @@ fn subtask_settings_that_a_template_cannot_honour_are_refused() {
     for (change, says) in cases {
         let problem = with_template(two(), change).unwrap_err().to_string();
         assert!(
-            problem.contains("does not work for the template flow") && problem.contains(says),
+            problem.contains("subtask do sets `") && problem.contains("for the template flow that it runs"),
             "{problem}"
         );
+        assert!(problem.contains(says), "{problem}");
     }
     let one =
         with_template(json!([{"tool": "a"}]), |whole| whole.rules.on_failure = OnFailure::Skip).unwrap();

@@ -85,6 +85,17 @@ fn json_of_media_has_the_data_unless_it_was_taken_out() {
     assert_eq!(serde_json::from_value::<Media>(short).unwrap().sha256(), media.sha256());
 }
 
+#[test]
+fn json_of_media_without_data_or_hash_is_refused_with_what_is_missing() {
+    let error = |form: Json| serde_json::from_value::<Media>(form).unwrap_err().to_string();
+    let short_hash = json!({ "mime_type": "image/png", "sha256": "ab", "bytes": 1 });
+    for form in [json!({ "mime_type": "image/png" }), short_hash] {
+        assert!(error(form).starts_with("the file has no data: give `data`, or `bytes` and `sha256`"));
+    }
+    let text = error(json!({ "mime_type": "image/png", "data": "no base64!" }));
+    assert_eq!(text, "the data of the file is not base64 with padding");
+}
+
 fn any_media() -> impl Strategy<Value = Media> {
     let heads = prop::sample::select(vec![PNG, b"\xff\xd8\xff", b"%PDF-1.7", b"GIF87a", b"plain"]);
     (heads, prop::collection::vec(any::<u8>(), 0..64), any::<Option<String>>()).prop_map(
